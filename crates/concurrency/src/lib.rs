@@ -1,0 +1,24 @@
+//! The rules of who may change what, and when: ETags, conditional requests and leases.
+//!
+//! Everything here is a value with total functions: old value in, new value or refusal out. There is no I/O, no
+//! `async`, no clock and no randomness; the time and every new id are arguments, and what has expired is computed
+//! from the time given, never by a timer. So the whole space of states, actions and times can be walked by a test.
+//!
+//! - [`time`]: a point in time, counted as the service counts it
+//! - [`etag`]: the version mark of a resource, and what a request says about it
+//! - [`conditions`]: `If-Match` and its three companions
+//! - [`lease`]: the lock that a client holds on a resource for a while or until further notice
+//!
+//! Which operation asks which rule, in which order, and how a refusal reads on the wire, is for the services to say.
+
+#![forbid(unsafe_code)]
+
+pub mod conditions;
+pub mod etag;
+pub mod lease;
+pub mod time;
+
+pub use conditions::{Conditions, Unmet, Version};
+pub use etag::{ETag, ETagMatch};
+pub use lease::{BreakPeriod, DurationKind, Lease, LeaseDuration, LeaseId, LeaseRefusal, LeaseState, Until};
+pub use time::Timestamp;
