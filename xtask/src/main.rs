@@ -1,0 +1,147 @@
+//! `cargo xtask`: every developer command, nothing to install.
+//!
+//! A command is a list of steps, and a step is a program with its arguments. Each step is printed before it runs, so
+//! that it can be repeated by hand; the first one that fails ends the command with its exit code.
+
+use std::env;
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
+
+const USAGE: &str = "\
+cargo xtask <command>
+
+  check        formatting, lints, tests, licences: what every commit passes (licences when cargo-deny is installed)
+  crash [N]    kills the server under load N times (20 unless told) and looks for what was acknowledged and is gone
+  bench        how to measure
+  help         this list
+
+The client tests and the examples are started by ./test, the server by ./run.
+";
+
+const BENCH: &str = "\
+Measure a release build on a quiet machine, the load generator pinned away from the server if there are cores for both:
+
+  cargo build --release -p lazurite
+  target/release/lazurite --location /path/on/the/disk/to/measure --silent
+
+and drive it with the tool you trust over real connections (the well-known account, Shared Key or a SAS). Say with each
+figure: machine, disk, durability mode, connections, object size, and the same figure of a peer in the same run.
+";
+
+/// How often `crash` kills the server when no number is given.
+const CRASH_ROUNDS_DEFAULT: &str = "20";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match words[..] {
+        [] | ["help" | "--help" | "-h"] => say(USAGE),
+        ["check"] => run(check()),
+        ["crash"] => run([crash(CRASH_ROUNDS_DEFAULT)]),
+        ["crash", rounds] if rounds.parse::<u32>().is_ok() => run([crash(rounds)]),
+        ["bench"] => say(BENCH),
+        _ => {
+            eprint!("{USAGE}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Cheapest first: what is wrong should be known early.
+fn check() -> Vec<Step> {
+    let mut steps = vec![
+        Step::cargo("fmt --all --check"),
+        Step::cargo("clippy --workspace --all-targets --quiet -- -D warnings"),
+    ];
+    if is_installed("nextest") {
+        // It runs everything except the examples in the documentation.
+        steps.push(Step::cargo("nextest run --workspace --no-fail-fast --no-tests=pass"));
+        steps.push(Step::cargo("test --workspace --doc --quiet"));
+    } else {
+        steps.push(Step::cargo("test --workspace --no-fail-fast --quiet"));
+    }
+    if is_installed("deny") {
+        // Advisories would need the network.
+        steps.push(Step::cargo("deny --offline check bans licenses sources"));
+    }
+    steps
+}
+
+fn crash(rounds: &str) -> Step {
+    Step::cargo("test -p lazurite --test crash -- --ignored --nocapture").with("LAZURITE_CRASH_ROUNDS", rounds)
+}
+
+/// One program call from the root of the repository.
+#[derive(Debug)]
+struct Step {
+    arguments: Vec<&'static str>,
+    setting: Option<(&'static str, String)>,
+}
+
+impl Step {
+    fn cargo(arguments: &'static str) -> Self {
+        Self { arguments: arguments.split(' ').collect(), setting: None }
+    }
+
+    fn with(self, name: &'static str, value: &str) -> Self {
+        Self { setting: Some((name, value.to_owned())), ..self }
+    }
+
+    fn show(&self) -> String {
+        let setting = self.setting.as_ref().map(|(name, value)| format!("{name}={value} ")).unwrap_or_default();
+        format!("{setting}cargo {}", self.arguments.join(" "))
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(cargo());
+        command.current_dir(root()).args(&self.arguments).stdin(Stdio::null());
+        if let Some((name, value)) = &self.setting {
+            command.env(name, value);
+        }
+        command
+    }
+}
+
+fn run(steps: impl IntoIterator<Item = Step>) -> ExitCode {
+    for step in steps {
+        eprintln!("$ {}", step.show());
+        match step.command().status() {
+            Ok(status) if status.success() => {}
+            Ok(status) => {
+                eprintln!("failed: {}", step.show());
+                return ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1));
+            }
+            Err(error) => {
+                eprintln!("could not start: {}: {error}", step.show());
+                return ExitCode::FAILURE;
+            }
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+fn say(text: &str) -> ExitCode {
+    print!("{text}");
+    ExitCode::SUCCESS
+}
+
+/// Whether cargo knows this subcommand.
+fn is_installed(subcommand: &str) -> bool {
+    Command::new(cargo())
+        .args([subcommand, "--version"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success())
+}
+
+/// The cargo that started us, so that toolchain overrides hold.
+fn cargo() -> OsString {
+    env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
+}
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask stands in the root of the repository")
+}
