@@ -1,0 +1,73 @@
+//! Base64 as the protocols use it: the standard alphabet, padded, nothing else accepted.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+
+pub fn encode(bytes: &[u8]) -> String {
+    STANDARD.encode(bytes)
+}
+
+/// `None` for a foreign alphabet, missing padding, white space or stray bits at the end.
+pub fn decode(text: &str) -> Option<Vec<u8>> {
+    STANDARD.decode(text).ok()
+}
+
+/// Decodes to exactly `N` bytes without allocating; `None` for any other length.
+pub fn decode_exact<const N: usize>(text: &str) -> Option<[u8; N]> {
+    let mut bytes = [0; N];
+    // The length is checked first because a buffer that is too small is an error of its own.
+    if text.len() != N.div_ceil(3) * 4 {
+        return None;
+    }
+    let mut room = [0; 96];
+    let room = room.get_mut(..N.div_ceil(3) * 3).expect("only digests and signatures are decoded this way");
+    let written = STANDARD.decode_slice(text, room).ok()?;
+    (written == N).then(|| bytes.copy_from_slice(&room[..N]))?;
+    Some(bytes)
+}
+
+/// `Content-MD5` and its relatives: 16 bytes.
+pub fn md5_header(text: &str) -> Option<[u8; 16]> {
+    decode_exact(text)
+}
+
+/// `x-ms-content-crc64`: 8 bytes, least significant first.
+pub fn crc64_header(text: &str) -> Option<u64> {
+    decode_exact(text).map(u64::from_le_bytes)
+}
+
+/// The text of `x-ms-content-crc64`.
+pub fn encode_crc64(sum: u64) -> String {
+    encode(&sum.to_le_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_standard_form_is_read() {
+        assert_eq!(decode("+/8="), Some(vec![0xfb, 0xff]));
+        assert_eq!(decode(""), Some(vec![]));
+        for text in ["-_8=", "+/8", "+/9=", " +/8=", "+/8=\n", "+", "====", "ä==="] {
+            assert_eq!(decode(text), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn an_md5_has_sixteen_bytes() {
+        assert_eq!(md5_header("1B2M2Y8AsgTpgAmY7PhCfg==").map(|b| b[0]), Some(0xd4));
+        for text in ["", "AAAA", "AAAAAAAAAAAAAAAAAAAAAAA=", "AAAAAAAAAAAAAAAAAAAAAAAA", "1B2M2Y8AsgTpgAmY7PhCf==="] {
+            assert_eq!(md5_header(text), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_crc64_has_eight_bytes_least_significant_first() {
+        assert_eq!(crc64_header("AQAAAAAAAAA="), Some(1));
+        assert_eq!(encode_crc64(1), "AQAAAAAAAAA=");
+        for text in ["", "AQAAAAAAAA==", "AQAAAAAAAAAA", "AQAAAAAAAAB="] {
+            assert_eq!(crc64_header(text), None, "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! What a request says and what an answer is, as values: no sockets here.
+
+use std::future::Future;
+use std::pin::Pin;
+
+use bytes::Bytes;
+pub use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+
+/// A boxed future.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// The head of a request after the listener has taken its URL apart.
+#[derive(Clone, Debug)]
+pub struct Head {
+    pub method: Method,
+    /// The account named by the URL, without `-secondary`.
+    pub account: String,
+    /// The URL named the secondary endpoint.
+    pub secondary: bool,
+    /// The path below the account, percent-decoded, without a leading slash: `container/blob/with/slashes`.
+    pub resource: String,
+    /// The path exactly as sent (it is what clients sign).
+    pub raw_path: String,
+    pub query: Query,
+    pub headers: HeaderMap,
+    /// `scheme://authority[/account]` as the client wrote it: listings repeat it.
+    pub endpoint: String,
+    /// The version this request runs under: `x-ms-version`, or what stands in for it.
+    pub version: String,
+    /// Made by the server for this request.
+    pub request_id: String,
+    pub https: bool,
+}
+
+impl Head {
+    /// The header as text. A header that is not visible ASCII text counts as absent.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+
+    /// The first segment of the resource path: the container, queue, table or share.
+    #[must_use]
+    pub fn first_segment(&self) -> Option<&str> {
+        let segment = self.resource.split('/').next().unwrap_or_default();
+        (!segment.is_empty()).then_some(segment)
+    }
+
+    /// Everything after the first segment: the blob or file path. `None` when there is nothing after the slash.
+    #[must_use]
+    pub fn rest(&self) -> Option<&str> {
+        let (_, rest) = self.resource.split_once('/')?;
+        (!rest.is_empty()).then_some(rest)
+    }
+}
+
+/// The query, decoded, in the order it was sent.
+#[derive(Clone, Debug, Default)]
+pub struct Query(Vec<(String, String)>);
+
+impl Query {
+    #[must_use]
+    pub fn new(pairs: Vec<(String, String)>) -> Query {
+        Query(pairs)
+    }
+
+    /// The first value of `name`; names are compared without case, as the service does.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+    }
+
+    #[must_use]
+    pub fn has(&self, name: &str) -> bool {
+        self.get(name).is_some()
+    }
+
+    #[must_use]
+    pub fn pairs(&self) -> &[(String, String)] {
+        &self.0
+    }
+}
+
+/// Why a request body could not be read to its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BodyError {
+    /// The client went away, or sent fewer or more bytes than it said.
+    Incomplete,
+    /// The client was too slow.
+    TimedOut,
+    /// More bytes than the operation takes.
+    TooLarge,
+}
+
+/// A request body on its way in. The first call to `next` is what makes `100 Continue` go out.
+pub trait Body: Send {
+    /// `Content-Length`, if the client sent one.
+    fn length(&self) -> Option<u64>;
+    /// The next bytes; `None` at the end.
+    fn next(&mut self) -> BoxFuture<'_, Option<Result<Bytes, BodyError>>>;
+}
+
+/// Reads a small body whole.
+pub async fn collect(body: &mut dyn Body, most: usize) -> Result<Vec<u8>, BodyError> {
+    if body.length().is_some_and(|length| length > most as u64) {
+        return Err(BodyError::TooLarge);
+    }
+    let mut whole = Vec::new();
+    while let Some(bytes) = body.next().await {
+        let bytes = bytes?;
+        if whole.len() + bytes.len() > most {
+            return Err(BodyError::TooLarge);
+        }
+        whole.extend_from_slice(&bytes);
+    }
+    Ok(whole)
+}
+
+/// A body whose bytes are at hand; for tests and for parts of a batch.
+#[derive(Debug)]
+pub struct FixedBody(Option<Bytes>, u64);
+
+impl FixedBody {
+    #[must_use]
+    pub fn new(bytes: impl Into<Bytes>) -> FixedBody {
+        let bytes = bytes.into();
+        let length = bytes.len() as u64;
+        FixedBody((!bytes.is_empty()).then_some(bytes), length)
+    }
+}
+
+impl Body for FixedBody {
+    fn length(&self) -> Option<u64> {
+        Some(self.1)
+    }
+
+    fn next(&mut self) -> BoxFuture<'_, Option<Result<Bytes, BodyError>>> {
+        let bytes = self.0.take();
+        Box::pin(async move { bytes.map(Ok) })
+    }
+}
+
+/// An answer. The server adds what every answer carries (ids, version, date).
+#[derive(Debug)]
+pub struct Reply {
+    pub status: StatusCode,
+    pub headers: HeaderMap,
+    pub body: ReplyBody,
+}
+
+impl Reply {
+    #[must_use]
+    pub fn new(status: StatusCode) -> Reply {
+        Reply { status, headers: HeaderMap::new(), body: ReplyBody::Empty }
+    }
+
+    /// Sets a header from text that is known to fit (made by us). Text that does not fit is left out.
+    #[must_use]
+    pub fn with(mut self, name: &'static str, value: impl AsRef<str>) -> Reply {
+        self.set(name, value);
+        self
+    }
+
+    pub fn set(&mut self, name: &'static str, value: impl AsRef<str>) {
+        if let Ok(value) = HeaderValue::from_str(value.as_ref()) {
+            self.headers.insert(HeaderName::from_static(name), value);
+        }
+    }
+
+    #[must_use]
+    pub fn with_body(mut self, content_type: &'static str, bytes: impl Into<Bytes>) -> Reply {
+        self.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+        self.body = ReplyBody::Bytes(bytes.into());
+        self
+    }
+}
+
+/// What follows the head of an answer.
+pub enum ReplyBody {
+    Empty,
+    Bytes(Bytes),
+    /// `length` bytes to come. On HEAD the server sends the length only.
+    Stream {
+        length: u64,
+        stream: Box<dyn ByteStream>,
+    },
+}
+
+impl std::fmt::Debug for ReplyBody {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            ReplyBody::Empty => f.write_str("Empty"),
+            ReplyBody::Bytes(bytes) => write!(f, "Bytes({})", bytes.len()),
+            ReplyBody::Stream { length, .. } => write!(f, "Stream({length})"),
+        }
+    }
+}
+
+/// Bytes on their way out. An error ends the connection, so that nobody takes a cut body for a whole one.
+pub trait ByteStream: Send {
+    fn next(&mut self) -> BoxFuture<'_, Option<Result<Bytes, String>>>;
+}
+
+/// A refusal in the shape the services give it; the server writes it as XML or JSON.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ErrorReply {
+    pub status: u16,
+    pub code: &'static str,
+    pub message: String,
+    /// Further elements directly under `Error`, in order.
+    pub details: Vec<(&'static str, String)>,
+    /// Further headers.
+    pub headers: Vec<(&'static str, String)>,
+}
+
+impl ErrorReply {
+    #[must_use]
+    pub fn new(status: u16, code: &'static str, message: impl Into<String>) -> ErrorReply {
+        ErrorReply { status, code, message: message.into(), details: Vec::new(), headers: Vec::new() }
+    }
+
+    #[must_use]
+    pub fn detail(mut self, name: &'static str, value: impl Into<String>) -> ErrorReply {
+        self.details.push((name, value.into()));
+        self
+    }
+
+    #[must_use]
+    pub fn header(mut self, name: &'static str, value: impl Into<String>) -> ErrorReply {
+        self.headers.push((name, value.into()));
+        self
+    }
+}
+
+/// When a version matters: `head.since("2017-07-29")`.
+impl Head {
+    #[must_use]
+    pub fn since(&self, version: &str) -> bool {
+        self.version.as_str() >= version
+    }
+}

@@ -1,0 +1,15 @@
+//! Text and bytes to values and back.
+//!
+//! Everything here is a plain function of its arguments: no sockets, no clock, no runtime. What leaves this crate has been
+//! checked, so nothing further in has to check it again.
+
+pub mod base64;
+pub mod checksum;
+pub mod dates;
+pub mod http;
+pub mod metadata;
+pub mod names;
+pub mod percent;
+pub mod ranges;
+pub mod tags;
+pub mod xml;

@@ -1,0 +1,146 @@
+//! What a caller notes on a resource: the `x-ms-meta-*` headers.
+
+use std::fmt;
+
+/// Names and values together, without the prefix.
+pub const METADATA_BYTES_MAX: usize = 8 * 1024;
+
+/// The prefix of a metadata header, in lower case.
+pub const PREFIX: &str = "x-ms-meta-";
+
+/// Checked pairs in the order and the case in which they came. Names are equal when they differ only in case.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Metadata(Vec<(String, String)>);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MetadataError {
+    /// A header with the prefix and nothing after it.
+    EmptyMetadataKey,
+    /// A name that is no identifier, a name given twice, or a value that is not printable ASCII.
+    InvalidMetadata,
+    MetadataTooLarge,
+}
+
+impl MetadataError {
+    /// The code on the wire; the status is 400 for all of them.
+    pub fn code(self) -> &'static str {
+        match self {
+            MetadataError::EmptyMetadataKey => "EmptyMetadataKey",
+            MetadataError::InvalidMetadata => "InvalidMetadata",
+            MetadataError::MetadataTooLarge => "MetadataTooLarge",
+        }
+    }
+}
+
+impl fmt::Display for MetadataError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.code())
+    }
+}
+
+impl std::error::Error for MetadataError {}
+
+impl Metadata {
+    /// Takes the metadata out of all headers of a request; headers without the prefix are passed over.
+    pub fn parse<N: AsRef<str>, V: AsRef<[u8]>>(
+        headers: impl IntoIterator<Item = (N, V)>,
+    ) -> Result<Metadata, MetadataError> {
+        let mut metadata = Metadata::default();
+        let mut bytes = 0;
+        for (header, value) in headers {
+            let Some(name) = name_in(header.as_ref()) else { continue };
+            let value = value.as_ref().trim_ascii();
+            check_name(name)?;
+            check_value(value)?;
+            if metadata.get(name).is_some() {
+                return Err(MetadataError::InvalidMetadata);
+            }
+            bytes += name.len() + value.len();
+            if bytes > METADATA_BYTES_MAX {
+                return Err(MetadataError::MetadataTooLarge);
+            }
+            metadata.0.push((name.to_owned(), String::from_utf8_lossy(value).into_owned()));
+        }
+        Ok(metadata)
+    }
+
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+    }
+
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub fn into_pairs(self) -> Vec<(String, String)> {
+        self.0
+    }
+}
+
+/// What follows the prefix, if the header has it.
+fn name_in(header: &str) -> Option<&str> {
+    let (prefix, name) = header.split_at_checked(PREFIX.len())?;
+    prefix.eq_ignore_ascii_case(PREFIX).then_some(name)
+}
+
+/// A C# identifier, as far as a header name can hold one.
+fn check_name(name: &str) -> Result<(), MetadataError> {
+    let mut chars = name.bytes();
+    match chars.next() {
+        None => Err(MetadataError::EmptyMetadataKey),
+        Some(b'a'..=b'z' | b'A'..=b'Z' | b'_') if chars.all(|c| c.is_ascii_alphanumeric() || c == b'_') => Ok(()),
+        Some(_) => Err(MetadataError::InvalidMetadata),
+    }
+}
+
+fn check_value(value: &[u8]) -> Result<(), MetadataError> {
+    let printable = |byte: &u8| matches!(byte, b'\t' | b' '..=b'~');
+    value.iter().all(printable).then_some(()).ok_or(MetadataError::InvalidMetadata)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(headers: &[(&str, &str)]) -> Result<Vec<(String, String)>, MetadataError> {
+        Metadata::parse(headers.iter().copied()).map(Metadata::into_pairs)
+    }
+
+    #[test]
+    fn only_headers_with_the_prefix_count() {
+        let found =
+            parse(&[("x-ms-date", "d"), ("x-ms-meta-Name", " v w "), ("X-MS-META-_a1", ""), ("x-ms-metab", "c")]);
+        assert_eq!(found, Ok(vec![("Name".into(), "v w".into()), ("_a1".into(), "".into())]));
+    }
+
+    #[test]
+    fn names_are_found_in_any_case() {
+        let metadata = Metadata::parse([("x-ms-meta-Colour", "blue")]).expect("valid");
+        assert_eq!(metadata.get("cOLOUR"), Some("blue"));
+        assert_eq!(metadata.get("shade"), None);
+        assert!(!metadata.is_empty() && metadata.iter().len() == 1);
+    }
+
+    #[test]
+    fn refusals() {
+        assert_eq!(parse(&[("x-ms-meta-", "v")]), Err(MetadataError::EmptyMetadataKey));
+        for name in ["x-ms-meta-1a", "x-ms-meta-a-b", "x-ms-meta-a.b", "x-ms-meta-a b", "x-ms-meta-ä"] {
+            assert_eq!(parse(&[(name, "v")]), Err(MetadataError::InvalidMetadata), "{name}");
+        }
+        assert_eq!(parse(&[("x-ms-meta-a", "v"), ("x-ms-meta-A", "w")]), Err(MetadataError::InvalidMetadata));
+        for value in ["ä", "\u{7f}", "\u{1}"] {
+            assert_eq!(parse(&[("x-ms-meta-a", value)]), Err(MetadataError::InvalidMetadata), "{value:?}");
+        }
+    }
+
+    #[test]
+    fn names_and_values_share_one_limit() {
+        let fits = "v".repeat(METADATA_BYTES_MAX - 2);
+        assert!(parse(&[("x-ms-meta-a", &fits), ("x-ms-meta-b", "")]).is_ok());
+        assert_eq!(parse(&[("x-ms-meta-a", &fits), ("x-ms-meta-b", "1")]), Err(MetadataError::MetadataTooLarge));
+    }
+}
