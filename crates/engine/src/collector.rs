@@ -1,0 +1,118 @@
+//! The sweeper: does what is due, and collects what nobody refers to.
+//!
+//! It runs ordinary decisions, so it needs no locks and can stop at any point: what it did not finish is still due.
+
+use std::fmt::Debug;
+
+use bytes::Bytes;
+
+use crate::due::{self, Due, Kind};
+use crate::{
+    BoxFuture, Changes, Commit, ContentId, Engine, EngineError, Key, NotCommitted, Rows, Unread, Visit, commit, read,
+    space,
+};
+
+/// How many due rows one sweep takes at most before others get their turn.
+pub const DUE_PER_SWEEP: usize = 1_000;
+
+/// The row that says `owner` refers to `thing`.
+#[must_use]
+pub fn ref_key(thing: u64, owner: u64) -> Key {
+    Key::new(space::REF).number(thing).number(owner)
+}
+
+/// Whether anybody refers to `thing`.
+pub fn is_referred(rows: &dyn Rows, thing: u64) -> Result<bool, Unread> {
+    let prefix = Key::new(space::REF).number(thing);
+    let mut found = false;
+    rows.scan(&prefix, &prefix.after_all(), 1, &mut |_, _| {
+        found = true;
+        Visit::Stop
+    })?;
+    Ok(found)
+}
+
+/// Somebody who handles due rows of their own kinds.
+pub trait Handler: Debug + Send + Sync {
+    /// Does what `due` asks for in decisions of its own, the last of which removes the row. `false`: not mine.
+    fn handle<'a>(&'a self, engine: &'a dyn Engine, due: &'a Due) -> BoxFuture<'a, Result<bool, EngineError>>;
+}
+
+/// Does what is due now, at most [`DUE_PER_SWEEP`] rows. Returns how many rows it handled.
+pub async fn sweep(engine: &dyn Engine, handlers: &[&dyn Handler]) -> Result<usize, EngineError> {
+    let waiting = due_now(engine).await?;
+    let mut handled = 0;
+    for due in &waiting {
+        if due.kind == Kind::Content {
+            collect_content(engine, due).await?;
+            handled += 1;
+            continue;
+        }
+        for handler in handlers {
+            if handler.handle(engine, due).await? {
+                handled += 1;
+                break;
+            }
+        }
+    }
+    Ok(handled)
+}
+
+async fn due_now(engine: &dyn Engine) -> Result<Vec<Due>, EngineError> {
+    let waiting = read::<_, std::convert::Infallible, _>(engine, |rows, now| {
+        let (from, to) = due::range(now);
+        let mut waiting = Vec::new();
+        rows.scan(&from, &to, DUE_PER_SWEEP, &mut |key, _| {
+            waiting.extend(Due::from_key(key));
+            if waiting.len() < DUE_PER_SWEEP { Visit::Next } else { Visit::Stop }
+        })?;
+        Ok(waiting)
+    });
+    waiting.await.or_else(failed)
+}
+
+/// Drops a content if its last reference is gone.
+async fn collect_content(engine: &dyn Engine, due: &Due) -> Result<(), EngineError> {
+    let due = due.clone();
+    let Some(id) = due.owner_id() else { return Ok(()) };
+    let decision = commit::<(), std::convert::Infallible, _>(engine, due.key(), move |rows, _| {
+        let mut changes = Changes::none().freeing_space();
+        changes.delete(due.key());
+        if !is_referred(rows, id)? {
+            changes.dropped.push(ContentId(id));
+        }
+        Ok(Commit { changes, outcome: () })
+    });
+    decision.await.or_else(failed)
+}
+
+fn failed<T>(error: NotCommitted<std::convert::Infallible>) -> Result<T, EngineError> {
+    match error {
+        NotCommitted::Failed(error) => Err(error),
+        NotCommitted::Refused(never) => match never {},
+    }
+}
+
+/// Removes up to `most` rows of a range in one decision and says whether any are left.
+pub fn delete_some(
+    rows: &dyn Rows,
+    from: &Key,
+    to: &Key,
+    most: usize,
+    changes: &mut Changes,
+    mut each: impl FnMut(&[u8], &Bytes, &mut Changes),
+) -> Result<bool, Unread> {
+    let mut count = 0;
+    let mut more = false;
+    rows.scan(from, to, most + 1, &mut |key, value| {
+        if count == most {
+            more = true;
+            return Visit::Stop;
+        }
+        count += 1;
+        changes.delete(Key::from_bytes(key));
+        each(key, value, changes);
+        Visit::Next
+    })?;
+    Ok(more)
+}
