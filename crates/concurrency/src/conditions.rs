@@ -122,12 +122,12 @@ impl Conditions {
     }
 
     fn modified(&self, found: Option<&Version>) -> Option<bool> {
-        let date = self.if_modified_since?.whole_seconds();
+        let date = self.if_modified_since?;
         Some(found.is_none_or(|version| version.last_modified.whole_seconds() > date))
     }
 
     fn unmodified(&self, found: Option<&Version>) -> Option<bool> {
-        let date = self.if_unmodified_since?.whole_seconds();
+        let date = self.if_unmodified_since?;
         Some(found.is_none_or(|version| version.last_modified.whole_seconds() <= date))
     }
 }

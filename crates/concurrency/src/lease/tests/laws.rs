@@ -175,7 +175,8 @@ fn change_does_not_restart_the_clock() {
     });
 }
 
-/// A client that lost the answer may ask again. Two requests cannot be told from a stranger's.
+/// A client that lost the answer may ask again. Only a second release, and a second acquire that proposes no id,
+/// cannot be told from a stranger's request.
 #[test]
 fn what_succeeded_may_be_repeated() {
     for_every_success(|before, action, now, done| {
