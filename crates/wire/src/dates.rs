@@ -327,8 +327,8 @@ impl Cursor<'_> {
     fn weekday(&mut self, letters: usize) -> Option<()> {
         let (head, rest) = self.0.split_at_checked(letters)?;
         self.0 = rest;
-        let known = |day: &&str| if letters == 3 { &day.as_bytes()[..3] == head } else { day.as_bytes() == head };
-        WEEKDAYS.iter().any(|day| known(&day)).then_some(())
+        let known = |day: &str| if letters == 3 { &day.as_bytes()[..3] == head } else { day.as_bytes() == head };
+        WEEKDAYS.iter().any(|day| known(day)).then_some(())
     }
 
     fn month(&mut self) -> Option<u32> {
