@@ -1,0 +1,131 @@
+"""Starts a server of its own for a test, and says what a refusal looks like."""
+
+import json
+import os
+import queue
+import re
+import signal
+import subprocess
+import threading
+import time
+import urllib.request
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from azure.core.exceptions import HttpResponseError
+from azure.storage.blob import BlobServiceClient
+
+ROOT = Path(__file__).resolve().parents[3]
+ACCOUNT = "devstoreaccount1"
+KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+START_SECONDS = 30
+STOP_SECONDS = 20
+
+LISTENING = re.compile(r"(\w+)(?: service)? is listening at (http://\S+)")
+# A proxy of the environment is not for us: the server is on this machine.
+DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+
+class Server:
+    """One server process on free ports with its own data folder. Only this process is ever signalled."""
+
+    def __init__(self, folder, *options):
+        self.folder = Path(folder)
+        self.options = options
+        self.urls = {}
+        self.process = None
+        self.log = self.folder.with_name(self.folder.name + ".log")
+
+    def start(self):
+        ports = [word for name in ("blob", "queue", "table", "file", "dfs", "admin") for word in (f"--{name}-port", "0")]
+        with open(self.log, "ab") as log:
+            self.process = subprocess.Popen(
+                [binary(), "--location", self.folder, *ports, "--test-clock", *self.options],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                # Every option of the server may also come from the environment; ours come from here only.
+                env={name: value for name, value in os.environ.items() if not name.startswith("LAZURITE_")},
+            )
+        self.urls = self._wait_until_ready()
+        return self
+
+    def _wait_until_ready(self):
+        lines = queue.Queue()
+        # The thread goes on reading until the process ends, so that the server never blocks on a full pipe.
+        threading.Thread(target=_pump, args=(self.process.stdout, lines), daemon=True).start()
+        urls, seen, deadline = {}, [], time.monotonic() + START_SECONDS
+        while True:
+            try:
+                line = lines.get(timeout=max(0.01, deadline - time.monotonic()))
+            except queue.Empty:
+                line = None
+            if line is None:
+                self.kill9()
+                raise AssertionError(f"the server did not get ready; it said:\n{''.join(seen)}{self.log.read_text()}")
+            seen.append(line)
+            if match := LISTENING.search(line):
+                urls[match[1].lower()] = match[2]
+            if line.strip() == "Ready.":
+                return urls
+
+    @property
+    def blob_url(self):
+        return f"{self.urls['blob']}/{ACCOUNT}"
+
+    @property
+    def admin_url(self):
+        return self.urls["admin"]
+
+    @property
+    def conn_str(self):
+        return f"DefaultEndpointsProtocol=http;AccountName={ACCOUNT};AccountKey={KEY};BlobEndpoint={self.blob_url};"
+
+    def service(self, **settings):
+        """A client that reports the first answer it gets: a retry would hide what the server said."""
+        return BlobServiceClient.from_connection_string(self.conn_str, **{"retry_total": 0, **settings})
+
+    def advance(self, seconds):
+        """Moves the server's time forward."""
+        body = json.dumps({"advance_seconds": seconds}).encode()
+        request = urllib.request.Request(f"{self.admin_url}/test/clock", body, {"Content-Type": "application/json"})
+        with DIRECT.open(request, timeout=10) as answer:
+            return json.load(answer)["offset_seconds"]
+
+    def kill9(self):
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self):
+        """Asks the server to end, and returns its exit code."""
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            return self.process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.kill9()
+            raise AssertionError(f"the server did not stop within {STOP_SECONDS} s of SIGTERM") from None
+
+    def restart(self):
+        """Starts again on the same folder, after `kill9` or `stop`. The ports are new."""
+        assert self.process.poll() is not None, "still running"
+        return self.start()
+
+
+def _pump(pipe, lines):
+    for line in pipe:
+        lines.put(line)
+    lines.put(None)
+
+
+def binary():
+    return os.environ.get("LAZURITE_BIN") or ROOT / "target/debug/lazurite"
+
+
+@contextmanager
+def refused(status, code, kind=HttpResponseError):
+    """The block must fail with exactly this status and error code."""
+    with pytest.raises(kind) as caught:
+        yield
+    assert (caught.value.status_code, caught.value.error_code) == (status, code), caught.value.message
