@@ -183,7 +183,7 @@ def test_release_frees_at_once(leasable):
     assert state(leasable) == AVAILABLE
     leasable.acquire_lease(15, lease_id=YOURS)
     with refused(409, "LeaseIdMismatchWithLeaseOperation"):
-        held.release()
+        lease(leasable).release()
 
 
 def test_release_of_an_expired_lease(server, leasable):

@@ -1,0 +1,178 @@
+//! Starts a server of its own for a test, and signs the client's requests for it.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::thread;
+
+use async_trait::async_trait;
+use azure_core::credentials::Secret;
+use azure_core::error::ErrorKind;
+use azure_core::hmac::hmac_sha256;
+use azure_core::http::policies::{Policy, PolicyResult};
+use azure_core::http::{ClientOptions, Context, Request, RetryOptions, Url};
+use azure_core::time::{OffsetDateTime, to_rfc7231};
+use azure_storage_blob::{BlobServiceClient, BlobServiceClientOptions};
+use tempfile::TempDir;
+
+const ACCOUNT: &str = "devstoreaccount1";
+const KEY: &str = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
+const SERVICES: [&str; 6] = ["blob", "queue", "table", "file", "dfs", "admin"];
+
+/// A server process on free ports with its own data folder; both go when it is dropped.
+#[derive(Debug)]
+pub struct Server {
+    process: Child,
+    urls: BTreeMap<String, String>,
+    folder: TempDir,
+}
+
+impl Server {
+    pub fn start() -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let (process, urls) = spawn(&folder);
+        Self { process, urls, folder }
+    }
+
+    /// Starts again on the same folder after `kill -9`. The ports are new.
+    pub fn kill_and_restart(&mut self) {
+        self.kill();
+        (self.process, self.urls) = spawn(&self.folder);
+    }
+
+    /// A client that reports the first answer it gets: a retry would hide what the server said.
+    pub fn service(&self) -> BlobServiceClient {
+        let url = Url::parse(&format!("{}/{ACCOUNT}", self.urls["blob"])).expect("the server prints a URL");
+        let client_options = ClientOptions {
+            per_try_policies: vec![Arc::new(SharedKey)],
+            retry: RetryOptions::none(),
+            ..ClientOptions::default()
+        };
+        let options = BlobServiceClientOptions { client_options, ..BlobServiceClientOptions::default() };
+        BlobServiceClient::new(url, None, Some(options)).expect("a client")
+    }
+
+    /// Moves the server's time forward.
+    pub fn advance(&self, seconds: u32) {
+        let address = self.urls["admin"].trim_start_matches("http://").trim_end_matches('/');
+        let body = format!("{{\"advance_seconds\": {seconds}}}");
+        let mut stream = TcpStream::connect(address).expect("the admin port");
+        write!(
+            stream,
+            "POST /test/clock HTTP/1.1\r\nHost: {address}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+            body.len()
+        )
+        .expect("a request");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("an answer");
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    }
+
+    fn kill(&mut self) {
+        self.process.kill().expect("it is ours");
+        self.process.wait().expect("it is ours");
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+#[expect(clippy::zombie_processes, reason = "a server that does not start ends the test")]
+fn spawn(folder: &TempDir) -> (Child, BTreeMap<String, String>) {
+    let mut command = Command::new(binary());
+    command.arg("--location").arg(folder.path()).arg("--test-clock");
+    for service in SERVICES {
+        command.arg(format!("--{service}-port")).arg("0");
+    }
+    let mut process = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("the server starts");
+    let mut lines = BufReader::new(process.stdout.take().expect("it is piped")).lines();
+    let mut urls = BTreeMap::new();
+    loop {
+        let line = lines.next().expect("the server ended before it was ready").expect("text");
+        if line.trim() == "Ready." {
+            // Goes on reading, so that the server never blocks on a full pipe.
+            thread::spawn(move || lines.for_each(drop));
+            return (process, urls);
+        }
+        if let Some((name, url)) = line.split_once(" is listening at ") {
+            urls.insert(name.trim_end_matches(" service").to_lowercase(), url.trim().to_owned());
+        }
+    }
+}
+
+fn binary() -> PathBuf {
+    std::env::var_os("LAZURITE_BIN")
+        .map_or_else(|| concat!(env!("CARGO_MANIFEST_DIR"), "/../../../target/debug/lazurite").into(), PathBuf::from)
+}
+
+/// Shared Key, which the client itself does not offer: signs each request with the account's key.
+#[derive(Debug)]
+struct SharedKey;
+
+#[async_trait]
+impl Policy for SharedKey {
+    async fn send(&self, context: &Context, request: &mut Request, next: &[Arc<dyn Policy>]) -> PolicyResult {
+        request.insert_header("x-ms-date", to_rfc7231(&OffsetDateTime::now_utc()));
+        let signature = hmac_sha256(&string_to_sign(request), &Secret::new(KEY))?;
+        request.insert_header("authorization", format!("SharedKey {ACCOUNT}:{signature}"));
+        next[0].send(context, request, &next[1..]).await
+    }
+}
+
+fn string_to_sign(request: &Request) -> String {
+    let headers: BTreeMap<String, String> = request
+        .headers()
+        .iter()
+        .map(|(name, value)| (name.as_str().to_lowercase(), value.as_str().trim().to_owned()))
+        .collect();
+    let header = |name: &str| headers.get(name).cloned().unwrap_or_default();
+    let length = request.body().len().filter(|length| *length > 0).map(|length| length.to_string());
+
+    let mut text = request.method().to_string();
+    for value in [
+        header("content-encoding"),
+        header("content-language"),
+        length.unwrap_or_default(),
+        header("content-md5"),
+        header("content-type"),
+        String::new(), // The date is in x-ms-date.
+        header("if-modified-since"),
+        header("if-match"),
+        header("if-none-match"),
+        header("if-unmodified-since"),
+        header("range"),
+    ] {
+        text += &format!("\n{value}");
+    }
+    for (name, value) in headers.iter().filter(|(name, _)| name.starts_with("x-ms-")) {
+        text += &format!("\n{name}:{value}");
+    }
+    text += &format!("\n/{ACCOUNT}{}", request.url().path());
+    let mut query: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (name, value) in request.url().query_pairs() {
+        query.entry(name.to_lowercase()).or_default().push(value.into_owned());
+    }
+    for (name, mut values) in query {
+        values.sort();
+        text += &format!("\n{name}:{}", values.join(","));
+    }
+    text
+}
+
+/// The call must have failed with exactly this status and error code.
+#[track_caller]
+pub fn refused<T>(answer: azure_core::Result<T>, status: u16, code: &str) {
+    let Err(error) = answer else { panic!("expected {status} {code}, but it succeeded") };
+    let ErrorKind::HttpResponse { status: found, raw_response, .. } = error.kind() else {
+        panic!("no answer: {error}")
+    };
+    let headers = raw_response.as_ref().expect("an answer").headers();
+    let found_code = headers.get_optional_str(&"x-ms-error-code".into());
+    assert_eq!((u16::from(*found), found_code), (status, Some(code)), "{error}");
+}
