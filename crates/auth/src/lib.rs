@@ -1,1 +1,147 @@
 //! Who calls, and what may they do.
+//!
+//! [`identify`] turns the credentials of a request into a [`Caller`]; [`Caller::may`] holds it against what an operation
+//! needs. Both are plain functions of their arguments: the time and the stored policies are given, nothing is looked up.
+//!
+//! - [`account`]: names and keys
+//! - [`shared_key`]: the `Authorization` header signed with an account key
+//! - [`sas`]: the signature in the query, with limits of its own
+//! - [`grant`]: what such a signature allows
+//! - [`refusal`]: every way to be turned away, as the wire says it
+
+pub mod account;
+mod collation;
+pub mod grant;
+pub mod refusal;
+pub mod sas;
+pub mod shared_key;
+
+use std::net::IpAddr;
+
+use concurrency::Timestamp;
+
+pub use account::{Account, Accounts, BadAccounts, BadKey, Key};
+pub use grant::{Caller, Grant, GrantKind, Need, Overrides, Permissions, ResourceType, SasUse, Scope, Service};
+pub use refusal::{Fault, Refusal};
+pub use sas::{Policy, policy_named};
+
+/// What of a request decides who calls.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    pub service: Service,
+    pub method: &'a str,
+    /// From the URL, without `-secondary`.
+    pub account: &'a str,
+    /// The first segment of the path names the account; otherwise the host does.
+    pub path_style: bool,
+    /// Percent-encoded, exactly as sent, without the query.
+    pub path: &'a str,
+    /// Decoded, in the order sent.
+    pub query: &'a [(String, String)],
+    pub headers: &'a http::HeaderMap,
+    pub https: bool,
+    pub peer: Option<IpAddr>,
+}
+
+/// Finds out who calls. An `Authorization` header wins over a signature in the query; without either the caller is
+/// anonymous, which the operation may or may not accept.
+///
+/// `policies` answers with the stored access policy of that id on the container (queue, table, share) of the request;
+/// [`policy_named`] tells beforehand which one will be asked for.
+pub fn identify(
+    request: &Request<'_>,
+    accounts: &Accounts,
+    now: Timestamp,
+    policies: impl Fn(&str) -> Option<Policy>,
+) -> Result<Caller, Refusal> {
+    let account = accounts.get(request.account).ok_or(Refusal::AccountNotFound)?;
+    if request.headers.contains_key(http::header::AUTHORIZATION) {
+        shared_key::verify(request, account, now)?;
+        return Ok(Caller::Owner);
+    }
+    if sas::is_signed(request.query) {
+        return sas::verify(request, account, now, policies).map(Caller::Sas);
+    }
+    Ok(Caller::Anonymous)
+}
+
+#[cfg(test)]
+pub(crate) mod testing {
+    //! The well-known development account, which the published examples use.
+
+    use super::*;
+
+    pub const NAME: &str = "devstoreaccount1";
+    pub const KEY: &str = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
+    pub const OTHER_KEY: &str = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=";
+
+    pub fn key(text: &str) -> Key {
+        Key::from_base64(text).expect("a valid key")
+    }
+
+    pub fn accounts() -> Accounts {
+        Accounts::new([Account { name: NAME.into(), keys: vec![key(OTHER_KEY), key(KEY)] }])
+    }
+
+    pub fn at(text: &str) -> Timestamp {
+        wire::dates::parse_iso(text).expect("a valid date")
+    }
+
+    pub fn pairs(raw: &str) -> Vec<(String, String)> {
+        let decoded = wire::percent::query_pairs(raw).map(|pair| pair.expect("well-formed"));
+        decoded.map(|(name, value)| (name.into_owned(), value.into_owned())).collect()
+    }
+
+    pub fn headers(pairs: &[(&str, &str)]) -> http::HeaderMap {
+        let mut headers = http::HeaderMap::new();
+        for (name, value) in pairs {
+            let name = http::HeaderName::from_bytes(name.as_bytes()).expect("a valid name");
+            headers.append(name, value.parse().expect("a valid value"));
+        }
+        headers
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::testing::*;
+    use super::*;
+
+    fn request<'a>(account: &'a str, query: &'a [(String, String)], headers: &'a http::HeaderMap) -> Request<'a> {
+        Request {
+            service: Service::Blob,
+            method: "GET",
+            account,
+            path_style: true,
+            path: "/devstoreaccount1/c/b",
+            query,
+            headers,
+            https: false,
+            peer: None,
+        }
+    }
+
+    #[test]
+    fn without_credentials_the_caller_is_anonymous() {
+        let empty = http::HeaderMap::new();
+        let caller = identify(&request(NAME, &[], &empty), &accounts(), at("2026-01-01"), |_| None);
+        assert_eq!(caller, Ok(Caller::Anonymous));
+        let need = Need::new(Service::Blob, ResourceType::Object, "r");
+        assert_eq!(Caller::Anonymous.may(&need), Err(Refusal::NoAuthenticationInformation));
+    }
+
+    #[test]
+    fn an_unknown_account_is_not_found() {
+        let empty = http::HeaderMap::new();
+        let caller = identify(&request("nobody", &[], &empty), &accounts(), at("2026-01-01"), |_| None);
+        assert_eq!(caller, Err(Refusal::AccountNotFound));
+    }
+
+    #[test]
+    fn a_header_wins_over_a_signature_in_the_query() {
+        let headers = headers(&[("authorization", "SharedKey")]);
+        let query = pairs("sig=AAAA");
+        let caller = identify(&request(NAME, &query, &headers), &accounts(), at("2026-01-01"), |_| None);
+        assert_eq!(caller, Err(Refusal::InvalidAuthenticationInfo));
+    }
+}
