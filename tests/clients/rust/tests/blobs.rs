@@ -190,3 +190,15 @@ async fn what_was_acknowledged_survives_a_kill() -> Result<()> {
     assert_eq!(read(&blob).await?, content);
     Ok(())
 }
+
+#[tokio::test]
+async fn a_signature_gives_what_it_says() -> Result<()> {
+    let server = Server::start();
+    let writer = server.service_by_sas("rwdlac").blob_container_client("box");
+    writer.create(None).await?;
+    put(&writer.blob_client("b"), b"x").await?;
+    let reader = server.service_by_sas("r").blob_client("box", "b");
+    assert_eq!(read(&reader).await?, b"x");
+    refused(reader.delete(None).await, 403, "AuthorizationPermissionMismatch");
+    Ok(())
+}
