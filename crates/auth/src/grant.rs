@@ -276,8 +276,11 @@ impl Scope {
             return Err(Refusal::ServiceMismatch);
         }
         let covered = match self {
-            Scope::Blob | Scope::Snapshot | Scope::Version | Scope::File => need.resource == ResourceType::Object,
-            Scope::Container | Scope::Directory { .. } | Scope::Queue | Scope::Table { .. } | Scope::Share => {
+            // The path of a directory below `restype=container` would name the whole container.
+            Scope::Blob | Scope::Snapshot | Scope::Version | Scope::Directory { .. } | Scope::File => {
+                need.resource == ResourceType::Object
+            }
+            Scope::Container | Scope::Queue | Scope::Table { .. } | Scope::Share => {
                 need.resource != ResourceType::Service
             }
         };
@@ -337,6 +340,7 @@ mod tests {
         let service = |scope, permissions| grant(GrantKind::Service(scope), permissions);
         assert_eq!(service(Scope::Blob, "r").may(&READ), Ok(()));
         assert_eq!(service(Scope::Blob, "rl").may(&LIST), Err(Refusal::ResourceTypeMismatch));
+        assert_eq!(service(Scope::Directory { depth: 1 }, "rl").may(&LIST), Err(Refusal::ResourceTypeMismatch));
         assert_eq!(service(Scope::Container, "rl").may(&LIST), Ok(()));
         assert_eq!(service(Scope::Container, "rl").may(&READ), Ok(()));
         assert_eq!(service(Scope::Container, "r").may(&LIST), Err(Refusal::PermissionMismatch));

@@ -54,7 +54,7 @@ pub fn identify(
     now: Timestamp,
     policies: impl Fn(&str) -> Option<Policy>,
 ) -> Result<Caller, Refusal> {
-    let account = accounts.get(request.account).ok_or(Refusal::ResourceNotFound)?;
+    let account = accounts.get(request.account).ok_or(Refusal::AccountNotFound)?;
     if request.headers.contains_key(http::header::AUTHORIZATION) {
         shared_key::verify(request, account, now)?;
         return Ok(Caller::Owner);
@@ -134,7 +134,7 @@ mod tests {
     fn an_unknown_account_is_not_found() {
         let empty = http::HeaderMap::new();
         let caller = identify(&request("nobody", &[], &empty), &accounts(), at("2026-01-01"), |_| None);
-        assert_eq!(caller, Err(Refusal::ResourceNotFound));
+        assert_eq!(caller, Err(Refusal::AccountNotFound));
     }
 
     #[test]

@@ -18,7 +18,7 @@ pub enum Refusal {
     /// The operation is not for anonymous callers.
     NoAuthenticationInformation,
     /// There is no such account, or the caller is not told what there is.
-    ResourceNotFound,
+    AccountNotFound,
     SourceIpMismatch,
     ProtocolMismatch,
     ServiceMismatch,
@@ -69,7 +69,7 @@ impl Refusal {
     pub fn anonymous(version: Option<&str>) -> Refusal {
         match version {
             Some(version) if version >= "2019-12-12" => Refusal::NoAuthenticationInformation,
-            _ => Refusal::ResourceNotFound,
+            _ => Refusal::AccountNotFound,
         }
     }
 
@@ -123,7 +123,7 @@ impl Refusal {
                 "Server failed to authenticate the request. Please refer to the information in the www-authenticate \
                  header.",
             ),
-            Refusal::ResourceNotFound => (404, "ResourceNotFound", "The specified resource does not exist."),
+            Refusal::AccountNotFound => (404, "ResourceNotFound", "The specified resource does not exist."),
             Refusal::SourceIpMismatch => (
                 403,
                 "AuthorizationSourceIPMismatch",

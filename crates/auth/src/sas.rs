@@ -235,7 +235,8 @@ fn service_kind(request: &Request<'_>, token: &Token<'_>) -> Result<(GrantKind, 
     Ok((GrantKind::Service(scope), text))
 }
 
-/// The path below the account, decoded, without a leading slash.
+/// The path below the account, decoded, without a leading slash; a backslash is a slash. Operations read it the same way,
+/// so that what was signed is what is opened.
 fn below_account(request: &Request<'_>) -> Result<String, Refusal> {
     let mut path = request.path.strip_prefix('/').unwrap_or(request.path);
     if request.path_style {
@@ -248,7 +249,7 @@ fn below_account(request: &Request<'_>) -> Result<String, Refusal> {
     }
     let decoded =
         wire::percent::decode_path(path).map_err(|_| Refusal::other("The path of the URL cannot be decoded."))?;
-    Ok(decoded.into_owned())
+    Ok(decoded.replace('\\', "/"))
 }
 
 /// The first segment, and what follows it if anything does.

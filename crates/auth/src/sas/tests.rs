@@ -242,6 +242,8 @@ fn the_resource_of_a_blob_signature() {
     assert_eq!(resource("/c/d?sr=d&sdd=5"), "/blob/devstoreaccount1/c/d");
     assert_eq!(resource("/b?sr=b"), "/blob/devstoreaccount1/$root/b");
     assert_eq!(resource("/b?sr=c"), "/blob/devstoreaccount1/$root");
+    assert_eq!(resource("/c%5Cb?sr=b"), "/blob/devstoreaccount1/c/b");
+    assert_eq!(resource("/c%5Cb?sr=c"), "/blob/devstoreaccount1/c");
     assert_eq!(resource("/c/%C3%A4%2Fb+c?sr=b"), "/blob/devstoreaccount1/c/ä/b+c");
 }
 
@@ -251,6 +253,10 @@ fn a_signature_for_a_root_blob_does_not_open_the_container_of_that_name() {
     let query = "sp=rl&se=2030-01-01&sr=b&sv=2020-12-06";
     assert_eq!(Asked::signed(&format!("/name?{query}"), text).scope(), Ok(Scope::Blob));
     is_mismatch(Asked::signed(&format!("/name?restype=container&comp=list&{query}"), text).outcome());
+    let text = "rl\n\n2030-01-01\n/blob/devstoreaccount1/$root\n\n\n\n2020-12-06\nc\n\n\n\n\n\n\n";
+    let query = "sp=rl&se=2030-01-01&sr=c&sv=2020-12-06";
+    assert_eq!(Asked::signed(&format!("/name?{query}"), text).scope(), Ok(Scope::Container));
+    is_mismatch(Asked::signed(&format!("/name%5Cblob?{query}"), text).outcome());
 }
 
 #[test]
