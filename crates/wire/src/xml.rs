@@ -19,3 +19,58 @@ pub use service_properties::{
 };
 pub use signed_identifiers::{SIGNED_IDENTIFIERS_MAX, SignedIdentifier, SignedIdentifiers};
 pub use write::XmlWriter;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A small generator, so that a failure comes back with the same seed.
+    fn next(state: &mut u64) -> usize {
+        *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (*state >> 33) as usize
+    }
+
+    #[test]
+    fn no_document_makes_a_reader_panic() {
+        let samples = [
+            "<BlockList><Latest>QQ==</Latest><Committed>Qg==</Committed></BlockList>",
+            "<SignedIdentifiers><SignedIdentifier><Id>a</Id><AccessPolicy><Start>2026-01-01</Start></AccessPolicy>\
+             </SignedIdentifier></SignedIdentifiers>",
+            "<StorageServiceProperties><Cors><CorsRule/></Cors><StaticWebsite><Enabled>true</Enabled></StaticWebsite>\
+             </StorageServiceProperties>",
+            "<Tags><TagSet><Tag><Key>k</Key><Value>v</Value></Tag></TagSet></Tags>",
+            "<KeyInfo><Start>2026-01-01</Start><Expiry>2026-01-02T00:00:00+01:00</Expiry></KeyInfo>",
+        ];
+        let pieces = [
+            "<",
+            ">",
+            "/",
+            "&",
+            ";",
+            "&#0;",
+            "<!--",
+            "-->",
+            "<![CDATA[",
+            "]]>",
+            "<?",
+            "?>",
+            "<!DOCTYPE",
+            "\"",
+            "\u{fffe}",
+        ];
+        for seed in 0..4_000_u64 {
+            let mut state = seed;
+            let mut document = samples[next(&mut state) % samples.len()].as_bytes().to_vec();
+            for _ in 0..1 + next(&mut state) % 4 {
+                let at = next(&mut state) % document.len();
+                let until = (at + next(&mut state) % 4).min(document.len());
+                document.splice(at..until, pieces[next(&mut state) % pieces.len()].bytes());
+            }
+            _ = parse_block_list(&document);
+            _ = SignedIdentifiers::parse(&document);
+            _ = ServiceProperties::parse(&document);
+            _ = crate::tags::Tags::parse_xml(&document);
+            _ = KeyInfo::parse(&document);
+        }
+    }
+}
