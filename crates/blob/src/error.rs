@@ -1,0 +1,347 @@
+//! Why the service refuses a request: every code with its status and text, in one place.
+
+use concurrency::{LeaseRefusal, Unmet};
+use wire::base64;
+use wire::http::ErrorReply;
+use wire::metadata::MetadataError;
+use wire::names::NameError;
+
+/// A refusal. Nothing was changed; the same request may succeed once what it names has changed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum BlobError {
+    // What is not built yet. Never 500: clients repeat those for minutes.
+    NotImplemented,
+    /// The operation is there, but what this header asks of it is not, and to ignore it would change the meaning.
+    HeaderNotImplemented {
+        name: &'static str,
+        value: String,
+    },
+
+    // The request itself (400 and its kin).
+    BlockListTooLong,
+    BothCrc64AndMd5HeaderPresent,
+    ConditionHeadersNotSupported,
+    Crc64Mismatch {
+        given: u64,
+        computed: u64,
+    },
+    InvalidBlobOrBlock,
+    InvalidBlockList,
+    InvalidHeaderValue {
+        name: &'static str,
+        value: String,
+    },
+    InvalidMd5,
+    InvalidOperation,
+    InvalidQueryParameterValue {
+        name: &'static str,
+        value: String,
+    },
+    InvalidResourceName,
+    InvalidXmlDocument,
+    InvalidXmlNodeValue,
+    Md5Mismatch {
+        given: [u8; 16],
+        computed: [u8; 16],
+    },
+    Metadata(MetadataError),
+    MissingContentLengthHeader,
+    MissingRequiredHeader {
+        name: &'static str,
+    },
+    MissingRequiredQueryParameter {
+        name: &'static str,
+    },
+    MissingRequiredXmlNode,
+    MultipleConditionHeadersNotSupported,
+    OutOfRangeInput,
+    OutOfRangeQueryParameterValue {
+        name: &'static str,
+        value: String,
+        least: u64,
+        most: u64,
+    },
+    RequestBodyTooLarge {
+        most: u64,
+    },
+    UnsatisfiableCondition,
+    UnsupportedHttpVerb,
+
+    // What is, or is not, there.
+    BlobAlreadyExists,
+    BlobNotFound,
+    BlockCountExceedsLimit,
+    ContainerAlreadyExists,
+    ContainerNotFound,
+    InvalidRange {
+        length: u64,
+    },
+    SnapshotsPresent,
+    /// The caller may create, and there is something already.
+    UnauthorizedBlobOverwrite,
+
+    // Conditions.
+    /// A read finds nothing newer than what the client has.
+    NotModified,
+    ConditionNotMet,
+
+    // Leases.
+    LeaseAlreadyPresent,
+    LeaseIdMismatchWithBlobOperation,
+    LeaseIdMismatchWithContainerOperation,
+    LeaseIdMismatchWithLeaseOperation,
+    LeaseIdMissing,
+    LeaseIsBreakingAndCannotBeAcquired,
+    LeaseIsBreakingAndCannotBeChanged,
+    LeaseIsBrokenAndCannotBeRenewed,
+    LeaseLost,
+    LeaseNotPresentWithBlobOperation,
+    LeaseNotPresentWithContainerOperation,
+    LeaseNotPresentWithLeaseOperation,
+}
+
+impl BlobError {
+    pub(crate) fn header(name: &'static str, value: impl Into<String>) -> BlobError {
+        BlobError::InvalidHeaderValue { name, value: value.into() }
+    }
+
+    pub(crate) fn query(name: &'static str, value: impl Into<String>) -> BlobError {
+        BlobError::InvalidQueryParameterValue { name, value: value.into() }
+    }
+
+    pub(crate) fn lease_on_blob(refusal: LeaseRefusal) -> BlobError {
+        match refusal {
+            LeaseRefusal::IdMismatch => BlobError::LeaseIdMismatchWithBlobOperation,
+            LeaseRefusal::NotPresent => BlobError::LeaseNotPresentWithBlobOperation,
+            other => BlobError::lease(other),
+        }
+    }
+
+    pub(crate) fn lease_on_container(refusal: LeaseRefusal) -> BlobError {
+        match refusal {
+            LeaseRefusal::IdMismatch => BlobError::LeaseIdMismatchWithContainerOperation,
+            LeaseRefusal::NotPresent => BlobError::LeaseNotPresentWithContainerOperation,
+            other => BlobError::lease(other),
+        }
+    }
+
+    fn lease(refusal: LeaseRefusal) -> BlobError {
+        match refusal {
+            LeaseRefusal::AlreadyPresent => BlobError::LeaseAlreadyPresent,
+            LeaseRefusal::IdMismatchWithLeaseOperation | LeaseRefusal::IdMismatch => {
+                BlobError::LeaseIdMismatchWithLeaseOperation
+            }
+            LeaseRefusal::IsBreakingAndCannotBeAcquired => BlobError::LeaseIsBreakingAndCannotBeAcquired,
+            LeaseRefusal::IsBreakingAndCannotBeChanged => BlobError::LeaseIsBreakingAndCannotBeChanged,
+            LeaseRefusal::IsBrokenAndCannotBeRenewed => BlobError::LeaseIsBrokenAndCannotBeRenewed,
+            LeaseRefusal::NotPresentWithLeaseOperation | LeaseRefusal::NotPresent => {
+                BlobError::LeaseNotPresentWithLeaseOperation
+            }
+            LeaseRefusal::IdMissing => BlobError::LeaseIdMissing,
+            LeaseRefusal::Lost => BlobError::LeaseLost,
+        }
+    }
+
+    /// Status, code and text. Codes are what clients match on; of the texts only a few.
+    fn table(&self) -> (u16, &'static str, &'static str) {
+        match self {
+            BlobError::NotImplemented => (501, "APINotImplemented", "This operation is not implemented yet."),
+            BlobError::HeaderNotImplemented { .. } => {
+                (501, "APINotImplemented", "What one of the request headers asks for is not implemented yet.")
+            }
+
+            BlobError::BlockListTooLong => (400, "BlockListTooLong", "The block list has more entries than allowed."),
+            BlobError::BothCrc64AndMd5HeaderPresent => {
+                (400, "BothCrc64AndMd5HeaderPresent", "A request may carry an MD5 or a CRC64, not both.")
+            }
+            BlobError::ConditionHeadersNotSupported => {
+                (400, "ConditionHeadersNotSupported", "A condition header is not supported by this operation.")
+            }
+            BlobError::Crc64Mismatch { .. } => {
+                (400, "Crc64Mismatch", "The CRC64 value given in the request is not that of the content received.")
+            }
+            BlobError::InvalidBlobOrBlock => (400, "InvalidBlobOrBlock", "The specified blob or block is invalid."),
+            BlobError::InvalidBlockList => (400, "InvalidBlockList", "The specified block list is invalid."),
+            BlobError::InvalidHeaderValue { .. } => {
+                (400, "InvalidHeaderValue", "The value of one of the HTTP headers is not in the correct format.")
+            }
+            BlobError::InvalidMd5 => (400, "InvalidMd5", "The MD5 value is invalid: it must be 128 bits in Base64."),
+            BlobError::InvalidOperation => {
+                (400, "InvalidOperation", "The operation is not possible on what the request names.")
+            }
+            BlobError::InvalidQueryParameterValue { .. } => {
+                (400, "InvalidQueryParameterValue", "The value of one of the query parameters is invalid.")
+            }
+            BlobError::InvalidResourceName => {
+                (400, "InvalidResourceName", "The specified resource name contains invalid characters.")
+            }
+            BlobError::InvalidXmlDocument => {
+                (400, "InvalidXmlDocument", "The XML of the request body is not valid or not what the operation takes.")
+            }
+            BlobError::InvalidXmlNodeValue => {
+                (400, "InvalidXmlNodeValue", "The value of one of the XML nodes is not in the correct format.")
+            }
+            BlobError::Md5Mismatch { .. } => {
+                (400, "Md5Mismatch", "The MD5 value given in the request is not that of the content received.")
+            }
+            BlobError::Metadata(MetadataError::EmptyMetadataKey) => {
+                (400, "EmptyMetadataKey", "The name of one of the metadata pairs is empty.")
+            }
+            BlobError::Metadata(MetadataError::InvalidMetadata) => {
+                (400, "InvalidMetadata", "The metadata is invalid: names are identifiers, values printable ASCII.")
+            }
+            BlobError::Metadata(MetadataError::MetadataTooLarge) => {
+                (400, "MetadataTooLarge", "The metadata is larger than allowed.")
+            }
+            BlobError::MissingContentLengthHeader => {
+                (411, "MissingContentLengthHeader", "The Content-Length header was not specified.")
+            }
+            BlobError::MissingRequiredHeader { .. } => {
+                (400, "MissingRequiredHeader", "An HTTP header that is mandatory for this request is not specified.")
+            }
+            BlobError::MissingRequiredQueryParameter { .. } => {
+                (400, "MissingRequiredQueryParameter", "A query parameter that is mandatory was not specified.")
+            }
+            BlobError::MissingRequiredXmlNode => {
+                (400, "MissingRequiredXmlNode", "A required XML node was not specified in the request body.")
+            }
+            BlobError::MultipleConditionHeadersNotSupported => {
+                (400, "MultipleConditionHeadersNotSupported", "Multiple condition headers are not supported.")
+            }
+            BlobError::OutOfRangeInput => (400, "OutOfRangeInput", "One of the request inputs is out of range."),
+            BlobError::OutOfRangeQueryParameterValue { .. } => {
+                (400, "OutOfRangeQueryParameterValue", "A query parameter is outside the permissible range.")
+            }
+            BlobError::RequestBodyTooLarge { .. } => {
+                (413, "RequestBodyTooLarge", "The request body is larger than the limit.")
+            }
+            BlobError::UnsatisfiableCondition => {
+                (400, "UnsatisfiableCondition", "The request includes a condition that can never be met by a read.")
+            }
+            BlobError::UnsupportedHttpVerb => (405, "UnsupportedHttpVerb", "The resource does not support this verb."),
+
+            BlobError::BlobAlreadyExists => (409, "BlobAlreadyExists", "The specified blob already exists."),
+            BlobError::BlobNotFound => (404, "BlobNotFound", "The specified blob does not exist."),
+            BlobError::BlockCountExceedsLimit => {
+                (409, "BlockCountExceedsLimit", "The blob has as many uncommitted blocks as are allowed.")
+            }
+            BlobError::ContainerAlreadyExists => {
+                (409, "ContainerAlreadyExists", "The specified container already exists.")
+            }
+            BlobError::ContainerNotFound => (404, "ContainerNotFound", "The specified container does not exist."),
+            BlobError::InvalidRange { .. } => {
+                (416, "InvalidRange", "The range specified is invalid for the current size of the resource.")
+            }
+            BlobError::SnapshotsPresent => {
+                (409, "SnapshotsPresent", "This operation is not permitted because the blob has snapshots.")
+            }
+            BlobError::UnauthorizedBlobOverwrite => {
+                (403, "UnauthorizedBlobOverwrite", "This request is not authorized to overwrite a blob.")
+            }
+
+            BlobError::NotModified => (304, "ConditionNotMet", CONDITION_NOT_MET),
+            BlobError::ConditionNotMet => (412, "ConditionNotMet", CONDITION_NOT_MET),
+
+            BlobError::LeaseAlreadyPresent => (409, "LeaseAlreadyPresent", "There is already a lease present."),
+            BlobError::LeaseIdMismatchWithBlobOperation => (
+                412,
+                "LeaseIdMismatchWithBlobOperation",
+                "The lease ID specified did not match the lease ID for the blob.",
+            ),
+            BlobError::LeaseIdMismatchWithContainerOperation => (
+                412,
+                "LeaseIdMismatchWithContainerOperation",
+                "The lease ID specified did not match the lease ID for the container.",
+            ),
+            BlobError::LeaseIdMismatchWithLeaseOperation => (
+                409,
+                "LeaseIdMismatchWithLeaseOperation",
+                "The lease ID specified did not match the lease ID of the lease.",
+            ),
+            BlobError::LeaseIdMissing => {
+                (412, "LeaseIdMissing", "There is currently a lease and no lease ID was specified in the request.")
+            }
+            BlobError::LeaseIsBreakingAndCannotBeAcquired => (
+                409,
+                "LeaseIsBreakingAndCannotBeAcquired",
+                "The lease is being broken and cannot be acquired until it is.",
+            ),
+            BlobError::LeaseIsBreakingAndCannotBeChanged => {
+                (409, "LeaseIsBreakingAndCannotBeChanged", "The lease is being broken and cannot be changed.")
+            }
+            BlobError::LeaseIsBrokenAndCannotBeRenewed => {
+                (409, "LeaseIsBrokenAndCannotBeRenewed", "The lease has been broken and cannot be renewed.")
+            }
+            BlobError::LeaseLost => (412, "LeaseLost", "A lease ID was specified, but the lease has expired."),
+            BlobError::LeaseNotPresentWithBlobOperation => {
+                (412, "LeaseNotPresentWithBlobOperation", "There is currently no lease on the blob.")
+            }
+            BlobError::LeaseNotPresentWithContainerOperation => {
+                (412, "LeaseNotPresentWithContainerOperation", "There is currently no lease on the container.")
+            }
+            BlobError::LeaseNotPresentWithLeaseOperation => {
+                (409, "LeaseNotPresentWithLeaseOperation", "There is currently no lease to act on.")
+            }
+        }
+    }
+
+    /// The refusal as the wire shows it.
+    #[must_use]
+    pub fn to_reply(&self) -> ErrorReply {
+        let (status, code, message) = self.table();
+        let reply = ErrorReply::new(status, code, message);
+        match self {
+            BlobError::InvalidHeaderValue { name, value } | BlobError::HeaderNotImplemented { name, value } => {
+                reply.detail("HeaderName", *name).detail("HeaderValue", value)
+            }
+            BlobError::MissingRequiredHeader { name } => reply.detail("HeaderName", *name),
+            BlobError::MissingRequiredQueryParameter { name } => reply.detail("QueryParameterName", *name),
+            BlobError::InvalidQueryParameterValue { name, value } => {
+                reply.detail("QueryParameterName", *name).detail("QueryParameterValue", value)
+            }
+            BlobError::OutOfRangeQueryParameterValue { name, value, least, most } => reply
+                .detail("QueryParameterName", *name)
+                .detail("QueryParameterValue", value)
+                .detail("MinimumAllowed", least.to_string())
+                .detail("MaximumAllowed", most.to_string()),
+            BlobError::Md5Mismatch { given, computed } => reply
+                .detail("UserSpecifiedMd5", base64::encode(given))
+                .detail("ServerCalculatedMd5", base64::encode(computed)),
+            BlobError::Crc64Mismatch { given, computed } => reply
+                .detail("UserSpecifiedCrc64", base64::encode_crc64(*given))
+                .detail("ServerCalculatedCrc64", base64::encode_crc64(*computed)),
+            BlobError::RequestBodyTooLarge { most } => reply.detail("MaxLimit", most.to_string()),
+            BlobError::InvalidRange { length } => reply.header("content-range", format!("bytes */{length}")),
+            _ => reply,
+        }
+    }
+}
+
+const CONDITION_NOT_MET: &str = "The condition specified using HTTP conditional header(s) is not met.";
+
+impl From<Unmet> for BlobError {
+    fn from(unmet: Unmet) -> BlobError {
+        match unmet {
+            Unmet::NotModified => BlobError::NotModified,
+            Unmet::PreconditionFailed => BlobError::ConditionNotMet,
+            Unmet::MultipleConditions => BlobError::MultipleConditionHeadersNotSupported,
+            Unmet::Unsatisfiable => BlobError::UnsatisfiableCondition,
+            Unmet::AlreadyExists => BlobError::BlobAlreadyExists,
+        }
+    }
+}
+
+impl From<NameError> for BlobError {
+    fn from(error: NameError) -> BlobError {
+        match error {
+            NameError::Length => BlobError::OutOfRangeInput,
+            NameError::Characters => BlobError::InvalidResourceName,
+        }
+    }
+}
+
+impl From<MetadataError> for BlobError {
+    fn from(error: MetadataError) -> BlobError {
+        BlobError::Metadata(error)
+    }
+}

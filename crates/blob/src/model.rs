@@ -1,0 +1,405 @@
+//! What is stored: the rows of the Blob service and what becomes of them.
+//!
+//! - A container is one row by account and name. Its `generation` names everything inside it, so deleting a container
+//!   removes one row and its blobs are out of reach at once.
+//! - A blob is one head row by generation and name; a listing walks these rows and needs no others.
+//! - Contents and block lists are shared by reference. The owner of a reference is the id of one committed version
+//!   (`Committed::version`), which every base blob and snapshot has for itself.
+//! - Uncommitted blocks hang on a staging id. When Put Block List commits them, the staging id becomes the id of the list,
+//!   so the references of the blocks stay as they are.
+
+use bytes::Bytes;
+use concurrency::{ETag, Lease, Timestamp, Version};
+use engine::due::{self, Kind};
+use engine::{Changes, ContentId, Key, Rows, Stop, Unread, space};
+use minicbor::{Decode, Encode};
+use wire::names::{BlobName, ContainerName};
+use wire::xml::SignedIdentifier;
+
+use crate::codec;
+use crate::error::BlobError;
+use crate::request::Which;
+
+/// What a function over rows ends with when it has no result.
+pub type Halt = Stop<BlobError>;
+
+pub fn refuse(error: BlobError) -> Halt {
+    Stop::Refused(error)
+}
+
+/// Names and values as the client wrote them.
+pub type Pairs = Vec<(String, String)>;
+
+#[derive(Clone, PartialEq, Eq, Debug, Encode, Decode)]
+#[cbor(map)]
+pub struct Container {
+    /// Names what is inside; a container made again under the same name has another.
+    #[n(0)]
+    pub generation: u64,
+    /// ETag and Last-Modified are both made of it.
+    #[cbor(n(1), with = "codec::time")]
+    pub stamp: Timestamp,
+    #[cbor(n(2), with = "codec::lease")]
+    pub lease: Lease,
+    #[n(3)]
+    pub metadata: Pairs,
+    #[n(4)]
+    pub public: PublicAccess,
+    #[n(5)]
+    pub policies: Vec<StoredPolicy>,
+}
+
+/// The same row, for those who only need to know that the container is there.
+#[derive(Decode)]
+#[cbor(map)]
+struct ContainerGuard {
+    #[n(0)]
+    generation: u64,
+}
+
+/// What anybody may read without a credential.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Encode, Decode)]
+#[cbor(index_only)]
+pub enum PublicAccess {
+    #[default]
+    #[n(0)]
+    None,
+    /// The blobs, if one knows their names.
+    #[n(1)]
+    Blob,
+    /// The blobs, their list and the container's properties.
+    #[n(2)]
+    Container,
+}
+
+/// A stored access policy, as it was set; its texts are judged when a signature names it.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Encode, Decode)]
+#[cbor(map)]
+pub struct StoredPolicy {
+    #[n(0)]
+    pub id: String,
+    #[n(1)]
+    pub start: Option<String>,
+    #[n(2)]
+    pub expiry: Option<String>,
+    #[n(3)]
+    pub permission: Option<String>,
+}
+
+/// The head row of a blob.
+#[derive(Clone, PartialEq, Eq, Debug, Encode, Decode)]
+#[cbor(map)]
+pub struct Blob {
+    /// Names its snapshots.
+    #[n(0)]
+    pub uid: u64,
+    #[cbor(n(1), with = "codec::lease")]
+    pub lease: Lease,
+    /// `None`: there are only uncommitted blocks, and for reads and conditions the blob is missing.
+    #[n(2)]
+    pub committed: Option<Committed>,
+    #[n(3)]
+    pub staging: Option<Staging>,
+    #[n(4)]
+    pub snapshots: u32,
+}
+
+/// One committed state of a blob: the base, or a snapshot.
+#[derive(Clone, PartialEq, Eq, Debug, Encode, Decode)]
+#[cbor(map)]
+pub struct Committed {
+    /// The owner of the references to its content.
+    #[n(0)]
+    pub version: u64,
+    /// ETag and Last-Modified are both made of it.
+    #[cbor(n(1), with = "codec::time")]
+    pub stamp: Timestamp,
+    #[cbor(n(2), with = "codec::time")]
+    pub created: Timestamp,
+    #[n(3)]
+    pub length: u64,
+    #[n(4)]
+    pub content: ContentRef,
+    #[n(5)]
+    pub headers: HttpHeaders,
+    #[n(6)]
+    pub metadata: Pairs,
+    #[n(7)]
+    pub tier: Option<TierSet>,
+}
+
+/// Where the bytes are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Encode, Decode)]
+pub enum ContentRef {
+    #[n(0)]
+    Empty,
+    #[n(1)]
+    Whole(#[n(0)] u64),
+    #[n(2)]
+    Blocks(#[n(0)] u64),
+}
+
+/// What a client wants to be told when it reads the blob.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Encode, Decode)]
+#[cbor(map)]
+pub struct HttpHeaders {
+    #[n(0)]
+    pub content_type: Option<String>,
+    #[n(1)]
+    pub content_encoding: Option<String>,
+    #[n(2)]
+    pub content_language: Option<String>,
+    #[n(3)]
+    pub content_disposition: Option<String>,
+    #[n(4)]
+    pub cache_control: Option<String>,
+    #[cbor(n(5), with = "minicbor::bytes")]
+    pub content_md5: Option<[u8; 16]>,
+}
+
+/// A tier that was asked for, and when. A blob without one has the account's.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Encode, Decode)]
+#[cbor(map)]
+pub struct TierSet {
+    #[n(0)]
+    pub tier: Tier,
+    #[cbor(n(1), with = "codec::time")]
+    pub since: Timestamp,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Encode, Decode)]
+#[cbor(index_only)]
+pub enum Tier {
+    #[n(0)]
+    Hot,
+    #[n(1)]
+    Cool,
+    #[n(2)]
+    Cold,
+}
+
+impl Tier {
+    /// The tier of a blob that none was set for.
+    pub const ACCOUNT_DEFAULT: Tier = Tier::Hot;
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Tier::Hot => "Hot",
+            Tier::Cool => "Cool",
+            Tier::Cold => "Cold",
+        }
+    }
+}
+
+/// The uncommitted blocks of a blob.
+#[derive(Clone, PartialEq, Eq, Debug, Encode, Decode)]
+#[cbor(map)]
+pub struct Staging {
+    #[n(0)]
+    pub id: u64,
+    /// Of every block id, decoded.
+    #[n(1)]
+    pub id_length: u8,
+    #[n(2)]
+    pub count: u32,
+    /// When the last block came; a week later all of them go.
+    #[cbor(n(3), with = "codec::time")]
+    pub last_put: Timestamp,
+    /// The due row that looks after them stands at this time.
+    #[cbor(n(4), with = "codec::time")]
+    pub due: Timestamp,
+}
+
+/// One uncommitted block.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Encode, Decode)]
+#[cbor(map)]
+pub struct Block {
+    #[n(0)]
+    pub content: u64,
+    #[n(1)]
+    pub size: u64,
+}
+
+/// A run of a committed block list.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Encode, Decode)]
+#[cbor(map)]
+pub struct ListChunk {
+    /// The offset of its first byte in the blob.
+    #[n(0)]
+    pub start: u64,
+    #[n(1)]
+    pub entries: Vec<ListEntry>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Encode, Decode)]
+pub struct ListEntry {
+    #[cbor(n(0), with = "minicbor::bytes")]
+    pub id: Vec<u8>,
+    #[n(1)]
+    pub content: u64,
+    #[n(2)]
+    pub size: u64,
+}
+
+impl Container {
+    pub fn version(&self) -> Version {
+        version(self.stamp)
+    }
+}
+
+impl Blob {
+    /// The state that conditions are judged by.
+    pub fn version(&self) -> Option<Version> {
+        self.committed.as_ref().map(Committed::version)
+    }
+
+    /// Takes back what this blob refers to, but for its snapshots. Its row at `key` must not be stored any longer.
+    pub fn let_go(&self, key: &Key, changes: &mut Changes, now: Timestamp) {
+        if let Some(committed) = &self.committed {
+            committed.let_go(changes, now);
+        }
+        if let Some(staging) = &self.staging {
+            staging.leave(key, changes, now);
+        }
+    }
+}
+
+impl Committed {
+    pub fn version(&self) -> Version {
+        version(self.stamp)
+    }
+
+    /// Takes back what this version refers to. The version must not be stored any longer.
+    pub fn let_go(&self, changes: &mut Changes, now: Timestamp) {
+        match self.content {
+            ContentRef::Empty => {}
+            ContentRef::Whole(id) => _ = changes.unrefer(Kind::Content, id, self.version, now),
+            ContentRef::Blocks(list) => _ = changes.unrefer(Kind::BlockList, list, self.version, now),
+        }
+    }
+
+    /// Refers to the same content once more, for a copy of this version that is called `version`.
+    pub fn shared_as(&self, version: u64, changes: &mut Changes) -> Committed {
+        match self.content {
+            ContentRef::Empty => {}
+            ContentRef::Whole(thing) | ContentRef::Blocks(thing) => _ = changes.refer(thing, version),
+        }
+        Committed { version, ..self.clone() }
+    }
+}
+
+impl Staging {
+    /// The blocks are committed or unwanted: their rows go later, the blob's own row no longer names them.
+    pub fn leave(&self, blob: &Key, changes: &mut Changes, now: Timestamp) {
+        changes.delete(due::key(self.due, Kind::UncommittedBlocks, blob.as_bytes()));
+        changes.put(due::key(now, Kind::Staging, &self.id.to_be_bytes()), Bytes::new());
+    }
+}
+
+fn version(stamp: Timestamp) -> Version {
+    Version { etag: ETag::new(stamp), last_modified: stamp }
+}
+
+pub fn container_key(account: u64, name: &ContainerName) -> Key {
+    Key::new(space::CONTAINER).number(account).text(name.as_str())
+}
+
+pub fn blob_key(generation: u64, name: &BlobName) -> Key {
+    Key::new(space::BLOB).number(generation).text(name.as_str())
+}
+
+pub fn snapshot_key(uid: u64, stamp: Timestamp) -> Key {
+    Key::new(space::SNAPSHOT).number(uid).number(stamp.0)
+}
+
+pub fn snapshots_of(uid: u64) -> Key {
+    Key::new(space::SNAPSHOT).number(uid)
+}
+
+pub fn block_key(staging: u64, id: &[u8]) -> Key {
+    blocks_of(staging).text(id)
+}
+
+pub fn blocks_of(staging: u64) -> Key {
+    Key::new(space::BLOCK).number(staging)
+}
+
+/// A chunk is found by the offset of the byte after its last: the first key above an offset is the chunk that holds it.
+pub fn chunk_key(list: u64, end: u64) -> Key {
+    list_rows(list).number(end)
+}
+
+pub fn list_rows(list: u64) -> Key {
+    Key::new(space::BLOCK_LIST).number(list)
+}
+
+/// The due row that removes all snapshots of a blob that is gone (or that has taken another uid).
+pub fn snapshots_due(uid: u64, now: Timestamp) -> Key {
+    let mut owner = vec![SNAPSHOTS_OWNER];
+    owner.extend_from_slice(&uid.to_be_bytes());
+    due::key(now, Kind::Other, &owner)
+}
+
+/// The first byte of the owner of such a row, beside which other services may have their own.
+pub const SNAPSHOTS_OWNER: u8 = space::SNAPSHOT;
+
+/// Engines take partitions in turn; a blob's is known before its container has been read.
+pub fn blob_partition(account: u64, container: &ContainerName, blob: &BlobName) -> Key {
+    container_key(account, container).text(blob.as_str())
+}
+
+pub fn find_container(rows: &dyn Rows, account: u64, name: &ContainerName) -> Result<Option<Container>, Unread> {
+    rows.get(&container_key(account, name))?.map(|row| codec::decode(&row)).transpose()
+}
+
+pub fn container(rows: &dyn Rows, account: u64, name: &ContainerName) -> Result<Container, Halt> {
+    find_container(rows, account, name)?.ok_or(refuse(BlobError::ContainerNotFound))
+}
+
+/// The guard of everything inside a container: it must be there, in the same state of the store.
+pub fn generation(rows: &dyn Rows, account: u64, name: &ContainerName) -> Result<u64, Halt> {
+    let row = rows.get(&container_key(account, name))?.ok_or(refuse(BlobError::ContainerNotFound))?;
+    Ok(codec::decode::<ContainerGuard>(&row)?.generation)
+}
+
+pub fn find_blob(rows: &dyn Rows, key: &Key) -> Result<Option<Blob>, Unread> {
+    rows.get(key)?.map(|row| codec::decode(&row)).transpose()
+}
+
+pub fn content(rows: &dyn Rows, id: u64) -> Result<engine::Content, Unread> {
+    rows.content(ContentId(id))
+}
+
+pub fn find_snapshot(rows: &dyn Rows, uid: u64, at: Timestamp) -> Result<Option<Committed>, Unread> {
+    rows.get(&snapshot_key(uid, at))?.map(|row| codec::decode(&row)).transpose()
+}
+
+/// What a read sees: the base with its lease, or a snapshot, which has none.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Seen {
+    pub state: Committed,
+    pub lease: Option<Lease>,
+}
+
+pub fn see(rows: &dyn Rows, generation: u64, name: &BlobName, which: Which) -> Result<Option<Seen>, Unread> {
+    let Some(blob) = find_blob(rows, &blob_key(generation, name))? else { return Ok(None) };
+    match which {
+        Which::Base => Ok(blob.committed.map(|state| Seen { state, lease: Some(blob.lease) })),
+        Which::Snapshot(at) => Ok(find_snapshot(rows, blob.uid, at)?.map(|state| Seen { state, lease: None })),
+        Which::Version => Ok(None),
+    }
+}
+
+impl From<StoredPolicy> for SignedIdentifier {
+    fn from(policy: StoredPolicy) -> SignedIdentifier {
+        let StoredPolicy { id, start, expiry, permission } = policy;
+        SignedIdentifier { id, start, expiry, permission }
+    }
+}
+
+impl From<SignedIdentifier> for StoredPolicy {
+    fn from(policy: SignedIdentifier) -> StoredPolicy {
+        let SignedIdentifier { id, start, expiry, permission } = policy;
+        StoredPolicy { id, start, expiry, permission }
+    }
+}

@@ -1,0 +1,88 @@
+//! Create Container: a new, empty container under a name that is free.
+
+use concurrency::{Lease, Timestamp};
+use engine::{Changes, Commit, Tick, commit};
+use wire::http::{Head, Reply, StatusCode};
+use wire::names::ContainerName;
+
+use super::Call;
+use crate::error::BlobError;
+use crate::model::{self, Container, Pairs, PublicAccess, container_key, refuse};
+use crate::{Failure, codec, reply, request};
+
+struct CreateContainer {
+    name: ContainerName,
+    metadata: Pairs,
+    public: PublicAccess,
+}
+
+fn parse(head: &Head) -> Result<CreateContainer, BlobError> {
+    request::no_unbuilt_headers(head)?;
+    Ok(CreateContainer {
+        name: request::container(head)?,
+        metadata: request::metadata(head)?,
+        public: request::public_access(head)?,
+    })
+}
+
+impl CreateContainer {
+    /// A name is free as soon as its container is deleted: what that held belongs to another generation.
+    fn decide(&self, found: Option<&Container>, tick: Tick) -> Result<Container, BlobError> {
+        if found.is_some() {
+            return Err(BlobError::ContainerAlreadyExists);
+        }
+        Ok(Container {
+            generation: tick.id(0),
+            stamp: tick.stamp,
+            lease: Lease::Available,
+            metadata: self.metadata.clone(),
+            public: self.public,
+            policies: Vec::new(),
+        })
+    }
+}
+
+pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
+    let op = parse(call.head)?;
+    let key = container_key(call.account, &op.name);
+    let account = call.account;
+    let stamp: Timestamp = commit(call.engine, key.clone(), move |rows, tick| {
+        let found = model::find_container(rows, account, &op.name)?;
+        let container = op.decide(found.as_ref(), tick).map_err(refuse)?;
+        let mut changes = Changes::none();
+        changes.put(key.clone(), codec::encode(&container));
+        Ok(Commit { changes, outcome: container.stamp })
+    })
+    .await?;
+    let mut answer = reply::reply(StatusCode::CREATED);
+    reply::set_version(&mut answer.headers, stamp);
+    Ok(answer)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::BlobError;
+    use crate::testing::{Bench, refusal};
+
+    #[tokio::test]
+    async fn a_name_is_taken_once() {
+        let bench = Bench::new().await;
+        let made = bench.call("PUT", "cont?restype=container", &[("x-ms-meta-a", "b")], b"").await.unwrap();
+        assert_eq!(made.status, 201);
+        assert!(made.headers.contains_key("etag") && made.headers.contains_key("last-modified"));
+        let again = bench.call("PUT", "cont?restype=container", &[], b"").await;
+        assert_eq!(refusal(again), BlobError::ContainerAlreadyExists);
+    }
+
+    #[tokio::test]
+    async fn faults_in_the_request_come_before_what_is_there() {
+        let bench = Bench::with_container().await;
+        let url = "cont?restype=container";
+        let refused = bench.call("PUT", url, &[("x-ms-blob-public-access", "all")], b"").await;
+        assert_eq!(refusal(refused), BlobError::header("x-ms-blob-public-access", "all"));
+        let refused = bench.call("PUT", "a--b?restype=container", &[], b"").await;
+        assert_eq!(refusal(refused), BlobError::InvalidResourceName);
+        let refused = bench.call("PUT", "x?restype=container", &[], b"").await;
+        assert_eq!(refusal(refused), BlobError::OutOfRangeInput);
+    }
+}

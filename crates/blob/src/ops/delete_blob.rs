@@ -1,0 +1,219 @@
+//! Delete Blob: a blob, its snapshots, or one of them.
+
+use bytes::Bytes;
+use concurrency::{Conditions, Lease, LeaseId, Timestamp};
+use engine::{Changes, Commit, Key, Rows, Tick, commit};
+use wire::http::{Head, Reply, StatusCode};
+use wire::names::{BlobName, ContainerName};
+
+use super::Call;
+use crate::error::BlobError;
+use crate::model::{self, Blob, Committed, Halt, blob_key, refuse, snapshot_key, snapshots_due};
+use crate::request::Which;
+use crate::{Failure, codec, reply, request};
+
+struct DeleteBlob {
+    container: ContainerName,
+    name: BlobName,
+    which: Which,
+    conditions: Conditions,
+    lease: Option<LeaseId>,
+    snapshots: Option<DeleteSnapshots>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum DeleteSnapshots {
+    /// The blob and its snapshots.
+    Include,
+    /// The snapshots; the blob stays.
+    Only,
+}
+
+fn parse(head: &Head) -> Result<DeleteBlob, BlobError> {
+    let (container, name) = request::blob(head)?;
+    request::no_unbuilt_headers(head)?;
+    if head.query.has("deletetype") {
+        return Err(BlobError::NotImplemented);
+    }
+    let conditions = request::conditions(head)?;
+    conditions.check_write_combination()?;
+    let (which, snapshots) = (request::which(head)?, delete_snapshots(head)?);
+    if which != Which::Base && snapshots.is_some() {
+        return Err(BlobError::InvalidOperation);
+    }
+    Ok(DeleteBlob { container, name, which, conditions, lease: request::lease_id(head)?, snapshots })
+}
+
+fn delete_snapshots(head: &Head) -> Result<Option<DeleteSnapshots>, BlobError> {
+    const NAME: &str = "x-ms-delete-snapshots";
+    match request::text(head, NAME)? {
+        None => Ok(None),
+        Some("include") => Ok(Some(DeleteSnapshots::Include)),
+        Some("only") => Ok(Some(DeleteSnapshots::Only)),
+        Some(other) => Err(BlobError::header(NAME, other)),
+    }
+}
+
+/// What is to go.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Doomed {
+    Everything,
+    Snapshots,
+}
+
+impl DeleteBlob {
+    /// The blob itself. One that has only uncommitted blocks can be deleted, though conditions see nothing there.
+    fn decide(&self, found: Option<&Blob>, now: Timestamp) -> Result<Doomed, BlobError> {
+        let version = found.and_then(Blob::version);
+        self.conditions.check_write(version.as_ref())?;
+        self.conditions.check_not_exists_on_delete(version.is_some())?;
+        let blob = found.ok_or(BlobError::BlobNotFound)?;
+        blob.lease.check_write(self.lease, now).map_err(BlobError::lease_on_blob)?;
+        match self.snapshots {
+            Some(DeleteSnapshots::Only) => Ok(Doomed::Snapshots),
+            None if blob.snapshots > 0 => Err(BlobError::SnapshotsPresent),
+            None | Some(DeleteSnapshots::Include) => Ok(Doomed::Everything),
+        }
+    }
+
+    /// One snapshot. It has no lease of its own, and that of its blob does not protect it.
+    fn decide_snapshot(&self, found: Option<&Committed>, now: Timestamp) -> Result<(), BlobError> {
+        let version = found.map(Committed::version);
+        self.conditions.check_write(version.as_ref())?;
+        self.conditions.check_not_exists_on_delete(version.is_some())?;
+        found.ok_or(BlobError::BlobNotFound)?;
+        Lease::Available.check_write(self.lease, now).map_err(BlobError::lease_on_blob)?;
+        Ok(())
+    }
+
+    fn delete_base(&self, rows: &dyn Rows, key: Key, tick: Tick) -> Result<Changes, Halt> {
+        let found = model::find_blob(rows, &key)?;
+        let doomed = self.decide(found.as_ref(), tick.now).map_err(refuse)?;
+        let mut changes = Changes::none().freeing_space();
+        let Some(mut blob) = found else { return Ok(changes) };
+        if blob.snapshots > 0 {
+            changes.put(snapshots_due(blob.uid, tick.now), Bytes::new());
+        }
+        match doomed {
+            Doomed::Everything => {
+                blob.let_go(&key, &mut changes, tick.now);
+                changes.delete(key);
+            }
+            Doomed::Snapshots => {
+                // Under its new uid it has none; those of the old one go later, and nobody can find them.
+                blob.uid = tick.id(0);
+                blob.snapshots = 0;
+                changes.put(key, codec::encode(&blob));
+            }
+        }
+        Ok(changes)
+    }
+
+    fn delete_snapshot(&self, rows: &dyn Rows, key: Key, at: Timestamp, tick: Tick) -> Result<Changes, Halt> {
+        let blob = model::find_blob(rows, &key)?;
+        let found = blob.as_ref().map(|blob| model::find_snapshot(rows, blob.uid, at)).transpose()?.flatten();
+        self.decide_snapshot(found.as_ref(), tick.now).map_err(refuse)?;
+        let mut changes = Changes::none().freeing_space();
+        if let (Some(mut blob), Some(snapshot)) = (blob, found) {
+            snapshot.let_go(&mut changes, tick.now);
+            changes.delete(snapshot_key(blob.uid, at));
+            blob.snapshots = blob.snapshots.saturating_sub(1);
+            changes.put(key, codec::encode(&blob));
+        }
+        Ok(changes)
+    }
+}
+
+pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
+    let op = parse(call.head)?;
+    let account = call.account;
+    let partition = model::blob_partition(account, &op.container, &op.name);
+    commit(call.engine, partition, move |rows, tick| {
+        let generation = model::generation(rows, account, &op.container)?;
+        let key = blob_key(generation, &op.name);
+        let changes = match op.which {
+            Which::Base => op.delete_base(rows, key, tick)?,
+            Which::Snapshot(at) => op.delete_snapshot(rows, key, at, tick)?,
+            Which::Version => return Err(refuse(BlobError::BlobNotFound)),
+        };
+        Ok(Commit { changes, outcome: () })
+    })
+    .await?;
+    let mut answer = reply::reply(StatusCode::ACCEPTED);
+    answer.headers.insert(&reply::DELETE_TYPE_PERMANENT, reply::TRUE);
+    Ok(answer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Bench, HELD, MINE, NOW, YOURS, committed, refusal};
+    use concurrency::ETagMatch;
+
+    fn ask(lease: Option<LeaseId>, snapshots: Option<DeleteSnapshots>, conditions: Conditions) -> DeleteBlob {
+        DeleteBlob {
+            container: ContainerName::parse("cont").unwrap(),
+            name: BlobName::parse("blob").unwrap(),
+            which: Which::Base,
+            conditions,
+            lease,
+            snapshots,
+        }
+    }
+
+    fn blob(lease: Lease, snapshots: u32) -> Blob {
+        Blob { uid: 3, lease, committed: Some(committed()), staging: None, snapshots }
+    }
+
+    #[test]
+    fn snapshots_must_be_named() {
+        let decide = |snapshots, count| {
+            ask(None, snapshots, Conditions::default()).decide(Some(&blob(Lease::Available, count)), NOW)
+        };
+        assert_eq!(decide(None, 0), Ok(Doomed::Everything));
+        assert_eq!(decide(None, 1), Err(BlobError::SnapshotsPresent));
+        assert_eq!(decide(Some(DeleteSnapshots::Include), 1), Ok(Doomed::Everything));
+        assert_eq!(decide(Some(DeleteSnapshots::Only), 1), Ok(Doomed::Snapshots));
+        assert_eq!(decide(Some(DeleteSnapshots::Only), 0), Ok(Doomed::Snapshots));
+    }
+
+    #[test]
+    fn each_refusal_and_two_at_once() {
+        let stale = Conditions { if_match: Some(ETagMatch::OneOf(vec!["0x1".into()])), ..Conditions::default() };
+        let not_there = Conditions { if_none_match: Some(ETagMatch::Any), ..Conditions::default() };
+        let free = Conditions::default();
+        let decide = |lease, conditions: &Conditions, found: Option<Blob>| {
+            ask(lease, None, conditions.clone()).decide(found.as_ref(), NOW).err()
+        };
+        assert_eq!(decide(None, &free, None), Some(BlobError::BlobNotFound));
+        assert_eq!(decide(None, &stale, None), Some(BlobError::ConditionNotMet));
+        assert_eq!(decide(None, &not_there, Some(blob(Lease::Available, 0))), Some(BlobError::ConditionNotMet));
+        assert_eq!(decide(None, &stale, Some(blob(HELD, 0))), Some(BlobError::ConditionNotMet));
+        assert_eq!(decide(None, &free, Some(blob(HELD, 1))), Some(BlobError::LeaseIdMissing));
+        assert_eq!(decide(Some(YOURS), &free, Some(blob(HELD, 1))), Some(BlobError::LeaseIdMismatchWithBlobOperation));
+        assert_eq!(decide(Some(MINE), &free, Some(blob(HELD, 1))), Some(BlobError::SnapshotsPresent));
+        assert_eq!(decide(Some(MINE), &free, Some(blob(HELD, 0))), None);
+    }
+
+    #[tokio::test]
+    async fn a_deleted_blob_is_gone_and_its_name_is_free() {
+        let bench = Bench::with_container().await;
+        let first = bench.put("cont/blob", b"x").await;
+        assert_eq!(bench.call("DELETE", "cont/blob", &[], b"").await.unwrap().status, 202);
+        assert_eq!(refusal(bench.call("DELETE", "cont/blob", &[], b"").await), BlobError::BlobNotFound);
+        assert_ne!(bench.put("cont/blob", b"x").await, first);
+        assert_eq!(refusal(bench.call("DELETE", "gone/blob", &[], b"").await), BlobError::ContainerNotFound);
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_meant_is_refused() {
+        let bench = Bench::with_container().await;
+        let snapshot = "cont/blob?snapshot=2026-11-15T18:00:00.0000000Z";
+        let refused = bench.call("DELETE", snapshot, &[("x-ms-delete-snapshots", "only")], b"").await;
+        assert_eq!(refusal(refused), BlobError::InvalidOperation);
+        let refused = bench.call("DELETE", "cont/blob?deletetype=Permanent", &[], b"").await;
+        assert_eq!(refusal(refused), BlobError::NotImplemented);
+        let refused = bench.call("DELETE", "cont/blob", &[("x-ms-delete-snapshots", "all")], b"").await;
+        assert_eq!(refusal(refused), BlobError::header("x-ms-delete-snapshots", "all"));
+    }
+}

@@ -1,0 +1,110 @@
+//! Delete Container: the container and everything in it are gone at once; the rows behind it go later.
+
+use bytes::Bytes;
+use concurrency::{Conditions, LeaseId, Timestamp};
+use engine::due::{self, Kind};
+use engine::{Changes, Commit, commit};
+use wire::http::{Head, Reply, StatusCode};
+use wire::names::ContainerName;
+
+use super::Call;
+use crate::error::BlobError;
+use crate::model::{self, Container, container_key, refuse};
+use crate::{Failure, reply, request};
+
+struct DeleteContainer {
+    name: ContainerName,
+    conditions: Conditions,
+    lease: Option<LeaseId>,
+}
+
+fn parse(head: &Head) -> Result<DeleteContainer, BlobError> {
+    Ok(DeleteContainer {
+        name: request::container(head)?,
+        conditions: request::container_conditions(head)?,
+        lease: request::lease_id(head)?,
+    })
+}
+
+impl DeleteContainer {
+    /// The only use of a container that its lease stands against. The leases of its blobs do not count.
+    fn decide(&self, found: Option<&Container>, now: Timestamp) -> Result<u64, BlobError> {
+        let container = found.ok_or(BlobError::ContainerNotFound)?;
+        self.conditions.check_write(Some(&container.version()))?;
+        container.lease.check_write(self.lease, now).map_err(BlobError::lease_on_container)?;
+        Ok(container.generation)
+    }
+}
+
+pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
+    let op = parse(call.head)?;
+    let key = container_key(call.account, &op.name);
+    let account = call.account;
+    commit(call.engine, key.clone(), move |rows, tick| {
+        let found = model::find_container(rows, account, &op.name)?;
+        let generation = op.decide(found.as_ref(), tick.now).map_err(refuse)?;
+        let mut changes = Changes::none().freeing_space();
+        changes.delete(key.clone());
+        changes.put(due::key(tick.now, Kind::ContainerPurge, &generation.to_be_bytes()), Bytes::new());
+        Ok(Commit { changes, outcome: () })
+    })
+    .await?;
+    Ok(reply::reply(StatusCode::ACCEPTED))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Bench, HELD, MINE, NOW, YOURS, refusal};
+    use concurrency::Lease;
+
+    fn container(lease: Lease) -> Container {
+        Container {
+            generation: 7,
+            stamp: NOW,
+            lease,
+            metadata: vec![],
+            public: model::PublicAccess::None,
+            policies: vec![],
+        }
+    }
+
+    fn ask(lease: Option<LeaseId>, conditions: Conditions) -> DeleteContainer {
+        DeleteContainer { name: ContainerName::parse("cont").unwrap(), conditions, lease }
+    }
+
+    #[test]
+    fn the_lease_stands_against_it() {
+        let decide = |lease, held| ask(lease, Conditions::default()).decide(Some(&container(held)), NOW);
+        assert_eq!(decide(None, Lease::Available), Ok(7));
+        assert_eq!(decide(None, HELD), Err(BlobError::LeaseIdMissing));
+        assert_eq!(decide(Some(MINE), HELD), Ok(7));
+        assert_eq!(decide(Some(YOURS), HELD), Err(BlobError::LeaseIdMismatchWithContainerOperation));
+        assert_eq!(decide(Some(MINE), Lease::Available), Err(BlobError::LeaseNotPresentWithContainerOperation));
+        assert_eq!(decide(Some(MINE), Lease::Broken { id: MINE }), Err(BlobError::LeaseLost));
+    }
+
+    #[test]
+    fn of_two_faults_the_condition_comes_first() {
+        let stale = Conditions { if_unmodified_since: Some(Timestamp(0)), ..Conditions::default() };
+        assert_eq!(ask(None, stale.clone()).decide(Some(&container(HELD)), NOW), Err(BlobError::ConditionNotMet));
+        assert_eq!(ask(None, stale).decide(None, NOW), Err(BlobError::ContainerNotFound));
+    }
+
+    #[tokio::test]
+    async fn the_name_is_free_at_once_and_the_old_blobs_are_not_seen() {
+        let bench = Bench::with_container().await;
+        bench.put("cont/blob", b"old").await;
+        assert_eq!(bench.call("DELETE", "cont?restype=container", &[], b"").await.unwrap().status, 202);
+        assert_eq!(refusal(bench.call("GET", "cont/blob", &[], b"").await), BlobError::ContainerNotFound);
+        bench.call("PUT", "cont?restype=container", &[], b"").await.unwrap();
+        assert_eq!(refusal(bench.call("GET", "cont/blob", &[], b"").await), BlobError::BlobNotFound);
+    }
+
+    #[tokio::test]
+    async fn an_etag_condition_is_refused_and_not_passed_over() {
+        let bench = Bench::with_container().await;
+        let refused = bench.call("DELETE", "cont?restype=container", &[("if-match", "*")], b"").await;
+        assert_eq!(refusal(refused), BlobError::ConditionHeadersNotSupported);
+    }
+}

@@ -1,0 +1,335 @@
+//! Put Blob: create a blob or replace it whole.
+
+use concurrency::{Conditions, Lease, LeaseId, Timestamp};
+use engine::{Changes, Commit, Tick, commit, read};
+use wire::http::{Body, Head, Reply, StatusCode};
+use wire::names::{BlobName, ContainerName};
+
+use super::Call;
+use crate::error::BlobError;
+use crate::model::{self, Blob, Committed, ContentRef, HttpHeaders, Pairs, Tier, TierSet, blob_key, refuse};
+use crate::request::BodySums;
+use crate::upload::{self, Received, Wanted};
+use crate::{Failure, Reach, codec, reply, request};
+
+const MIB: u64 = 1024 * 1024;
+
+/// The largest body, by the version that raised it.
+fn body_bytes_max(head: &Head) -> u64 {
+    if head.since("2019-12-12") {
+        5_000 * MIB
+    } else if head.since("2016-05-31") {
+        256 * MIB
+    } else {
+        64 * MIB
+    }
+}
+
+pub const CONTENT_TYPE_DEFAULT: &str = "application/octet-stream";
+
+struct PutBlob {
+    container: ContainerName,
+    name: BlobName,
+    conditions: Conditions,
+    lease: Option<LeaseId>,
+    headers: HttpHeaders,
+    metadata: Pairs,
+    tier: Option<Tier>,
+    sums: BodySums,
+    reach: Reach,
+}
+
+fn parse(head: &Head, reach: Reach) -> Result<PutBlob, BlobError> {
+    let (container, name) = request::blob(head)?;
+    request::only_base(head)?;
+    request::no_unbuilt_headers(head)?;
+    block_blob_only(head)?;
+    let conditions = request::conditions(head)?;
+    conditions.check_write_combination()?;
+    Ok(PutBlob {
+        container,
+        name,
+        conditions,
+        lease: request::lease_id(head)?,
+        headers: headers(head)?,
+        metadata: request::metadata(head)?,
+        tier: request::tier(head)?,
+        sums: request::body_sums(head)?,
+        reach,
+    })
+}
+
+fn block_blob_only(head: &Head) -> Result<(), BlobError> {
+    const NAME: &str = "x-ms-blob-type";
+    match request::required(head, NAME)? {
+        "BlockBlob" => Ok(()),
+        "PageBlob" | "AppendBlob" => Err(BlobError::NotImplemented),
+        other => Err(BlobError::header(NAME, other)),
+    }
+}
+
+/// Here the plain headers stand in for the `x-ms-blob-*` ones, because they describe the same bytes.
+fn headers(head: &Head) -> Result<HttpHeaders, BlobError> {
+    let own = request::blob_headers(head)?;
+    let or = |own: Option<String>, name| if own.is_some() { Ok(own) } else { request::stored(head, name) };
+    Ok(HttpHeaders {
+        content_type: or(own.content_type, "content-type")?.or(Some(CONTENT_TYPE_DEFAULT.to_owned())),
+        content_encoding: or(own.content_encoding, "content-encoding")?,
+        content_language: or(own.content_language, "content-language")?,
+        cache_control: or(own.cache_control, "cache-control")?,
+        ..own
+    })
+}
+
+impl PutBlob {
+    /// Whether the write may happen, and the lease as it is afterwards. The order is the service's.
+    fn judge(&self, found: Option<&Blob>, now: Timestamp) -> Result<Lease, BlobError> {
+        let version = found.and_then(Blob::version);
+        if self.reach == Reach::CreateOnly && version.is_some() {
+            return Err(BlobError::UnauthorizedBlobOverwrite);
+        }
+        self.conditions.check_write(version.as_ref())?;
+        let before = found.map_or(Lease::Available, |blob| blob.lease);
+        let lease = before.check_write(self.lease, now).map_err(BlobError::lease_on_blob)?;
+        self.conditions.check_create_only(version.is_some(), before.is_held_by(self.lease, now))?;
+        Ok(lease)
+    }
+
+    /// The blob as it becomes: new content, properties and metadata; the lease and the snapshots stay.
+    fn decide(&self, found: Option<&Blob>, body: &Received, tick: Tick) -> Result<Blob, BlobError> {
+        let lease = self.judge(found, tick.now)?;
+        let content = body.staged.as_ref().map_or(ContentRef::Empty, |staged| ContentRef::Whole(staged.id().0));
+        let committed = Committed {
+            version: tick.id(1),
+            stamp: tick.stamp,
+            created: tick.stamp,
+            length: body.length,
+            content,
+            headers: HttpHeaders { content_md5: body.md5, ..self.headers.clone() },
+            metadata: self.metadata.clone(),
+            tier: self.tier.map(|tier| TierSet { tier, since: tick.stamp }),
+        };
+        Ok(Blob {
+            uid: found.map_or(tick.id(0), |blob| blob.uid),
+            lease,
+            committed: Some(committed),
+            staging: None,
+            snapshots: found.map_or(0, |blob| blob.snapshots),
+        })
+    }
+
+    /// The whole-blob MD5, if the client gives one, is the value to check; otherwise that of the body.
+    fn expected(&self) -> BodySums {
+        BodySums { md5: self.headers.content_md5.or(self.sums.md5), crc64: self.sums.crc64 }
+    }
+}
+
+pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> {
+    let op = parse(call.head, call.reach)?;
+    let length = upload::length(body, body_bytes_max(call.head))?;
+    let account = call.account;
+    read(call.engine, |rows, now| {
+        let generation = model::generation(rows, account, &op.container)?;
+        let found = model::find_blob(rows, &blob_key(generation, &op.name))?;
+        op.judge(found.as_ref(), now).map_err(refuse)
+    })
+    .await?;
+
+    let wanted = Wanted { md5: true, ..Wanted::by(call.head, &op.sums) };
+    let received = upload::receive(call.engine, body, length, wanted).await?;
+    upload::verify(&op.expected(), received.md5, received.crc64)?;
+
+    let mut answer = reply::reply(StatusCode::CREATED);
+    upload::answer_sums(&mut answer.headers, call.head, &op.sums, received.md5, received.crc64);
+    let partition = model::blob_partition(account, &op.container, &op.name);
+    let stamp = commit(call.engine, partition, move |rows, tick| {
+        let generation = model::generation(rows, account, &op.container)?;
+        let key = blob_key(generation, &op.name);
+        let found = model::find_blob(rows, &key)?;
+        let blob = op.decide(found.as_ref(), &received, tick).map_err(refuse)?;
+        let mut changes = Changes::none();
+        if let Some(staged) = &received.staged {
+            changes.store(staged, tick.id(1));
+        }
+        if let Some(found) = &found {
+            found.let_go(&key, &mut changes, tick.now);
+        }
+        changes.put(key, codec::encode(&blob));
+        Ok(Commit { changes, outcome: tick.stamp })
+    })
+    .await?;
+    reply::set_version(&mut answer.headers, stamp);
+    answer.headers.insert(&reply::REQUEST_SERVER_ENCRYPTED, reply::TRUE);
+    Ok(answer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Bench, HELD, MINE, NOW, YOURS, committed, header, refusal, tick};
+    use concurrency::{ETag, ETagMatch};
+    use wire::http::BodyError;
+
+    fn ask(lease: Option<LeaseId>, conditions: Conditions) -> PutBlob {
+        PutBlob {
+            container: ContainerName::parse("cont").unwrap(),
+            name: BlobName::parse("blob").unwrap(),
+            conditions,
+            lease,
+            headers: HttpHeaders::default(),
+            metadata: vec![],
+            tier: None,
+            sums: BodySums::default(),
+            reach: Reach::Overwrite,
+        }
+    }
+
+    fn blob(lease: Lease) -> Blob {
+        Blob { uid: 3, lease, committed: Some(committed()), staging: None, snapshots: 2 }
+    }
+
+    fn nothing() -> Received {
+        Received { staged: None, length: 0, md5: None, crc64: None }
+    }
+
+    fn if_match(stamp: Timestamp) -> Conditions {
+        let etag = ETag::new(stamp).to_string();
+        Conditions { if_match: Some(ETagMatch::OneOf(vec![etag])), ..Conditions::default() }
+    }
+
+    fn create_only() -> Conditions {
+        Conditions { if_none_match: Some(ETagMatch::Any), ..Conditions::default() }
+    }
+
+    #[test]
+    fn lease_and_snapshots_stay_and_the_version_is_new() {
+        let found = blob(HELD);
+        let new = ask(Some(MINE), Conditions::default()).decide(Some(&found), &nothing(), tick()).unwrap();
+        assert_eq!((new.uid, new.lease, new.snapshots), (3, HELD, 2));
+        assert_ne!(new.committed.unwrap().version, found.committed.unwrap().version);
+    }
+
+    #[test]
+    fn an_ended_lease_is_forgotten() {
+        let new = ask(None, Conditions::default()).decide(Some(&blob(Lease::Broken { id: MINE })), &nothing(), tick());
+        assert_eq!(new.unwrap().lease, Lease::Available);
+    }
+
+    #[test]
+    fn each_refusal() {
+        let judge = |ask: PutBlob, found: Option<Blob>| ask.judge(found.as_ref(), NOW).map(|_| ());
+        let free = Conditions::default;
+        assert_eq!(judge(ask(None, free()), Some(blob(HELD))), Err(BlobError::LeaseIdMissing));
+        assert_eq!(judge(ask(Some(YOURS), free()), Some(blob(HELD))), Err(BlobError::LeaseIdMismatchWithBlobOperation));
+        assert_eq!(judge(ask(Some(MINE), free()), None), Err(BlobError::LeaseNotPresentWithBlobOperation));
+        assert_eq!(judge(ask(Some(MINE), free()), Some(blob(Lease::Broken { id: MINE }))), Err(BlobError::LeaseLost));
+        assert_eq!(judge(ask(None, if_match(Timestamp(1))), None), Err(BlobError::ConditionNotMet));
+        assert_eq!(
+            judge(ask(None, if_match(Timestamp(1))), Some(blob(Lease::Available))),
+            Err(BlobError::ConditionNotMet)
+        );
+        assert_eq!(judge(ask(None, create_only()), Some(blob(Lease::Available))), Err(BlobError::BlobAlreadyExists));
+        assert_eq!(judge(ask(None, create_only()), None), Ok(()));
+    }
+
+    #[test]
+    fn two_faults_at_once() {
+        let judge = |ask: PutBlob, found: Option<Blob>| ask.judge(found.as_ref(), NOW).map(|_| ());
+        // A stale ETag and no lease: the condition is judged first.
+        assert_eq!(judge(ask(None, if_match(Timestamp(1))), Some(blob(HELD))), Err(BlobError::ConditionNotMet));
+        // "Must not exist" is judged after the lease, and whoever holds the lease may replace the blob.
+        assert_eq!(judge(ask(None, create_only()), Some(blob(HELD))), Err(BlobError::LeaseIdMissing));
+        assert_eq!(judge(ask(Some(MINE), create_only()), Some(blob(HELD))), Ok(()));
+    }
+
+    #[test]
+    fn the_right_to_create_is_no_right_to_overwrite() {
+        let ask = PutBlob { reach: Reach::CreateOnly, ..ask(None, if_match(Timestamp(1))) };
+        let found = blob(Lease::Available);
+        assert_eq!(ask.judge(Some(&found), NOW), Err(BlobError::UnauthorizedBlobOverwrite));
+        let ask = PutBlob { conditions: Conditions::default(), ..ask };
+        assert_eq!(ask.judge(None, NOW), Ok(Lease::Available));
+    }
+
+    #[test]
+    fn a_blob_of_uncommitted_blocks_counts_as_missing() {
+        let found = Blob { committed: None, ..blob(Lease::Available) };
+        assert_eq!(ask(None, create_only()).judge(Some(&found), NOW), Ok(Lease::Available));
+    }
+
+    #[tokio::test]
+    async fn the_answer_carries_the_kind_of_sum_that_was_sent() {
+        let bench = Bench::with_container().await;
+        let md5 = "XUFAKrxLKna5cZ2REBfFkg==";
+        let put = async |headers: &[(&str, &str)]| {
+            let all = [&[("x-ms-blob-type", "BlockBlob")], headers].concat();
+            bench.call("PUT", "cont/blob", &all, b"hello").await
+        };
+        let answer = put(&[]).await.unwrap();
+        assert_eq!((answer.status.as_u16(), header(&answer, "content-md5")), (201, None));
+        assert!(header(&answer, "x-ms-content-crc64").is_some());
+        let answer = put(&[("content-md5", "XUFAKrxLKna5cZ2REBfFkg==")]).await.unwrap();
+        assert_eq!((header(&answer, "content-md5"), header(&answer, "x-ms-content-crc64")), (Some(md5), None));
+        let refused = refusal(put(&[("content-md5", "1B2M2Y8AsgTpgAmY7PhCfg==")]).await);
+        assert!(matches!(refused, BlobError::Md5Mismatch { .. }));
+        let refused = refusal(put(&[("x-ms-content-crc64", "AQAAAAAAAAA=")]).await);
+        assert!(matches!(refused, BlobError::Crc64Mismatch { .. }));
+        let refused = refusal(put(&[("x-ms-blob-content-md5", "1B2M2Y8AsgTpgAmY7PhCfg==")]).await);
+        assert!(matches!(refused, BlobError::Md5Mismatch { .. }));
+        let told = bench.call("HEAD", "cont/blob", &[], b"").await.unwrap();
+        assert_eq!(header(&told, "content-md5"), Some(md5));
+    }
+
+    #[tokio::test]
+    async fn what_is_refused_leaves_the_blob_as_it_was() {
+        let bench = Bench::with_container().await;
+        bench.put("cont/blob", b"first").await;
+        let figures = bench.figures();
+        let wrong = [("x-ms-blob-type", "BlockBlob"), ("content-md5", "1B2M2Y8AsgTpgAmY7PhCfg==")];
+        refusal(bench.call("PUT", "cont/blob", &wrong, b"second").await);
+        let stale = [("x-ms-blob-type", "BlockBlob"), ("if-match", "\"0x1\"")];
+        assert_eq!(refusal(bench.call("PUT", "cont/blob", &stale, b"second").await), BlobError::ConditionNotMet);
+        assert_eq!(bench.figures(), figures);
+        assert_eq!(bench.get("cont/blob").await, b"first");
+    }
+
+    #[tokio::test]
+    async fn bodies_that_do_not_keep_their_word() {
+        let bench = Bench::with_container().await;
+        let headers = [("x-ms-blob-type", "BlockBlob")];
+        for announced in [4, 6] {
+            let result = bench.call_with("PUT", "cont/blob", &headers, b"hello", Some(announced)).await;
+            assert!(matches!(result, Err(Failure::Body(BodyError::Incomplete))), "{announced}");
+        }
+        let result = bench.call_with("PUT", "cont/blob", &headers, b"hello", None).await;
+        assert_eq!(refusal(result), BlobError::MissingContentLengthHeader);
+        let result = bench.call_with("PUT", "cont/blob", &headers, b"", Some(5_001 * MIB)).await;
+        assert_eq!(refusal(result), BlobError::RequestBodyTooLarge { most: 5_000 * MIB });
+        assert_eq!(refusal(bench.call("GET", "cont/blob", &[], b"").await), BlobError::BlobNotFound);
+    }
+
+    #[tokio::test]
+    async fn a_refusal_comes_before_the_body_is_asked_for() {
+        let bench = Bench::with_container().await;
+        bench.put("cont/blob", b"first").await;
+        let stale = [("x-ms-blob-type", "BlockBlob"), ("if-match", "\"0x1\"")];
+        let result = bench.call_unread("PUT", "cont/blob", &stale).await;
+        assert_eq!(refusal(result), BlobError::ConditionNotMet);
+        let result = bench.call_unread("PUT", "gone/blob", &stale).await;
+        assert_eq!(refusal(result), BlobError::ContainerNotFound);
+    }
+
+    #[tokio::test]
+    async fn other_types_and_unknown_headers_are_refused() {
+        let bench = Bench::with_container().await;
+        for kind in ["PageBlob", "AppendBlob"] {
+            let result = bench.call("PUT", "cont/blob", &[("x-ms-blob-type", kind)], b"").await;
+            assert_eq!(refusal(result), BlobError::NotImplemented);
+        }
+        let result = bench.call("PUT", "cont/blob", &[("x-ms-blob-type", "Blob")], b"").await;
+        assert_eq!(refusal(result), BlobError::header("x-ms-blob-type", "Blob"));
+        let headers = [("x-ms-blob-type", "BlockBlob"), ("x-ms-tags", "a=b")];
+        let result = bench.call("PUT", "cont/blob", &headers, b"").await;
+        assert!(matches!(refusal(result), BlobError::HeaderNotImplemented { name: "x-ms-tags", .. }));
+    }
+}

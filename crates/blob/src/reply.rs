@@ -1,0 +1,166 @@
+//! What operations have in common in what they answer: headers of containers and blobs.
+
+use bytes::Bytes;
+use concurrency::{DurationKind, ETag, Lease, LeaseId, LeaseState, Timestamp};
+use wire::http::{HeaderMap, HeaderName, HeaderValue, Reply, StatusCode, header};
+use wire::metadata::PREFIX;
+use wire::{base64, dates};
+
+use crate::model::{Committed, PublicAccess, Tier};
+
+macro_rules! names {
+    ($($constant:ident = $name:literal;)*) => {
+        $(pub static $constant: HeaderName = HeaderName::from_static($name);)*
+    };
+}
+
+names! {
+    ACCESS_TIER = "x-ms-access-tier";
+    ACCESS_TIER_CHANGE_TIME = "x-ms-access-tier-change-time";
+    ACCESS_TIER_INFERRED = "x-ms-access-tier-inferred";
+    BLOB_CONTENT_LENGTH = "x-ms-blob-content-length";
+    BLOB_CONTENT_MD5 = "x-ms-blob-content-md5";
+    BLOB_PUBLIC_ACCESS = "x-ms-blob-public-access";
+    BLOB_TYPE = "x-ms-blob-type";
+    CONTENT_CRC64 = "x-ms-content-crc64";
+    CONTENT_MD5 = "content-md5";
+    CREATION_TIME = "x-ms-creation-time";
+    DEFAULT_ENCRYPTION_SCOPE = "x-ms-default-encryption-scope";
+    DELETE_TYPE_PERMANENT = "x-ms-delete-type-permanent";
+    DENY_ENCRYPTION_SCOPE_OVERRIDE = "x-ms-deny-encryption-scope-override";
+    HAS_IMMUTABILITY_POLICY = "x-ms-has-immutability-policy";
+    HAS_LEGAL_HOLD = "x-ms-has-legal-hold";
+    IMMUTABLE_STORAGE = "x-ms-immutable-storage-with-versioning-enabled";
+    LEASE_DURATION = "x-ms-lease-duration";
+    LEASE_ID = "x-ms-lease-id";
+    LEASE_STATE = "x-ms-lease-state";
+    LEASE_STATUS = "x-ms-lease-status";
+    LEASE_TIME = "x-ms-lease-time";
+    REQUEST_SERVER_ENCRYPTED = "x-ms-request-server-encrypted";
+    SERVER_ENCRYPTED = "x-ms-server-encrypted";
+    SNAPSHOT = "x-ms-snapshot";
+}
+
+/// Most answers about a blob have between 15 and 24 headers; the server adds a few.
+const HEADERS_USUAL: usize = 32;
+
+pub const TRUE: HeaderValue = HeaderValue::from_static("true");
+pub const FALSE: HeaderValue = HeaderValue::from_static("false");
+
+pub fn reply(status: StatusCode) -> Reply {
+    let mut reply = Reply::new(status);
+    reply.headers = HeaderMap::with_capacity(HEADERS_USUAL);
+    reply
+}
+
+/// ETag and Last-Modified, which are made of one stamp.
+pub fn set_version(headers: &mut HeaderMap, stamp: Timestamp) {
+    headers.insert(header::ETAG, value(ETag::new(stamp).quoted()));
+    headers.insert(header::LAST_MODIFIED, date(stamp));
+}
+
+pub fn set_metadata(headers: &mut HeaderMap, metadata: &[(String, String)]) {
+    for (name, text) in metadata {
+        let mut header = String::with_capacity(PREFIX.len() + name.len());
+        header.push_str(PREFIX);
+        header.push_str(name);
+        // Header names are written in lower case; names were checked when they were set.
+        header.make_ascii_lowercase();
+        if let (Ok(name), Ok(text)) = (HeaderName::try_from(header), HeaderValue::try_from(text.as_str())) {
+            headers.insert(name, text);
+        }
+    }
+}
+
+pub fn set_lease(headers: &mut HeaderMap, lease: &Lease, now: Timestamp) {
+    headers.insert(&LEASE_STATUS, HeaderValue::from_static(lease_status(lease, now)));
+    headers.insert(&LEASE_STATE, HeaderValue::from_static(lease_state(lease, now)));
+    if let Some(duration) = lease_duration(lease, now) {
+        headers.insert(&LEASE_DURATION, HeaderValue::from_static(duration));
+    }
+}
+
+pub fn lease_status(lease: &Lease, now: Timestamp) -> &'static str {
+    if lease.is_locked(now) { "locked" } else { "unlocked" }
+}
+
+pub fn lease_state(lease: &Lease, now: Timestamp) -> &'static str {
+    match lease.state(now) {
+        LeaseState::Available => "available",
+        LeaseState::Leased => "leased",
+        LeaseState::Expired => "expired",
+        LeaseState::Breaking => "breaking",
+        LeaseState::Broken => "broken",
+    }
+}
+
+pub fn lease_duration(lease: &Lease, now: Timestamp) -> Option<&'static str> {
+    lease.duration_kind(now).map(|kind| match kind {
+        DurationKind::Infinite => "infinite",
+        DurationKind::Fixed => "fixed",
+    })
+}
+
+pub fn set_lease_id(headers: &mut HeaderMap, id: LeaseId) {
+    headers.insert(&LEASE_ID, value(id.to_string()));
+}
+
+pub fn public_access(access: PublicAccess) -> Option<&'static str> {
+    match access {
+        PublicAccess::None => None,
+        PublicAccess::Blob => Some("blob"),
+        PublicAccess::Container => Some("container"),
+    }
+}
+
+/// What Get Blob and Get Blob Properties tell of a blob, but for its length and the checksum of what is sent.
+pub fn set_blob(headers: &mut HeaderMap, blob: &Committed, lease: Option<&Lease>, now: Timestamp) {
+    set_version(headers, blob.stamp);
+    headers.insert(&CREATION_TIME, date(blob.created));
+    headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+    headers.insert(&BLOB_TYPE, HeaderValue::from_static("BlockBlob"));
+    headers.insert(&SERVER_ENCRYPTED, TRUE);
+    set_metadata(headers, &blob.metadata);
+    if let Some(lease) = lease {
+        set_lease(headers, lease, now);
+    }
+    match blob.tier {
+        Some(set) => {
+            headers.insert(&ACCESS_TIER, HeaderValue::from_static(set.tier.name()));
+            headers.insert(&ACCESS_TIER_CHANGE_TIME, date(set.since));
+        }
+        None => {
+            headers.insert(&ACCESS_TIER, HeaderValue::from_static(Tier::ACCOUNT_DEFAULT.name()));
+            headers.insert(&ACCESS_TIER_INFERRED, TRUE);
+        }
+    }
+    let own = &blob.headers;
+    set_text(headers, header::CONTENT_TYPE, own.content_type.as_deref());
+    set_text(headers, header::CONTENT_ENCODING, own.content_encoding.as_deref());
+    set_text(headers, header::CONTENT_LANGUAGE, own.content_language.as_deref());
+    set_text(headers, header::CONTENT_DISPOSITION, own.content_disposition.as_deref());
+    set_text(headers, header::CACHE_CONTROL, own.cache_control.as_deref());
+}
+
+fn set_text(headers: &mut HeaderMap, name: HeaderName, text: Option<&str>) {
+    if let Some(text) = text {
+        headers.insert(name, value(text.to_owned()));
+    }
+}
+
+pub fn set_md5(headers: &mut HeaderMap, name: &HeaderName, md5: &[u8; 16]) {
+    headers.insert(name, value(base64::encode(md5)));
+}
+
+pub fn set_crc64(headers: &mut HeaderMap, sum: u64) {
+    headers.insert(&CONTENT_CRC64, value(base64::encode_crc64(sum)));
+}
+
+pub fn date(at: Timestamp) -> HeaderValue {
+    value(Bytes::copy_from_slice(dates::http_date(at).as_bytes()))
+}
+
+/// A value from text of our own or text that came in a header: both fit.
+pub fn value(text: impl Into<Bytes>) -> HeaderValue {
+    HeaderValue::from_maybe_shared(text.into()).unwrap_or(HeaderValue::from_static(""))
+}

@@ -1,0 +1,303 @@
+//! What operations have in common in what they take: names, conditions, leases, metadata, checksums.
+//!
+//! Everything here turns text into values that cannot be wrong; a refusal names the header or parameter.
+
+use concurrency::{Conditions, ETagMatch, LeaseId, Timestamp};
+use wire::http::{Head, HeaderName, header};
+use wire::metadata::Metadata;
+use wire::names::{BlobName, ContainerName};
+use wire::{base64, dates};
+
+use crate::error::BlobError;
+use crate::model::{HttpHeaders, Pairs, PublicAccess, Tier};
+
+/// The container that a container operation names.
+pub fn container(head: &Head) -> Result<ContainerName, BlobError> {
+    let name = head.first_segment().ok_or(BlobError::InvalidResourceName)?;
+    if head.rest().is_some() {
+        return Err(BlobError::InvalidResourceName);
+    }
+    Ok(ContainerName::parse(name)?)
+}
+
+/// The container and the blob that a blob operation names. A path of one segment is a blob of `$root`.
+pub fn blob(head: &Head) -> Result<(ContainerName, BlobName), BlobError> {
+    match (head.first_segment(), head.rest()) {
+        (Some(container), Some(blob)) => {
+            let container = ContainerName::parse(container)?;
+            // A slash would make the first segment a container, so no blob of the root has one.
+            if container.is_root() && blob.contains('/') {
+                return Err(BlobError::InvalidResourceName);
+            }
+            Ok((container, BlobName::parse(blob)?))
+        }
+        (Some(blob), None) => Ok((ContainerName::root(), BlobName::parse(blob)?)),
+        (None, _) => Err(BlobError::InvalidResourceName),
+    }
+}
+
+/// Which state of a blob a read means.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Which {
+    Base,
+    Snapshot(Timestamp),
+    /// No blob has versions yet, so none is ever found.
+    Version,
+}
+
+pub fn which(head: &Head) -> Result<Which, BlobError> {
+    let time = |name| match head.query.get(name) {
+        None => Ok(None),
+        Some(text) => dates::parse_iso_ticks(text).map(Some).ok_or_else(|| BlobError::query(name, text)),
+    };
+    match (time("snapshot")?, time("versionid")?) {
+        (Some(_), Some(_)) => Err(BlobError::query("versionid", head.query.get("versionid").unwrap_or_default())),
+        (Some(snapshot), None) => Ok(Which::Snapshot(snapshot)),
+        (None, Some(_)) => Ok(Which::Version),
+        (None, None) => Ok(Which::Base),
+    }
+}
+
+/// Snapshots and versions never change: an operation that writes does not take them.
+pub fn only_base(head: &Head) -> Result<(), BlobError> {
+    match which(head)? {
+        Which::Base => Ok(()),
+        Which::Snapshot(_) | Which::Version => Err(BlobError::InvalidOperation),
+    }
+}
+
+/// A header as text. One that is not visible ASCII is refused and not passed over.
+pub fn text<'a>(head: &'a Head, name: &'static str) -> Result<Option<&'a str>, BlobError> {
+    match head.headers.get(name) {
+        None => Ok(None),
+        Some(value) => {
+            value.to_str().map(Some).map_err(|_| BlobError::header(name, String::from_utf8_lossy(value.as_bytes())))
+        }
+    }
+}
+
+pub fn required<'a>(head: &'a Head, name: &'static str) -> Result<&'a str, BlobError> {
+    text(head, name)?.ok_or(BlobError::MissingRequiredHeader { name })
+}
+
+pub fn lease_id(head: &Head) -> Result<Option<LeaseId>, BlobError> {
+    guid(head, "x-ms-lease-id")
+}
+
+pub fn guid(head: &Head, name: &'static str) -> Result<Option<LeaseId>, BlobError> {
+    let Some(value) = text(head, name)? else { return Ok(None) };
+    LeaseId::parse(value).map(Some).ok_or_else(|| BlobError::header(name, value))
+}
+
+/// The four conditional headers.
+pub fn conditions(head: &Head) -> Result<Conditions, BlobError> {
+    Ok(Conditions {
+        if_match: etags(head, header::IF_MATCH, "if-match")?,
+        if_none_match: etags(head, header::IF_NONE_MATCH, "if-none-match")?,
+        if_modified_since: date(head, header::IF_MODIFIED_SINCE, "if-modified-since")?,
+        if_unmodified_since: date(head, header::IF_UNMODIFIED_SINCE, "if-unmodified-since")?,
+    })
+}
+
+/// The conditions of a write to a container, which takes dates only. To pass over an ETag could destroy what the client
+/// meant to protect.
+pub fn container_conditions(head: &Head) -> Result<Conditions, BlobError> {
+    let conditions = conditions(head)?;
+    if conditions != conditions.dates_only() {
+        return Err(BlobError::ConditionHeadersNotSupported);
+    }
+    conditions.check_write_combination()?;
+    Ok(conditions)
+}
+
+fn etags(head: &Head, key: HeaderName, name: &'static str) -> Result<Option<ETagMatch>, BlobError> {
+    let Some(value) = head.headers.get(key) else { return Ok(None) };
+    let value = value.to_str().unwrap_or_default();
+    ETagMatch::parse(value).map(Some).ok_or_else(|| BlobError::header(name, value))
+}
+
+fn date(head: &Head, key: HeaderName, name: &'static str) -> Result<Option<Timestamp>, BlobError> {
+    let mut values = head.headers.get_all(key).iter();
+    let Some(value) = values.next() else { return Ok(None) };
+    let value = value.to_str().unwrap_or_default();
+    match (dates::parse_http_date(value), values.next()) {
+        (Some(date), None) => Ok(Some(date)),
+        _ => Err(BlobError::header(name, value)),
+    }
+}
+
+/// The metadata in the `x-ms-meta-*` headers.
+pub fn metadata(head: &Head) -> Result<Pairs, BlobError> {
+    let headers = head.headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
+    Ok(Metadata::parse(headers)?.into_pairs())
+}
+
+pub fn public_access(head: &Head) -> Result<PublicAccess, BlobError> {
+    const NAME: &str = "x-ms-blob-public-access";
+    match text(head, NAME)? {
+        None => Ok(PublicAccess::None),
+        Some("blob") => Ok(PublicAccess::Blob),
+        Some("container") => Ok(PublicAccess::Container),
+        Some(other) => Err(BlobError::header(NAME, other)),
+    }
+}
+
+/// The `x-ms-blob-*` headers that become the blob's own.
+pub fn blob_headers(head: &Head) -> Result<HttpHeaders, BlobError> {
+    Ok(HttpHeaders {
+        content_type: stored(head, "x-ms-blob-content-type")?,
+        content_encoding: stored(head, "x-ms-blob-content-encoding")?,
+        content_language: stored(head, "x-ms-blob-content-language")?,
+        content_disposition: stored(head, "x-ms-blob-content-disposition")?,
+        cache_control: stored(head, "x-ms-blob-cache-control")?,
+        content_md5: md5(head, "x-ms-blob-content-md5")?,
+    })
+}
+
+/// A header to keep; an empty one says nothing.
+pub fn stored(head: &Head, name: &'static str) -> Result<Option<String>, BlobError> {
+    Ok(text(head, name)?.filter(|value| !value.is_empty()).map(str::to_owned))
+}
+
+pub fn md5(head: &Head, name: &'static str) -> Result<Option<[u8; 16]>, BlobError> {
+    let Some(value) = text(head, name)?.filter(|value| !value.is_empty()) else { return Ok(None) };
+    base64::md5_header(value).map(Some).ok_or(BlobError::InvalidMd5)
+}
+
+/// What the client says the body's checksum is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct BodySums {
+    pub md5: Option<[u8; 16]>,
+    pub crc64: Option<u64>,
+}
+
+pub fn body_sums(head: &Head) -> Result<BodySums, BlobError> {
+    const CRC64: &str = "x-ms-content-crc64";
+    let md5 = md5(head, "content-md5")?;
+    let crc64 = match text(head, CRC64)? {
+        None => None,
+        Some(value) => Some(base64::crc64_header(value).ok_or_else(|| BlobError::header(CRC64, value))?),
+    };
+    if md5.is_some() && crc64.is_some() {
+        return Err(BlobError::BothCrc64AndMd5HeaderPresent);
+    }
+    Ok(BodySums { md5, crc64 })
+}
+
+/// The tier that a new blob is to have.
+pub fn tier(head: &Head) -> Result<Option<Tier>, BlobError> {
+    const NAME: &str = "x-ms-access-tier";
+    match text(head, NAME)? {
+        None => Ok(None),
+        Some("Hot") => Ok(Some(Tier::Hot)),
+        Some("Cool") => Ok(Some(Tier::Cool)),
+        Some("Cold") => Ok(Some(Tier::Cold)),
+        Some(value @ ("Archive" | "Smart")) => {
+            Err(BlobError::HeaderNotImplemented { name: NAME, value: value.to_owned() })
+        }
+        Some(other) => Err(BlobError::header(NAME, other)),
+    }
+}
+
+/// Refuses headers whose meaning is not built: to ignore one would store or show something else than was asked for.
+pub fn no_unbuilt_headers(head: &Head) -> Result<(), BlobError> {
+    for (name, value) in &head.headers {
+        if let Some(name) = UNBUILT.iter().find(|unbuilt| **unbuilt == name.as_str()) {
+            let value =
+                if SECRET.contains(name) { String::new() } else { value.to_str().unwrap_or_default().to_owned() };
+            return Err(BlobError::HeaderNotImplemented { name, value });
+        }
+    }
+    Ok(())
+}
+
+const UNBUILT: [&str; 16] = [
+    "x-ms-tags",
+    "x-ms-if-tags",
+    "x-ms-encryption-key",
+    "x-ms-encryption-key-sha256",
+    "x-ms-encryption-algorithm",
+    "x-ms-encryption-scope",
+    "x-ms-default-encryption-scope",
+    "x-ms-deny-encryption-scope-override",
+    "x-ms-immutability-policy-until-date",
+    "x-ms-immutability-policy-mode",
+    "x-ms-legal-hold",
+    "x-ms-structured-body",
+    "x-ms-structured-content-length",
+    "x-ms-expiry-option",
+    "x-ms-access-tier-if-modified-since",
+    "x-ms-access-tier-if-unmodified-since",
+];
+
+/// Of these the value is repeated to nobody.
+const SECRET: [&str; 1] = ["x-ms-encryption-key"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::request;
+
+    fn with(headers: &[(&str, &str)]) -> Head {
+        request("PUT", "cont/blob", headers)
+    }
+
+    #[test]
+    fn a_path_of_one_segment_is_a_blob_of_the_root() {
+        let names = |url: &str| blob(&request("GET", url, &[])).map(|(c, b)| (c.to_string(), b.to_string()));
+        assert_eq!(names("cont/a/b"), Ok(("cont".into(), "a/b".into())));
+        assert_eq!(names("file.txt"), Ok(("$root".into(), "file.txt".into())));
+        assert_eq!(names("$root/file.txt"), Ok(("$root".into(), "file.txt".into())));
+        assert_eq!(names("$root/a/b"), Err(BlobError::InvalidResourceName));
+        assert_eq!(names("CONT/a"), Err(BlobError::InvalidResourceName));
+        assert_eq!(names("c/a"), Err(BlobError::OutOfRangeInput));
+        assert_eq!(names(""), Err(BlobError::InvalidResourceName));
+        assert_eq!(container(&request("PUT", "cont/a?restype=container", &[])), Err(BlobError::InvalidResourceName));
+    }
+
+    #[test]
+    fn snapshots_and_versions_are_exact_times() {
+        let which_of = |query: &str| which(&request("GET", &format!("cont/blob?{query}"), &[]));
+        assert_eq!(which_of(""), Ok(Which::Base));
+        assert_eq!(which_of("snapshot=0001-01-01T00:00:01.0000000Z"), Ok(Which::Snapshot(Timestamp(10_000_000))));
+        assert_eq!(which_of("versionid=0001-01-01T00:00:01.0000000Z"), Ok(Which::Version));
+        assert_eq!(which_of("snapshot=today"), Err(BlobError::query("snapshot", "today")));
+        let both = which_of("snapshot=0001-01-01T00:00:01.0000000Z&versionid=0001-01-01T00:00:01.0000000Z");
+        assert!(matches!(both, Err(BlobError::InvalidQueryParameterValue { name: "versionid", .. })));
+    }
+
+    #[test]
+    fn malformed_headers_are_named() {
+        let cases: [(&str, &str); 4] =
+            [("if-modified-since", "soon"), ("if-match", "\"a"), ("x-ms-lease-id", "me"), ("x-ms-content-crc64", "A")];
+        for (name, value) in cases {
+            let head = with(&[(name, value)]);
+            let refused = conditions(&head).err().or(lease_id(&head).err()).or(body_sums(&head).err());
+            assert_eq!(refused, Some(BlobError::header(name, value)));
+        }
+        let twice = with(&[
+            ("if-modified-since", "Sun, 15 Nov 2026 18:00:00 GMT"),
+            ("if-modified-since", "Sun, 15 Nov 2026 18:00:01 GMT"),
+        ]);
+        assert!(conditions(&twice).is_err());
+    }
+
+    #[test]
+    fn two_checksums_are_one_too_many() {
+        let sums =
+            body_sums(&with(&[("content-md5", "1B2M2Y8AsgTpgAmY7PhCfg=="), ("x-ms-content-crc64", "AQAAAAAAAAA=")]));
+        assert_eq!(sums, Err(BlobError::BothCrc64AndMd5HeaderPresent));
+        assert_eq!(body_sums(&with(&[("content-md5", "AAAA")])), Err(BlobError::InvalidMd5));
+    }
+
+    #[test]
+    fn what_is_not_built_is_refused_and_secrets_are_not_repeated() {
+        let refused = no_unbuilt_headers(&with(&[("x-ms-tags", "a=b")]));
+        assert_eq!(refused, Err(BlobError::HeaderNotImplemented { name: "x-ms-tags", value: "a=b".into() }));
+        let refused = no_unbuilt_headers(&with(&[("x-ms-encryption-key", "c2VjcmV0")]));
+        assert_eq!(refused, Err(BlobError::HeaderNotImplemented { name: "x-ms-encryption-key", value: String::new() }));
+        assert_eq!(no_unbuilt_headers(&with(&[("x-ms-meta-a", "b")])), Ok(()));
+        assert!(matches!(tier(&with(&[("x-ms-access-tier", "Archive")])), Err(BlobError::HeaderNotImplemented { .. })));
+        assert!(matches!(tier(&with(&[("x-ms-access-tier", "hot")])), Err(BlobError::InvalidHeaderValue { .. })));
+    }
+}

@@ -1,0 +1,192 @@
+//! What the tests share: requests from text, a service on the memory engine, and a few values.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use concurrency::{Lease, LeaseDuration, LeaseId, Timestamp, Until};
+use engine::memory::MemoryEngine;
+use engine::{BoxFuture, Engine, Tick, collector};
+use wire::http::{
+    Body, BodyError, FixedBody, Head, HeaderMap, HeaderName, HeaderValue, Method, Query, Reply, ReplyBody,
+};
+
+use crate::model::{Committed, ContentRef, HttpHeaders};
+use crate::{BlobError, BlobService, Failure, Op};
+
+pub const NOW: Timestamp = Timestamp(0x8DE_0000_0000_0000);
+pub const MINE: LeaseId = LeaseId([1; 16]);
+pub const YOURS: LeaseId = LeaseId([2; 16]);
+/// Held by [`MINE`].
+pub const HELD: Lease = Lease::Leased { id: MINE, duration: LeaseDuration::Infinite, until: Until::Forever };
+
+const ACCOUNT: u64 = 1;
+
+pub fn tick() -> Tick {
+    Tick { now: NOW, stamp: NOW.plus_ticks(100), entropy: 7 }
+}
+
+pub fn committed() -> Committed {
+    Committed {
+        version: 4,
+        stamp: Timestamp(NOW.0 - 1_000),
+        created: Timestamp(NOW.0 - 2_000),
+        length: 0,
+        content: ContentRef::Empty,
+        headers: HttpHeaders::default(),
+        metadata: vec![],
+        tier: None,
+    }
+}
+
+/// A request, with the URL written below the account.
+pub fn request(method: &str, url: &str, headers: &[(&str, &str)]) -> Head {
+    let (path, query) = url.split_once('?').unwrap_or((url, ""));
+    let pairs = wire::percent::query_pairs(query).map(|pair| pair.unwrap());
+    let mut map = HeaderMap::new();
+    for (name, value) in headers {
+        map.append(HeaderName::from_bytes(name.as_bytes()).unwrap(), HeaderValue::from_str(value).unwrap());
+    }
+    Head {
+        method: Method::from_bytes(method.as_bytes()).unwrap(),
+        account: "acct".into(),
+        secondary: false,
+        resource: wire::percent::decode_path(path).unwrap().into_owned(),
+        raw_path: format!("/acct/{path}"),
+        query: Query::new(pairs.map(|(name, value)| (name.into_owned(), value.into_owned())).collect()),
+        headers: map,
+        endpoint: "http://127.0.0.1:10000/acct".into(),
+        version: "2026-10-06".into(),
+        request_id: "test".into(),
+        https: false,
+    }
+}
+
+/// A service on an engine of its own.
+pub struct Bench {
+    pub engine: Arc<MemoryEngine>,
+    pub service: BlobService,
+}
+
+impl Bench {
+    pub async fn new() -> Bench {
+        let engine = Arc::new(MemoryEngine::default());
+        Bench { service: BlobService::new(engine.clone()), engine }
+    }
+
+    /// With the container `cont`.
+    pub async fn with_container() -> Bench {
+        let bench = Bench::new().await;
+        bench.call("PUT", "cont?restype=container", &[], b"").await.unwrap();
+        bench
+    }
+
+    pub async fn call(&self, method: &str, url: &str, headers: &[(&str, &str)], body: &[u8]) -> Result<Reply, Failure> {
+        let mut body = FixedBody::new(Bytes::copy_from_slice(body));
+        self.send(request(method, url, headers), &mut body).await
+    }
+
+    /// With a length that is announced wrongly, or not at all.
+    pub async fn call_with(
+        &self,
+        method: &str,
+        url: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+        announced: Option<u64>,
+    ) -> Result<Reply, Failure> {
+        let mut body = Announced(Some(Bytes::copy_from_slice(body)), announced);
+        self.send(request(method, url, headers), &mut body).await
+    }
+
+    /// With a body that nobody may ask for.
+    pub async fn call_unread(&self, method: &str, url: &str, headers: &[(&str, &str)]) -> Result<Reply, Failure> {
+        self.send(request(method, url, headers), &mut Untouchable).await
+    }
+
+    pub async fn send(&self, head: Head, body: &mut dyn Body) -> Result<Reply, Failure> {
+        let op = Op::named_by(&head)?;
+        self.service.run(op, &head, ACCOUNT, body).await
+    }
+
+    /// Puts a block blob and returns its ETag.
+    pub async fn put(&self, url: &str, body: &[u8]) -> String {
+        let answer = self.call("PUT", url, &[("x-ms-blob-type", "BlockBlob")], body).await.unwrap();
+        header(&answer, "etag").unwrap().to_owned()
+    }
+
+    pub async fn get(&self, url: &str) -> Vec<u8> {
+        bytes(self.call("GET", url, &[], b"").await.unwrap()).await
+    }
+
+    /// The body of an answer as text.
+    pub async fn text(&self, method: &str, url: &str) -> String {
+        String::from_utf8(bytes(self.call(method, url, &[], b"").await.unwrap()).await).unwrap()
+    }
+
+    pub async fn advance(&self, seconds: u64) {
+        self.engine.advance_clock(seconds).await.unwrap();
+    }
+
+    /// Does everything that is due now, and what that makes due.
+    pub async fn sweep(&self) {
+        while collector::sweep(&*self.engine, &[&self.service]).await.unwrap() > 0 {}
+    }
+
+    /// How many rows and contents there are.
+    pub fn figures(&self) -> (u64, u64) {
+        let figures = self.engine.figures();
+        let value = |wanted: &str| figures.iter().find(|(name, _)| *name == wanted).unwrap().1;
+        (value("rows"), value("contents"))
+    }
+}
+
+pub fn header<'a>(reply: &'a Reply, name: &str) -> Option<&'a str> {
+    reply.headers.get(name).map(|value| value.to_str().unwrap())
+}
+
+pub async fn bytes(reply: Reply) -> Vec<u8> {
+    match reply.body {
+        ReplyBody::Empty => Vec::new(),
+        ReplyBody::Bytes(bytes) => bytes.to_vec(),
+        ReplyBody::Stream { length, mut stream } => {
+            let mut whole = Vec::new();
+            while let Some(bytes) = stream.next().await {
+                whole.extend_from_slice(&bytes.unwrap());
+            }
+            assert_eq!(whole.len() as u64, length);
+            whole
+        }
+    }
+}
+
+pub fn refusal(result: Result<Reply, Failure>) -> BlobError {
+    match result {
+        Err(Failure::Refused(error)) => error,
+        other => panic!("not a refusal: {other:?}"),
+    }
+}
+
+struct Announced(Option<Bytes>, Option<u64>);
+
+impl Body for Announced {
+    fn length(&self) -> Option<u64> {
+        self.1
+    }
+
+    fn next(&mut self) -> BoxFuture<'_, Option<Result<Bytes, BodyError>>> {
+        let bytes = self.0.take();
+        Box::pin(async move { bytes.map(Ok) })
+    }
+}
+
+struct Untouchable;
+
+impl Body for Untouchable {
+    fn length(&self) -> Option<u64> {
+        Some(10)
+    }
+
+    fn next(&mut self) -> BoxFuture<'_, Option<Result<Bytes, BodyError>>> {
+        panic!("the body was asked for")
+    }
+}
