@@ -1,0 +1,490 @@
+//! Flags and their environment variables: the table, the parser and the help all read from one list.
+//!
+//! Every flag has three spellings: ours (`--blob-port`), Azurite's (`--blobPort`) and a variable (`LAZURITE_BLOB_PORT`).
+//! The command line wins over the environment.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::net::{IpAddr, ToSocketAddrs};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use server::Service;
+
+/// What the program was asked to do.
+#[derive(Debug, PartialEq)]
+pub enum Command {
+    Serve(Box<Options>),
+    Check(PathBuf),
+    Help,
+    Version,
+}
+
+/// How to serve.
+#[derive(Debug, PartialEq)]
+pub struct Options {
+    pub location: Option<PathBuf>,
+    pub config: Option<PathBuf>,
+    pub in_memory: bool,
+    pub durability: Durability,
+    pub host: IpAddr,
+    pub services: Vec<Door>,
+    pub admin_port: Option<Port>,
+    pub silent: bool,
+    pub debug: Option<PathBuf>,
+    pub test_clock: bool,
+    pub azurite_compat: bool,
+    pub disable_product_style_url: bool,
+}
+
+/// Where one service listens.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Door {
+    pub service: Service,
+    /// `None` when nobody said; what that means depends on the name we run under.
+    pub port: Option<Port>,
+    pub host: IpAddr,
+    /// How long its connections may be silent between requests.
+    pub keep_alive: Option<Duration>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Port {
+    At(u16),
+    Off,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    Full,
+    Relaxed,
+}
+
+/// One sentence for the person at the terminal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wrong(pub String);
+
+/// Where a flag stands in the help.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Section {
+    Data,
+    Network,
+    Running,
+    NotYet,
+    Azurite,
+}
+
+struct Flag {
+    name: &'static str,
+    short: Option<char>,
+    /// What its value is called; a flag without is a switch.
+    value: Option<&'static str>,
+    section: Section,
+    help: &'static str,
+}
+
+const fn flag(name: &'static str, value: &'static str, section: Section, help: &'static str) -> Flag {
+    Flag { name, short: None, value: Some(value), section, help }
+}
+
+const fn switch(name: &'static str, section: Section, help: &'static str) -> Flag {
+    Flag { name, short: None, value: None, section, help }
+}
+
+const fn short(short: char, flag: Flag) -> Flag {
+    Flag { short: Some(short), ..flag }
+}
+
+const FLAGS: &[Flag] = &[
+    short('l', flag("location", "DIR", Section::Data, "data folder [./lazurite-data]")),
+    switch("in-memory", Section::Data, "keep everything in memory and forget it at the end"),
+    flag("durability", "full|relaxed", Section::Data, "answer writes when they are on disk, or earlier [full]"),
+    flag("config", "FILE", Section::Data, "accounts: [accounts.NAME] with keys = [\"...\"]"),
+    flag("host", "ADDRESS", Section::Network, "listen at this address [127.0.0.1]"),
+    flag("blob-port", "PORT", Section::Network, "[10000]; 0 takes any free port, off closes it"),
+    flag("queue-port", "PORT", Section::Network, "[10001]"),
+    flag("table-port", "PORT", Section::Network, "[10002]"),
+    flag("file-port", "PORT", Section::Network, "[10003]"),
+    flag("dfs-port", "PORT", Section::Network, "[10004]"),
+    flag("admin-port", "PORT", Section::Network, "health checks, always on loopback [10010]"),
+    short('s', switch("silent", Section::Running, "no access log")),
+    short('d', flag("debug", "FILE", Section::Running, "write a detailed log to this file")),
+    switch("test-clock", Section::Running, "let tests move the time: POST /test/clock, admin port"),
+    switch("azurite-compat", Section::Running, "behave as Azurite; allows its key on every address"),
+    flag("cert", "FILE", Section::NotYet, "TLS certificate"),
+    flag("key", "FILE", Section::NotYet, "its key"),
+    flag("pwd", "PASSWORD", Section::NotYet, "the password of a .pfx certificate"),
+    flag("oauth", "basic", Section::NotYet, "accept bearer tokens"),
+    flag("metadata", "URL", Section::NotYet, "metadata in PostgreSQL"),
+    flag("bytes", "URL", Section::NotYet, "contents in S3"),
+    flag("smb-port", "PORT", Section::NotYet, "SMB"),
+    flag("blob-host", "ADDRESS", Section::Azurite, "the address of one service"),
+    flag("queue-host", "ADDRESS", Section::Azurite, ""),
+    flag("table-host", "ADDRESS", Section::Azurite, ""),
+    flag("blob-keep-alive-timeout", "SECONDS", Section::Azurite, "how long a silent connection is kept"),
+    flag("queue-keep-alive-timeout", "SECONDS", Section::Azurite, ""),
+    flag("table-keep-alive-timeout", "SECONDS", Section::Azurite, ""),
+    switch("disable-product-style-url", Section::Azurite, "never take the account from the host name"),
+    switch("in-memory-persistence", Section::Azurite, "the same as --in-memory"),
+    short('L', switch("loose", Section::Azurite, "accepted, without effect")),
+    switch("skip-api-version-check", Section::Azurite, "accepted: every version is taken anyway"),
+    flag("extent-memory-limit", "MB", Section::Azurite, "accepted, without effect"),
+    switch("disable-telemetry", Section::Azurite, "accepted: there is none"),
+];
+
+const DEFAULT_HOST: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
+
+/// Reads the command line (without the program's name) and the environment.
+pub fn parse(
+    arguments: impl IntoIterator<Item = OsString>,
+    environment: impl Fn(&str) -> Option<OsString>,
+) -> Result<Command, Wrong> {
+    let mut given = match read_arguments(arguments)? {
+        Read::Flags(given) => given,
+        Read::Other(command) => return Ok(command),
+    };
+    for flag in FLAGS {
+        if !given.contains_key(flag.name)
+            && let Some(value) = environment(&variable(flag.name))
+        {
+            given.extend(from_environment(flag, value)?);
+        }
+    }
+    Given(given).options().map(|options| Command::Serve(Box::new(options)))
+}
+
+/// What was given, by our spelling of the name. A switch has an empty value.
+type Values = HashMap<&'static str, OsString>;
+
+enum Read {
+    Flags(Values),
+    Other(Command),
+}
+
+fn read_arguments(arguments: impl IntoIterator<Item = OsString>) -> Result<Read, Wrong> {
+    use lexopt::Arg;
+    let mut parser = lexopt::Parser::from_args(arguments);
+    let mut given = Values::new();
+    while let Some(argument) = parser.next().map_err(|error| Wrong(format!("{error}.")))? {
+        let flag = match argument {
+            Arg::Long("help") | Arg::Short('h') => return Ok(Read::Other(Command::Help)),
+            Arg::Long("version") | Arg::Short('v' | 'V') => return Ok(Read::Other(Command::Version)),
+            Arg::Long(name) => named(name).ok_or_else(|| unknown(&format!("--{name}")))?,
+            Arg::Short(letter) => {
+                FLAGS.iter().find(|flag| flag.short == Some(letter)).ok_or_else(|| unknown(&format!("-{letter}")))?
+            }
+            Arg::Value(word) if word == "check" && given.is_empty() => return check(parser),
+            Arg::Value(word) => return Err(unknown(&word.to_string_lossy())),
+        };
+        let value = match flag.value {
+            Some(value) => {
+                parser.value().map_err(|_| Wrong(format!("--{} needs a value: --{} {value}.", flag.name, flag.name)))?
+            }
+            None => OsString::new(),
+        };
+        given.insert(flag.name, value);
+    }
+    Ok(Read::Flags(given))
+}
+
+fn check(mut parser: lexopt::Parser) -> Result<Read, Wrong> {
+    let Ok(folder) = parser.value() else { return Err(Wrong("lazurite check needs a data folder.".into())) };
+    match parser.next() {
+        Ok(None) => Ok(Read::Other(Command::Check(folder.into()))),
+        _ => Err(Wrong("lazurite check takes one data folder and nothing else.".into())),
+    }
+}
+
+/// Our spelling or Azurite's.
+fn named(name: &str) -> Option<&'static Flag> {
+    let mut kebab = String::with_capacity(name.len() + 4);
+    for char in name.chars() {
+        if char.is_ascii_uppercase() {
+            kebab.push('-');
+        }
+        kebab.push(char.to_ascii_lowercase());
+    }
+    FLAGS.iter().find(|flag| flag.name == kebab)
+}
+
+fn unknown(what: &str) -> Wrong {
+    Wrong(format!("There is no option {what}; lazurite --help lists them all."))
+}
+
+/// The environment variable of a flag.
+fn variable(name: &str) -> String {
+    format!("LAZURITE_{}", name.replace('-', "_").to_ascii_uppercase())
+}
+
+fn from_environment(flag: &Flag, value: OsString) -> Result<Option<(&'static str, OsString)>, Wrong> {
+    if flag.value.is_some() {
+        // An empty variable is how many tools leave one out.
+        return Ok((!value.is_empty()).then_some((flag.name, value)));
+    }
+    match value.to_string_lossy().to_ascii_lowercase().as_str() {
+        "1" | "true" | "yes" | "on" => Ok(Some((flag.name, OsString::new()))),
+        "" | "0" | "false" | "no" | "off" => Ok(None),
+        _ => Err(Wrong(format!("{} is neither true nor false.", variable(flag.name)))),
+    }
+}
+
+struct Given(Values);
+
+impl Given {
+    fn options(&self) -> Result<Options, Wrong> {
+        self.refuse_what_is_not_there()?;
+        let host = self.host("host")?.unwrap_or(DEFAULT_HOST);
+        let services = Service::ALL.iter().map(|service| self.door(*service, host)).collect::<Result<_, _>>()?;
+        Ok(Options {
+            location: self.path("location"),
+            config: self.path("config"),
+            in_memory: self.has("in-memory") || self.has("in-memory-persistence"),
+            durability: self.durability()?,
+            host,
+            services,
+            admin_port: self.port("admin-port")?,
+            silent: self.has("silent"),
+            debug: self.path("debug"),
+            test_clock: self.has("test-clock"),
+            azurite_compat: self.has("azurite-compat"),
+            disable_product_style_url: self.has("disable-product-style-url"),
+        })
+    }
+
+    /// What we do not have we do not pretend to have; least of all encryption.
+    fn refuse_what_is_not_there(&self) -> Result<(), Wrong> {
+        if ["cert", "key", "pwd"].into_iter().any(|name| self.has(name)) {
+            return Err(Wrong(
+                "TLS (--cert, --key, --pwd) is not there yet, and Lazurite does not serve plain HTTP where TLS was asked for."
+                    .into(),
+            ));
+        }
+        for (name, what) in [
+            ("oauth", "Bearer tokens are"),
+            ("metadata", "Metadata in another database is"),
+            ("bytes", "Contents in another store are"),
+        ] {
+            if self.has(name) {
+                return Err(Wrong(format!("{what} not there yet (--{name}); start without it.")));
+            }
+        }
+        match self.port("smb-port")? {
+            Some(Port::At(_)) => Err(Wrong("SMB is not there yet (--smb-port); start without it.".into())),
+            Some(Port::Off) | None => Ok(()),
+        }
+    }
+
+    fn door(&self, service: Service, host: IpAddr) -> Result<Door, Wrong> {
+        let label = service.label();
+        Ok(Door {
+            service,
+            port: self.port(&format!("{label}-port"))?,
+            host: self.host(&format!("{label}-host"))?.unwrap_or(host),
+            keep_alive: self.number(&format!("{label}-keep-alive-timeout"))?.map(Duration::from_secs),
+        })
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
+    fn path(&self, name: &str) -> Option<PathBuf> {
+        self.0.get(name).map(PathBuf::from)
+    }
+
+    fn text(&self, name: &str) -> Result<Option<&str>, Wrong> {
+        let Some(value) = self.0.get(name) else { return Ok(None) };
+        value.to_str().map(Some).ok_or_else(|| Wrong(format!("The value of --{name} is not readable text.")))
+    }
+
+    fn number(&self, name: &str) -> Result<Option<u64>, Wrong> {
+        let Some(text) = self.text(name)? else { return Ok(None) };
+        let number = text.parse().map_err(|_| Wrong(format!("--{name} takes a number, not \"{text}\".")))?;
+        Ok(Some(number))
+    }
+
+    fn port(&self, name: &str) -> Result<Option<Port>, Wrong> {
+        match self.text(name)? {
+            None => Ok(None),
+            Some("off") => Ok(Some(Port::Off)),
+            Some(text) => match text.parse() {
+                Ok(port) => Ok(Some(Port::At(port))),
+                Err(_) => Err(Wrong(format!("--{name} takes a port from 0 to 65535 or \"off\", not \"{text}\"."))),
+            },
+        }
+    }
+
+    fn host(&self, name: &str) -> Result<Option<IpAddr>, Wrong> {
+        let Some(text) = self.text(name)? else { return Ok(None) };
+        if text == "localhost" {
+            return Ok(Some(DEFAULT_HOST));
+        }
+        if let Ok(address) = text.parse() {
+            return Ok(Some(address));
+        }
+        let found = (text, 0).to_socket_addrs().ok().and_then(|mut found| found.next());
+        match found {
+            Some(address) => Ok(Some(address.ip())),
+            None => Err(Wrong(format!("--{name} takes an address of this machine, and \"{text}\" is none."))),
+        }
+    }
+
+    fn durability(&self) -> Result<Durability, Wrong> {
+        match self.text("durability")? {
+            None | Some("full") => Ok(Durability::Full),
+            Some("relaxed") => Ok(Durability::Relaxed),
+            Some(other) => Err(Wrong(format!("--durability is full or relaxed, not \"{other}\"."))),
+        }
+    }
+}
+
+/// The help, as a page to read.
+pub fn help() -> String {
+    let mut page = String::from(
+        "Lazurite stores blobs, and later queues, tables and files, durably, and speaks the Azure Storage protocols.\n\n\
+         Usage:  lazurite [options]       serve until SIGTERM or Ctrl-C\n\
+         \x20       lazurite check DIR       verify a data folder (no server may be using it)\n\
+         \x20       lazurite --version | --help\n",
+    );
+    for (section, title) in [
+        (Section::Data, "Data"),
+        (Section::Network, "Network"),
+        (Section::Running, "Running"),
+        (Section::Azurite, "Azurite's own options"),
+        (Section::NotYet, "Not there yet (the server does not start with these)"),
+    ] {
+        let _ = write!(page, "\n{title}:\n");
+        for flag in FLAGS.iter().filter(|flag| flag.section == section) {
+            let short = flag.short.map_or("    ".to_owned(), |short| format!("-{short}, "));
+            let value = flag.value.map_or(String::new(), |value| format!(" {value}"));
+            let _ = writeln!(page, "  {:<41} {}", format!("{short}--{}{value}", flag.name), flag.help);
+        }
+    }
+    page.push_str(
+        "\nEvery option can also be written as Azurite writes it (--blobPort) and given in the environment\n\
+         (LAZURITE_BLOB_PORT=10000, LAZURITE_SILENT=true); the command line wins.\n\n\
+         Accounts come from --config and from AZURITE_ACCOUNTS=name:key1[:key2];name2:key1. Without any there is\n\
+         devstoreaccount1 with the well-known development key, on loopback addresses only.\n",
+    );
+    page.lines().fold(String::new(), |page, line| page + line.trim_end() + "\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(arguments: &[&str], environment: &[(&str, &str)]) -> Result<Command, Wrong> {
+        let environment: HashMap<&str, &str> = environment.iter().copied().collect();
+        parse(arguments.iter().map(OsString::from), |name| environment.get(name).map(OsString::from))
+    }
+
+    fn options(arguments: &[&str], environment: &[(&str, &str)]) -> Options {
+        match parsed(arguments, environment) {
+            Ok(Command::Serve(options)) => *options,
+            other => panic!("{arguments:?} gave {other:?}"),
+        }
+    }
+
+    fn port(options: &Options, service: Service) -> Option<Port> {
+        options.services.iter().find(|door| door.service == service).unwrap().port
+    }
+
+    #[test]
+    fn no_flags_at_all() {
+        let options = options(&[], &[]);
+        assert_eq!(options.host, DEFAULT_HOST);
+        assert_eq!(options.durability, Durability::Full);
+        assert_eq!(port(&options, Service::Blob), None);
+        assert!(!options.silent && !options.in_memory && !options.test_clock && !options.azurite_compat);
+    }
+
+    #[test]
+    fn three_spellings_and_the_command_line_wins() {
+        for (arguments, environment) in [
+            (&["--blob-port", "7"][..], &[][..]),
+            (&["--blobPort", "7"], &[]),
+            (&["--blob-port=7"], &[]),
+            (&[], &[("LAZURITE_BLOB_PORT", "7")]),
+            (&["--blobPort", "7"], &[("LAZURITE_BLOB_PORT", "8")]),
+        ] {
+            assert_eq!(port(&options(arguments, environment), Service::Blob), Some(Port::At(7)), "{arguments:?}");
+        }
+        assert_eq!(port(&options(&["--filePort", "off"], &[]), Service::File), Some(Port::Off));
+    }
+
+    #[test]
+    fn everything_azurite_takes_is_taken() {
+        let line = "-s -l data -d debug.log -L --skipApiVersionCheck --inMemoryPersistence --disableProductStyleUrl \
+                    --extentMemoryLimit 100 --disableTelemetry --blobHost 0.0.0.0 --queueHost 127.0.0.1 --tableHost ::1 \
+                    --blobPort 1 --queuePort 2 --tablePort 3 --blobKeepAliveTimeout 5 --queueKeepAliveTimeout 6 \
+                    --tableKeepAliveTimeout 7";
+        let options = options(&line.split_whitespace().collect::<Vec<_>>(), &[]);
+        assert!(options.silent && options.in_memory && options.disable_product_style_url);
+        assert_eq!(options.location, Some("data".into()));
+        assert_eq!(options.debug, Some("debug.log".into()));
+        let blob = options.services[0];
+        assert_eq!((blob.host, blob.keep_alive), (IpAddr::from([0, 0, 0, 0]), Some(Duration::from_secs(5))));
+    }
+
+    #[test]
+    fn what_is_not_there_yet_is_refused_in_a_sentence() {
+        for arguments in [
+            &["--cert", "a.pem", "--key", "b.pem"][..],
+            &["--pwd", "x"],
+            &["--oauth", "basic"],
+            &["--metadata", "postgres://x"],
+            &["--bytes", "s3://x"],
+            &["--smb-port", "10445"],
+        ] {
+            let Wrong(sentence) = parsed(arguments, &[]).unwrap_err();
+            assert!(sentence.contains("not there yet") && sentence.ends_with('.'), "{sentence}");
+        }
+        let Wrong(sentence) = parsed(&[], &[("LAZURITE_CERT", "a.pem")]).unwrap_err();
+        assert!(sentence.contains("TLS"));
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        for (arguments, word) in [
+            (&["--blob-prt", "1"][..], "--blob-prt"),
+            (&["--blob-port", "70000"], "70000"),
+            (&["--blob-port"], "--blob-port PORT"),
+            (&["--durability", "maybe"], "maybe"),
+            (&["start"], "start"),
+            (&["-x"], "-x"),
+            (&["check"], "folder"),
+            (&["check", "a", "b"], "one data folder"),
+        ] {
+            let Wrong(sentence) = parsed(arguments, &[]).unwrap_err();
+            assert!(sentence.contains(word), "{sentence}");
+        }
+        assert!(parsed(&[], &[("LAZURITE_SILENT", "perhaps")]).is_err());
+    }
+
+    #[test]
+    fn switches_from_the_environment() {
+        assert!(options(&[], &[("LAZURITE_SILENT", "true")]).silent);
+        assert!(!options(&[], &[("LAZURITE_SILENT", "0")]).silent);
+        assert!(!options(&[], &[("LAZURITE_SILENT", "")]).silent);
+        assert_eq!(options(&[], &[("LAZURITE_LOCATION", "")]).location, None);
+    }
+
+    #[test]
+    fn other_commands() {
+        assert_eq!(parsed(&["check", "data"], &[]), Ok(Command::Check("data".into())));
+        assert_eq!(parsed(&["--version"], &[]), Ok(Command::Version));
+        assert_eq!(parsed(&["--silent", "-h"], &[]), Ok(Command::Help));
+    }
+
+    #[test]
+    fn the_help_names_every_flag_and_fits_a_terminal() {
+        let page = help();
+        for flag in FLAGS {
+            assert!(page.contains(&format!("--{}", flag.name)), "{}", flag.name);
+        }
+        for line in page.lines() {
+            assert!(line.len() <= 107, "{line}");
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! Bodies between hyper and the services, both ways. Nothing here holds more than one piece at a time.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, header};
+use http_body::{Frame, SizeHint};
+use hyper::body::Incoming;
+use wire::http::{Body, BodyError, BoxFuture, ByteStream, ReplyBody};
+
+use crate::limits::DRAIN_BYTES_MAX;
+use crate::stream::Traffic;
+
+/// A request body on its way in.
+#[derive(Debug)]
+pub(crate) struct RequestBody {
+    incoming: Incoming,
+    length: Option<u64>,
+    pause: Duration,
+    /// The client waits for `100 Continue` before it sends.
+    expects_continue: bool,
+    begun: bool,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    More,
+    Ended,
+    Broken,
+}
+
+/// What is left on the connection when the answer is ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rest {
+    /// Nothing: the connection can take the next request.
+    Read,
+    /// Bytes nobody will read: it must close.
+    Unread,
+}
+
+impl RequestBody {
+    pub(crate) fn new(incoming: Incoming, headers: &HeaderMap, pause: Duration) -> RequestBody {
+        use http_body::Body as _;
+        let length = incoming.size_hint().exact();
+        // hyper reports a body that is not there as one of length 0; a client that sent no length said nothing.
+        let says_length = headers.contains_key(header::CONTENT_LENGTH);
+        let state = if incoming.is_end_stream() { State::Ended } else { State::More };
+        RequestBody {
+            incoming,
+            length: length.filter(|_| says_length),
+            pause,
+            expects_continue: headers.contains_key(header::EXPECT),
+            begun: false,
+            state,
+        }
+    }
+
+    /// Reads a little of what a refused client still sends, so that its connection lives on.
+    pub(crate) async fn drain(&mut self) -> Rest {
+        let asks_first = self.expects_continue && !self.begun;
+        let too_long = self.length.is_some_and(|length| length > DRAIN_BYTES_MAX);
+        if self.state == State::Ended {
+            return Rest::Read;
+        }
+        if self.state == State::Broken || asks_first || too_long {
+            return Rest::Unread;
+        }
+        let mut left = DRAIN_BYTES_MAX;
+        loop {
+            match self.next().await {
+                None => return Rest::Read,
+                Some(Ok(bytes)) if bytes.len() as u64 <= left => left -= bytes.len() as u64,
+                Some(_) => return Rest::Unread,
+            }
+        }
+    }
+
+    async fn read(&mut self) -> Option<Result<Bytes, BodyError>> {
+        self.begun = true;
+        while self.state == State::More {
+            let frame = std::future::poll_fn(|cx| http_body::Body::poll_frame(Pin::new(&mut self.incoming), cx));
+            match tokio::time::timeout(self.pause, frame).await {
+                Ok(Some(Ok(frame))) => match frame.into_data() {
+                    Ok(bytes) => return Some(Ok(bytes)),
+                    Err(_trailers) => continue,
+                },
+                Ok(None) => self.state = State::Ended,
+                Ok(Some(Err(_))) => {
+                    self.state = State::Broken;
+                    return Some(Err(BodyError::Incomplete));
+                }
+                Err(_) => {
+                    self.state = State::Broken;
+                    return Some(Err(BodyError::TimedOut));
+                }
+            }
+        }
+        None
+    }
+}
+
+impl Body for RequestBody {
+    fn length(&self) -> Option<u64> {
+        self.length
+    }
+
+    fn next(&mut self) -> BoxFuture<'_, Option<Result<Bytes, BodyError>>> {
+        Box::pin(self.read())
+    }
+}
+
+/// An answer's body on its way out. When it is dropped the answer has ended.
+pub(crate) struct AnswerBody {
+    rest: Remaining,
+    traffic: Option<Arc<Traffic>>,
+}
+
+enum Remaining {
+    Nothing,
+    Bytes(Bytes),
+    Stream {
+        left: u64,
+        pending: Option<Pending>,
+    },
+    /// The stream is being asked, or has ended.
+    Taken,
+}
+
+/// The stream travels into the future that reads it and comes back with the piece: no reference into ourselves.
+type Pending = Pin<Box<dyn Future<Output = (Box<dyn ByteStream>, Option<Result<Bytes, String>>)> + Send>>;
+
+impl AnswerBody {
+    pub(crate) fn new(body: ReplyBody, traffic: Option<Arc<Traffic>>) -> AnswerBody {
+        let rest = match body {
+            ReplyBody::Empty => Remaining::Nothing,
+            ReplyBody::Bytes(bytes) if bytes.is_empty() => Remaining::Nothing,
+            ReplyBody::Bytes(bytes) => Remaining::Bytes(bytes),
+            ReplyBody::Stream { length: 0, .. } => Remaining::Nothing,
+            ReplyBody::Stream { length, stream } => Remaining::Stream { left: length, pending: Some(ask(stream)) },
+        };
+        AnswerBody { rest, traffic }
+    }
+}
+
+fn ask(mut stream: Box<dyn ByteStream>) -> Pending {
+    Box::pin(async move {
+        let piece = stream.next().await;
+        (stream, piece)
+    })
+}
+
+impl Drop for AnswerBody {
+    fn drop(&mut self) {
+        if let Some(traffic) = &self.traffic {
+            traffic.end();
+        }
+    }
+}
+
+impl http_body::Body for AnswerBody {
+    type Data = Bytes;
+    type Error = String;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, String>>> {
+        match std::mem::replace(&mut self.rest, Remaining::Taken) {
+            Remaining::Nothing | Remaining::Taken => Poll::Ready(None),
+            Remaining::Bytes(bytes) => Poll::Ready(Some(Ok(Frame::data(bytes)))),
+            Remaining::Stream { pending: None, .. } => Poll::Ready(None),
+            Remaining::Stream { left, pending: Some(mut pending) } => {
+                let Poll::Ready((stream, piece)) = pending.as_mut().poll(cx) else {
+                    self.rest = Remaining::Stream { left, pending: Some(pending) };
+                    return Poll::Pending;
+                };
+                match piece {
+                    Some(Ok(bytes)) if bytes.len() as u64 <= left => {
+                        let left = left - bytes.len() as u64;
+                        // Asked only when hyper wants more: nothing is read ahead of a slow client.
+                        let pending = (left > 0).then(|| ask(stream));
+                        self.rest = Remaining::Stream { left, pending };
+                        Poll::Ready(Some(Ok(Frame::data(bytes))))
+                    }
+                    Some(Ok(_)) => Poll::Ready(Some(Err("the content is longer than announced".into()))),
+                    Some(Err(error)) => Poll::Ready(Some(Err(error))),
+                    None => Poll::Ready(Some(Err("the content is shorter than announced".into()))),
+                }
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.rest {
+            Remaining::Nothing | Remaining::Taken => true,
+            Remaining::Bytes(_) => false,
+            Remaining::Stream { left, .. } => *left == 0,
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(match &self.rest {
+            Remaining::Nothing | Remaining::Taken => 0,
+            Remaining::Bytes(bytes) => bytes.len() as u64,
+            Remaining::Stream { left, .. } => *left,
+        })
+    }
+}

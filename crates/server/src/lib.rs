@@ -1,0 +1,148 @@
+//! The walk: from a socket to a service and back.
+//!
+//! [`Doors`] are the ports; [`Server`] is what stands behind them. A request enters by `listener.rs`, is taken through
+//! `pipeline.rs` (start reading there), and leaves through `respond.rs`. Only this crate knows sockets and status lines;
+//! what an operation means is the business of the service crates.
+
+mod access_log;
+mod admin;
+mod body;
+pub mod limits;
+mod listener;
+mod panics;
+mod pipeline;
+mod request_id;
+mod respond;
+mod service;
+mod stream;
+mod sweeper;
+mod target;
+pub mod version;
+
+use std::collections::HashMap;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use auth::Accounts;
+use blob::BlobService;
+use engine::collector::Handler;
+use engine::{Engine, EngineError};
+use tokio::net::TcpListener;
+use tokio::sync::Notify;
+
+pub use access_log::AccessLog;
+pub use limits::Limits;
+pub use service::Service;
+pub use target::Hosts;
+
+use admin::{Admin, TestClock};
+use listener::Connections;
+use pipeline::{House, Pipeline};
+use request_id::RequestIds;
+
+/// The ports of a server. Clients that come before it runs wait.
+#[derive(Debug, Default)]
+pub struct Doors {
+    services: Vec<(Service, TcpListener, Option<Duration>)>,
+    admin: Option<TcpListener>,
+}
+
+impl Doors {
+    /// Opens a port for a service and says which it became. `idle` overrides how long its connections may be silent.
+    ///
+    /// Must be called on the runtime.
+    pub fn open(&mut self, service: Service, at: SocketAddr, idle: Option<Duration>) -> io::Result<SocketAddr> {
+        let listener = listener::bind(at)?;
+        let address = listener.local_addr()?;
+        self.services.push((service, listener, idle));
+        Ok(address)
+    }
+
+    /// Opens the admin port.
+    pub fn open_admin(&mut self, at: SocketAddr) -> io::Result<SocketAddr> {
+        let listener = listener::bind(at)?;
+        let address = listener.local_addr()?;
+        self.admin = Some(listener);
+        Ok(address)
+    }
+}
+
+/// What a server is made of.
+#[derive(Debug)]
+pub struct Setup {
+    pub engine: Arc<dyn Engine>,
+    pub accounts: Accounts,
+    pub hosts: Hosts,
+    pub limits: Limits,
+    pub access_log: Option<AccessLog>,
+    /// Whether the admin port may move the engine's time.
+    pub test_clock: bool,
+}
+
+/// The services over one engine.
+#[derive(Debug)]
+pub struct Server {
+    engine: Arc<dyn Engine>,
+    house: Arc<House>,
+    connections: Connections,
+    nudge: Arc<Notify>,
+    test_clock: bool,
+}
+
+impl Server {
+    /// Makes the server; every account gets its number if it has none yet.
+    pub async fn new(setup: Setup) -> Result<Server, EngineError> {
+        let mut account_ids = HashMap::new();
+        for name in setup.accounts.names() {
+            account_ids.insert(name.to_owned(), engine::account::id(setup.engine.as_ref(), name).await?);
+        }
+        let house = House {
+            accounts: setup.accounts,
+            account_ids,
+            blob: Arc::new(BlobService::new(Arc::clone(&setup.engine))),
+            hosts: setup.hosts,
+            limits: setup.limits,
+            access_log: setup.access_log,
+            request_ids: RequestIds::new(),
+        };
+        Ok(Server {
+            engine: setup.engine,
+            house: Arc::new(house),
+            connections: Connections::new(setup.limits),
+            nudge: Arc::new(Notify::new()),
+            test_clock: setup.test_clock,
+        })
+    }
+
+    /// Serves until `stop`, then ends in good order: no new connection, what runs comes to its end, the engine closes.
+    pub async fn run(self, doors: Doors, stop: impl Future<Output = ()>) -> Result<(), EngineError> {
+        let limits = self.house.limits;
+        for (service, listener, idle) in doors.services {
+            let pipeline = Arc::new(Pipeline { house: Arc::clone(&self.house), service });
+            tokio::spawn(self.connections.clone().accept(listener, pipeline, idle.unwrap_or(limits.idle)));
+        }
+        if let Some(listener) = doors.admin {
+            let admin = Arc::new(Admin {
+                engine: Arc::clone(&self.engine),
+                connections: self.connections.clone(),
+                limits,
+                test_clock: self.test_clock.then(|| TestClock { nudge: Arc::clone(&self.nudge) }),
+            });
+            tokio::spawn(self.connections.clone().accept(listener, admin, limits.idle));
+        }
+        let handlers: Vec<Arc<dyn Handler>> = vec![Arc::clone(&self.house.blob) as _];
+        let (engine, nudge) = (Arc::clone(&self.engine), Arc::clone(&self.nudge));
+        let sweeper = tokio::spawn(sweeper::run(engine, handlers, self.connections.clone(), nudge));
+
+        stop.await;
+        let left = self.connections.end().await;
+        if left > 0 {
+            tracing::warn!(left, "connections were still busy when time was up; they are cut");
+        }
+        // A sweep that takes longer than requests may is left where it is: what it did not finish is still due.
+        let _ = tokio::time::timeout(limits.shutdown, sweeper).await;
+        self.engine.close().await
+    }
+}

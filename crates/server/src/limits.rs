@@ -1,0 +1,63 @@
+//! Everything has a limit, and the limit has a name.
+
+use std::time::Duration;
+
+/// The head of a request with all its headers. Azure's own front end refuses at about 32 KiB; a client may sign into
+/// the query what is long, so we leave room.
+pub const HEAD_BYTES_MAX: usize = 64 * 1024;
+/// What one connection may have read ahead or wait to write. hyper keeps the head in the same buffer.
+pub const CONNECTION_BUFFER_BYTES: usize = 128 * 1024;
+/// A client's own id for its request is repeated up to this length; from the REST reference.
+pub const CLIENT_REQUEST_ID_BYTES_MAX: usize = 1024;
+/// Connections waiting to be accepted, per port.
+pub const BACKLOG: u32 = 1024;
+/// After a failed accept (out of file descriptors, mostly) wait this long.
+pub const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// What is read of a refused body to keep the connection for the next request.
+pub const DRAIN_BYTES_MAX: u64 = 256 * 1024;
+/// What is read, after the answer, of a refused body that is longer: a connection closed over unread bytes is reset,
+/// and the reset can overtake the answer.
+pub const LINGER_BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// A body of the admin port.
+pub const ADMIN_BODY_BYTES_MAX: usize = 4 * 1024;
+/// The farthest one call may move the test clock: a hundred years.
+pub const CLOCK_ADVANCE_SECONDS_MAX: u64 = 100 * 366 * 86_400;
+/// What the access log holds back when nobody takes its lines; beyond that, lines are dropped and counted.
+pub const ACCESS_LOG_BYTES_MAX: usize = 1024 * 1024;
+/// How long lines of the access log wait for company.
+pub const ACCESS_LOG_PAUSE: Duration = Duration::from_millis(100);
+/// How often the sweeper looks when nothing is due.
+pub const SWEEP_PAUSE: Duration = Duration::from_secs(1);
+
+/// The limits that differ between a server and a test of its limits.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Connections at once, over all ports. More wait in the backlog.
+    pub connections: usize,
+    /// A request's head must be there this long after its first byte.
+    pub head: Duration,
+    /// A connection may be silent this long between two requests.
+    pub idle: Duration,
+    /// A client may pause this long within a body it sends.
+    pub body_pause: Duration,
+    /// A client may take nothing for this long of an answer it asked for.
+    pub write_pause: Duration,
+    /// The rest of a refused body is read for this long.
+    pub linger: Duration,
+    /// What runs at shutdown has this long to end.
+    pub shutdown: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            connections: 8_192,
+            head: Duration::from_secs(30),
+            idle: Duration::from_secs(180),
+            body_pause: Duration::from_secs(60),
+            write_pause: Duration::from_secs(60),
+            linger: Duration::from_secs(5),
+            shutdown: Duration::from_secs(15),
+        }
+    }
+}

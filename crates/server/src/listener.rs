@@ -1,0 +1,139 @@
+//! Ports, connections and their end.
+//!
+//! One task accepts per port; one task per connection runs its requests one after another. Shutdown has an order: stop
+//! accepting, let every request that has begun end (within a limit), close.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{Request, Response};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+
+use crate::body::AnswerBody;
+use crate::limits::{ACCEPT_PAUSE, BACKLOG, CONNECTION_BUFFER_BYTES, Limits};
+use crate::stream::{TimedStream, Traffic};
+
+/// Somebody who answers requests.
+pub(crate) trait Answers: Send + Sync + 'static {
+    /// `traffic` must hear of the end of the answer: put it into the answer's body.
+    fn answer(
+        &self,
+        request: Request<Incoming>,
+        peer: SocketAddr,
+        traffic: Arc<Traffic>,
+    ) -> impl Future<Output = Response<AnswerBody>> + Send;
+}
+
+/// Opens a port; 0 takes any that is free.
+pub(crate) fn bind(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    // A server that restarts finds its own old connections in the way otherwise.
+    #[cfg(unix)]
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
+}
+
+/// Counts connections and tells them when to end.
+#[derive(Clone, Debug)]
+pub(crate) struct Connections {
+    limits: Limits,
+    places: Arc<Semaphore>,
+    ending: Arc<watch::Sender<bool>>,
+}
+
+impl Connections {
+    pub(crate) fn new(limits: Limits) -> Connections {
+        let places = Arc::new(Semaphore::new(limits.connections));
+        Connections { limits, places, ending: Arc::new(watch::Sender::new(false)) }
+    }
+
+    /// Resolves when shutdown has begun.
+    pub(crate) async fn ending(&self) {
+        // The sender lives as long as we do, so waiting cannot fail.
+        let _ = self.ending.subscribe().wait_for(|ending| *ending).await;
+    }
+
+    pub(crate) fn is_ending(&self) -> bool {
+        *self.ending.borrow()
+    }
+
+    /// Begins the end, and waits for the connections. Returns how many were still there when time was up.
+    pub(crate) async fn end(&self) -> usize {
+        self.ending.send_replace(true);
+        let all = u32::try_from(self.limits.connections).unwrap_or(u32::MAX);
+        match tokio::time::timeout(self.limits.shutdown, self.places.acquire_many(all)).await {
+            Ok(_) => 0,
+            Err(_) => self.limits.connections - self.places.available_permits(),
+        }
+    }
+
+    /// Accepts until the end begins. `idle` is how long a connection may be silent between requests.
+    pub(crate) async fn accept<A: Answers>(self, listener: TcpListener, answers: Arc<A>, idle: Duration) {
+        loop {
+            tokio::select! {
+                () = self.ending() => return,
+                (tcp, peer, place) = self.next(&listener) => {
+                    let connection = serve(tcp, peer, Arc::clone(&answers), Limits { idle, ..self.limits }, self.clone(), place);
+                    tokio::spawn(connection);
+                }
+            }
+        }
+    }
+
+    async fn next(&self, listener: &TcpListener) -> (TcpStream, SocketAddr, OwnedSemaphorePermit) {
+        loop {
+            // The place first: without one, clients wait in the backlog instead of costing us memory.
+            let Ok(place) = Arc::clone(&self.places).acquire_owned().await else { std::future::pending().await };
+            match listener.accept().await {
+                Ok((tcp, peer)) => return (tcp, peer, place),
+                Err(error) => {
+                    tracing::warn!(%error, "a connection could not be accepted");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+            }
+        }
+    }
+}
+
+/// Runs one connection to its end.
+async fn serve<A: Answers>(
+    tcp: TcpStream,
+    peer: SocketAddr,
+    answers: Arc<A>,
+    limits: Limits,
+    connections: Connections,
+    _place: OwnedSemaphorePermit,
+) {
+    // Answers are written whole; waiting for more to send only delays them.
+    let _ = tcp.set_nodelay(true);
+    let traffic = Arc::new(Traffic::default());
+    let io = TokioIo::new(TimedStream::new(tcp, Arc::clone(&traffic), limits));
+    let service = service_fn(|request| {
+        traffic.begin();
+        let answer = answers.answer(request, peer, Arc::clone(&traffic));
+        async move { Ok::<_, std::convert::Infallible>(answer.await) }
+    });
+    let mut builder = http1::Builder::new();
+    // Time-outs are the stream's; see there.
+    builder.header_read_timeout(None).max_buf_size(CONNECTION_BUFFER_BYTES).pipeline_flush(true);
+    let mut connection = std::pin::pin!(builder.serve_connection(io, service));
+    let outcome = tokio::select! {
+        outcome = connection.as_mut() => outcome,
+        () = connections.ending() => {
+            connection.as_mut().graceful_shutdown();
+            // hyper would wait for the first request of a connection that never had one.
+            if traffic.is_new() { Ok(()) } else { connection.await }
+        }
+    };
+    if let Err(error) = outcome {
+        tracing::debug!(%peer, %error, "a connection ended early");
+    }
+}

@@ -1,0 +1,313 @@
+//! The walk: identify the caller, name the operation, may the caller, run, reply.
+//!
+//! `walk` is the whole house in one function; everything it calls is one floor further in. Whatever happens in there, a
+//! refusal, a failure or a panic, becomes one answer here, is logged once, and leaves the connection in good order.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Instant, SystemTime};
+
+use auth::{Accounts, Caller, Refusal};
+use blob::{BlobError, BlobService, Failure, Op};
+use concurrency::Timestamp;
+use engine::EngineError;
+use http::request::Parts;
+use http::{HeaderValue, Method, Request, Response};
+use hyper::body::Incoming;
+use hyper::ext::ReasonPhrase;
+use wire::http::{BodyError, ErrorReply, Head, Query, Reply, ReplyBody, header};
+
+use crate::access_log::{AccessLog, Line};
+use crate::body::{AnswerBody, RequestBody};
+use crate::limits::{HEAD_BYTES_MAX, Limits};
+use crate::listener::Answers;
+use crate::panics::{Panicked, caught};
+use crate::request_id::{RequestId, RequestIds};
+use crate::respond::{self, Envelope};
+use crate::service::Service;
+use crate::stream::Traffic;
+use crate::target::{self, Hosts, Target};
+use crate::version;
+
+/// What all services of a server have in common.
+#[derive(Debug)]
+pub(crate) struct House {
+    pub accounts: Accounts,
+    /// Rows carry numbers instead of account names.
+    pub account_ids: HashMap<String, u64>,
+    pub blob: Arc<BlobService>,
+    pub hosts: Hosts,
+    pub limits: Limits,
+    pub access_log: Option<AccessLog>,
+    pub request_ids: RequestIds,
+}
+
+/// One service, as a port sees it.
+#[derive(Debug)]
+pub(crate) struct Pipeline {
+    pub house: Arc<House>,
+    pub service: Service,
+}
+
+/// Where the walk has come to; the log wants to know, however it ends.
+#[derive(Debug)]
+struct Progress {
+    operation: &'static str,
+    version: HeaderValue,
+}
+
+impl Pipeline {
+    /// The walk.
+    async fn walk(
+        &self,
+        request: &mut Parts,
+        request_id: &RequestId,
+        peer: SocketAddr,
+        body: &mut RequestBody,
+        progress: &mut Progress,
+    ) -> Result<Reply, Stop> {
+        let (head, path_style) = self.head(request, request_id, progress)?;
+        if self.service != Service::Blob {
+            return Err(not_built(self.service).into());
+        }
+        let account = *self.house.account_ids.get(&head.account).ok_or(Refusal::AccountNotFound)?;
+        let caller = self.identify(&head, path_style, peer, account).await?;
+        let op = Op::named_by(&head)?;
+        progress.operation = op.name();
+        self.may(&caller, op, account, &head).await?;
+        let reply = self.house.blob.run(op, &head, account, body).await?;
+        Ok(with_overrides(reply, &caller, &head))
+    }
+
+    /// The request line and headers as values.
+    fn head(
+        &self,
+        request: &mut Parts,
+        request_id: &RequestId,
+        progress: &mut Progress,
+    ) -> Result<(Head, bool), ErrorReply> {
+        let query = target::query(&request.uri);
+        let nothing = Query::default();
+        // The version first: it decides how every refusal looks.
+        progress.version = version::of(&request.headers, query.as_ref().unwrap_or(&nothing), self.service)?;
+        let query = query?;
+        let target = Target::parse(&request.uri, &request.headers, self.house.hosts)?;
+        let head_bytes = request.headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum::<usize>();
+        if head_bytes > HEAD_BYTES_MAX {
+            return Err(ErrorReply::new(431, "RequestHeaderTooLarge", "The headers of the request are too large."));
+        }
+        let head = Head {
+            method: request.method.clone(),
+            account: target.account,
+            secondary: target.secondary,
+            resource: target.resource,
+            raw_path: request.uri.path().to_owned(),
+            query,
+            headers: std::mem::take(&mut request.headers),
+            endpoint: target.endpoint,
+            version: version::text(&progress.version).to_owned(),
+            request_id: request_id.as_str().to_owned(),
+            https: false,
+        };
+        Ok((head, target.path_style))
+    }
+
+    async fn identify(&self, head: &Head, path_style: bool, peer: SocketAddr, account: u64) -> Result<Caller, Stop> {
+        let request = auth::Request {
+            service: auth::Service::Blob,
+            method: head.method.as_str(),
+            account: &head.account,
+            path_style,
+            path: &head.raw_path,
+            query: head.query.pairs(),
+            headers: &head.headers,
+            https: head.https,
+            peer: Some(peer.ip()),
+        };
+        // Few signatures lean on a stored policy; only then is there anything to look up before the signature is checked.
+        let policies = match auth::policy_named(&request) {
+            Some(_) => self.house.blob.access(account, container(head)).await?.policies,
+            None => Vec::new(),
+        };
+        let named = |id: &str| policies.iter().find(|stored| stored.id == id).map(auth::Policy::from);
+        Ok(auth::identify(&request, &self.house.accounts, wall_clock(), named)?)
+    }
+
+    /// May the caller do this here?
+    async fn may(&self, caller: &Caller, op: Op, account: u64, head: &Head) -> Result<(), Stop> {
+        match (caller, op.anonymous()) {
+            (Caller::Owner, _) => {}
+            (Caller::Sas(_), _) => return Err(Refusal::AuthorizationFailure.into()),
+            (Caller::Anonymous, least) => {
+                let is_public = match least {
+                    None => false,
+                    Some(least) => self.house.blob.access(account, container(head)).await?.public >= least,
+                };
+                if !is_public {
+                    return Err(Refusal::anonymous(head.header("x-ms-version")).into());
+                }
+            }
+        }
+        if head.secondary && !matches!(head.method, Method::GET | Method::HEAD | Method::OPTIONS) {
+            let message = "Write operations are not allowed.";
+            return Err(ErrorReply::new(403, "InsufficientAccountPermissions", message).into());
+        }
+        Ok(())
+    }
+
+    /// One answer for whatever came of the walk.
+    fn reply(
+        &self,
+        outcome: Result<Result<Reply, Stop>, Panicked>,
+        envelope: &Envelope,
+        id: &RequestId,
+    ) -> (Reply, Option<ReasonPhrase>) {
+        let error = match outcome {
+            Ok(Ok(reply)) => return (reply, None),
+            Ok(Err(Stop::Refused(error))) => error,
+            Ok(Err(Stop::Failed(error))) => {
+                tracing::error!(request_id = id.as_str(), %error, "the engine failed");
+                respond::engine_failure(&error)
+            }
+            Ok(Err(Stop::Body(error))) => respond::body_failure(&error),
+            Err(Panicked) => {
+                tracing::error!(request_id = id.as_str(), "a request panicked");
+                respond::internal_error()
+            }
+        };
+        (respond::refusal(&error, envelope, id, wall_clock()), respond::reason(&error))
+    }
+}
+
+impl Answers for Pipeline {
+    async fn answer(
+        &self,
+        request: Request<Incoming>,
+        peer: SocketAddr,
+        traffic: Arc<Traffic>,
+    ) -> Response<AnswerBody> {
+        let began = Instant::now();
+        let (mut parts, incoming) = request.into_parts();
+        let id = self.house.request_ids.next();
+        let client_request_id = Envelope::echoed(parts.headers.get("x-ms-client-request-id"));
+        let mut body = RequestBody::new(incoming, &parts.headers, self.house.limits.body_pause);
+        let mut progress = Progress { operation: "-", version: HeaderValue::from_static(version::NEWEST) };
+
+        let outcome = caught(self.walk(&mut parts, &id, peer, &mut body, &mut progress)).await;
+        let rest = body.drain().await;
+
+        let Progress { operation, version } = progress;
+        let is_head = parts.method == Method::HEAD;
+        let envelope = Envelope { service: self.service, is_head, version, client_request_id };
+        let (reply, reason) = self.reply(outcome, &envelope, &id);
+        if let Some(log) = &self.house.access_log {
+            log.write(&Line {
+                at: wall_clock(),
+                peer: peer.ip(),
+                method: &parts.method,
+                uri: &parts.uri,
+                http: parts.version,
+                status: reply.status.as_u16(),
+                bytes: if is_head { 0 } else { length(&reply.body) },
+                operation,
+                took: began.elapsed(),
+                request_id: id.as_str(),
+            });
+        }
+        let mut response = respond::answer(reply, envelope, &id, rest, traffic);
+        if let Some(reason) = reason {
+            response.extensions_mut().insert(reason);
+        }
+        response
+    }
+}
+
+/// Why a walk ended early. Refused is not failed.
+#[derive(Debug)]
+enum Stop {
+    Refused(ErrorReply),
+    Failed(EngineError),
+    Body(BodyError),
+}
+
+impl From<ErrorReply> for Stop {
+    fn from(error: ErrorReply) -> Stop {
+        Stop::Refused(error)
+    }
+}
+
+impl From<Refusal> for Stop {
+    fn from(refusal: Refusal) -> Stop {
+        Stop::Refused(refusal.into())
+    }
+}
+
+impl From<BlobError> for Stop {
+    fn from(error: BlobError) -> Stop {
+        Stop::Refused(error.to_reply())
+    }
+}
+
+impl From<EngineError> for Stop {
+    fn from(error: EngineError) -> Stop {
+        Stop::Failed(error)
+    }
+}
+
+impl From<Failure> for Stop {
+    fn from(failure: Failure) -> Stop {
+        match failure {
+            Failure::Refused(error) => error.into(),
+            Failure::Failed(error) => error.into(),
+            Failure::Body(error) => Stop::Body(error),
+        }
+    }
+}
+
+/// The container whose rules apply. A path of one segment that names no container is a blob of the root container.
+fn container(head: &Head) -> &str {
+    let is_container = head.rest().is_some() || head.query.get("restype") == Some("container");
+    if is_container { head.first_segment().unwrap_or_default() } else { "$root" }
+}
+
+/// A service that listens but is not built yet says so; with 500 clients would try again for minutes.
+fn not_built(service: Service) -> ErrorReply {
+    let message = format!("The {} service is not implemented yet.", service.name());
+    ErrorReply::new(501, "APINotImplemented", message)
+}
+
+/// A signature may set headers of what is read with it.
+fn with_overrides(mut reply: Reply, caller: &Caller, head: &Head) -> Reply {
+    let is_read = matches!(head.method, Method::GET | Method::HEAD);
+    let Some(overrides) = caller.grant().and_then(|grant| grant.overrides.as_ref()).filter(|_| is_read) else {
+        return reply;
+    };
+    for (name, value) in [
+        (header::CACHE_CONTROL, &overrides.cache_control),
+        (header::CONTENT_DISPOSITION, &overrides.content_disposition),
+        (header::CONTENT_ENCODING, &overrides.content_encoding),
+        (header::CONTENT_LANGUAGE, &overrides.content_language),
+        (header::CONTENT_TYPE, &overrides.content_type),
+    ] {
+        if let Some(value) = value.as_ref().and_then(|value| HeaderValue::from_str(value).ok()) {
+            reply.headers.insert(name, value);
+        }
+    }
+    reply
+}
+
+fn length(body: &ReplyBody) -> u64 {
+    match body {
+        ReplyBody::Empty => 0,
+        ReplyBody::Bytes(bytes) => bytes.len() as u64,
+        ReplyBody::Stream { length, .. } => *length,
+    }
+}
+
+/// The time by which credentials are judged. Clients sign with their own clock, so a test clock has no say here.
+fn wall_clock() -> Timestamp {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let ticks = u64::try_from(since.as_nanos() / 100).unwrap_or(u64::MAX);
+    Timestamp::UNIX_EPOCH.plus_ticks(ticks)
+}

@@ -1,0 +1,175 @@
+//! Where a request goes: account, resource and query, from its URL.
+//!
+//! Path style has the account as the first segment of the path; host style has it as the first label of the host, with
+//! the service as the second. Everything that leaves here is percent-decoded; what clients sign stays as it was sent.
+
+use http::uri::Authority;
+use http::{HeaderMap, Uri, header};
+use wire::http::{ErrorReply, Query};
+use wire::percent;
+
+use crate::service::Service;
+
+/// A URL taken apart.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Target {
+    pub account: String,
+    pub secondary: bool,
+    /// The account was the first segment of the path.
+    pub path_style: bool,
+    /// Below the account, decoded, without a leading slash.
+    pub resource: String,
+    /// `scheme://authority[/account]`.
+    pub endpoint: String,
+}
+
+/// How hosts are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hosts {
+    /// `account.blob.host` names an account; every other host does not.
+    MayNameAccounts,
+    /// The account is always in the path.
+    NeverNameAccounts,
+}
+
+impl Target {
+    pub(crate) fn parse(uri: &Uri, headers: &HeaderMap, hosts: Hosts) -> Result<Target, ErrorReply> {
+        let host = host(uri, headers).unwrap_or("localhost");
+        let path = percent::decode_path(uri.path()).map_err(|_| unparsable())?;
+        if path.contains('\0') {
+            return Err(unparsable());
+        }
+        let path = path.strip_prefix('/').unwrap_or(&path);
+        let named_by_host = match hosts {
+            Hosts::MayNameAccounts => account_of_host(host),
+            Hosts::NeverNameAccounts => None,
+        };
+        let (named, resource) = match named_by_host {
+            Some(account) => (account, path),
+            None => path.split_once('/').unwrap_or((path, "")),
+        };
+        let (account, secondary) = match named.strip_suffix("-secondary") {
+            Some(account) => (account, true),
+            None => (named, false),
+        };
+        // TLS is not there yet, so the scheme cannot be another one.
+        let endpoint = match named_by_host {
+            Some(_) => format!("http://{host}"),
+            None => format!("http://{host}/{named}"),
+        };
+        // The service takes a backslash in a path for a slash.
+        let resource = if resource.contains('\\') { resource.replace('\\', "/") } else { resource.to_owned() };
+        let path_style = named_by_host.is_none();
+        Ok(Target { account: account.to_owned(), secondary, path_style, resource, endpoint })
+    }
+}
+
+/// The query, decoded.
+pub(crate) fn query(uri: &Uri) -> Result<Query, ErrorReply> {
+    let raw = uri.query().unwrap_or_default();
+    let pairs = percent::query_pairs(raw).map(|pair| {
+        let (name, value) = pair.map_err(|_| unparsable())?;
+        Ok((name.into_owned(), value.into_owned()))
+    });
+    pairs.collect::<Result<_, ErrorReply>>().map(Query::new)
+}
+
+/// The host as the client wrote it: an absolute request line wins over the header, as HTTP has it.
+fn host<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> Option<&'a str> {
+    match uri.authority() {
+        Some(authority) => Some(authority.as_str()),
+        None => headers.get(header::HOST)?.to_str().ok().filter(|host| host.parse::<Authority>().is_ok()),
+    }
+}
+
+/// `account.blob.host` and its like.
+fn account_of_host(host: &str) -> Option<&str> {
+    let mut labels = host.split(['.', ':']);
+    let (account, service) = (labels.next()?, labels.next()?);
+    let is_service = Service::ALL.iter().any(|known| known.label() == service);
+    (is_service && !account.is_empty()).then_some(account)
+}
+
+fn unparsable() -> ErrorReply {
+    ErrorReply::new(400, "RequestUrlFailedToParse", "The url in the request could not be parsed.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(host: &str, uri: &str) -> Result<Target, ErrorReply> {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::HOST, host.parse().unwrap());
+        Target::parse(&uri.parse().unwrap(), &headers, Hosts::MayNameAccounts)
+    }
+
+    fn target(account: &str, secondary: bool, resource: &str, endpoint: &str) -> Target {
+        let path_style = endpoint.ends_with(account) || secondary && endpoint.ends_with("-secondary");
+        Target { account: account.into(), secondary, path_style, resource: resource.into(), endpoint: endpoint.into() }
+    }
+
+    #[test]
+    fn path_style() {
+        for (uri, account, secondary, resource) in [
+            ("/acct/c/b", "acct", false, "c/b"),
+            ("/acct/c/dir/b", "acct", false, "c/dir/b"),
+            ("/acct/c/", "acct", false, "c/"),
+            ("/acct/c?restype=container", "acct", false, "c"),
+            ("/acct/", "acct", false, ""),
+            ("/acct", "acct", false, ""),
+            ("/", "", false, ""),
+            ("/acct-secondary/c/b", "acct", true, "c/b"),
+            ("/acct/c/a%20b%2Fc", "acct", false, "c/a b/c"),
+            ("/acct/c/a\\b", "acct", false, "c/a/b"),
+            ("/acct/c/a%5Cb", "acct", false, "c/a/b"),
+            ("/acct/c//b", "acct", false, "c//b"),
+            ("/acct/c/%C3%A4", "acct", false, "c/ä"),
+        ] {
+            let found = parse("127.0.0.1:10000", uri).unwrap();
+            let named = if secondary { format!("{account}-secondary") } else { account.to_owned() };
+            let expected = target(account, secondary, resource, &format!("http://127.0.0.1:10000/{named}"));
+            assert_eq!(found, expected, "{uri}");
+        }
+    }
+
+    #[test]
+    fn hosts_that_name_no_account() {
+        for host in ["127.0.0.1", "127.0.0.1:10000", "[::1]:10000", "localhost:10000", "azurite", "blob:10000"] {
+            assert_eq!(parse(host, "/acct/c").unwrap().account, "acct", "{host}");
+        }
+        assert_eq!(parse("storage.example.com", "/acct/c").unwrap().account, "acct");
+        assert_eq!(parse("host.docker.internal:10000", "/acct/c").unwrap().account, "acct");
+    }
+
+    #[test]
+    fn host_style() {
+        let found = parse("acct.blob.localhost:10000", "/c/b").unwrap();
+        assert_eq!(found, target("acct", false, "c/b", "http://acct.blob.localhost:10000"));
+        let found = parse("acct-secondary.blob.core.example.net", "/c").unwrap();
+        assert_eq!(found, target("acct", true, "c", "http://acct-secondary.blob.core.example.net"));
+        assert_eq!(parse("acct.queue.localhost", "/q").unwrap().account, "acct");
+    }
+
+    #[test]
+    fn host_style_can_be_switched_off() {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::HOST, "acct.blob.localhost".parse().unwrap());
+        let found = Target::parse(&"/other/c".parse().unwrap(), &headers, Hosts::NeverNameAccounts).unwrap();
+        assert_eq!(found.account, "other");
+    }
+
+    #[test]
+    fn an_absolute_request_line_names_the_host() {
+        let found = parse("ignored", "http://acct.blob.localhost/c/b").unwrap();
+        assert_eq!((found.account.as_str(), found.resource.as_str()), ("acct", "c/b"));
+    }
+
+    #[test]
+    fn paths_that_do_not_decode_are_refused() {
+        for uri in ["/acct/c/%zz", "/acct/c/%", "/acct/c/%ff", "/acct/c/a%00b"] {
+            assert_eq!(parse("127.0.0.1", uri).unwrap_err().code, "RequestUrlFailedToParse", "{uri}");
+        }
+        assert_eq!(query(&"/acct?a=%ff".parse().unwrap()).unwrap_err().status, 400);
+    }
+}
