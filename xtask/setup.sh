@@ -27,7 +27,7 @@ need_toolchain() {
   command -v cargo >/dev/null || [ ! -x "${CARGO_HOME:-$HOME/.cargo}/bin/cargo" ] || PATH=${CARGO_HOME:-$HOME/.cargo}/bin:$PATH
   local wanted
   wanted=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
-  if ! command -v cargo >/dev/null && [ "$(id -u)" = 0 ] && apt-cache show rustup >/dev/null 2>&1; then
+  if ! command -v cargo >/dev/null && [ "$(id -u)" = 0 ] && apt-cache policy rustup 2>/dev/null | grep -q 'Candidate: [0-9]'; then
     need_packages rustup ca-certificates
     rustup default stable >&2 || true
   fi
