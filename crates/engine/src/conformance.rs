@@ -1,1 +1,478 @@
-//! What every engine must do.
+//! What every engine must do, as tests that each engine runs: memory, embedded, and those to come.
+//!
+//! `conformance_tests!(make)` turns each of these into a test of the calling crate; `make` gives a fresh engine.
+
+use std::collections::HashSet;
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::due::Kind;
+use crate::{
+    Changes, Commit, Content, ContentId, Engine, EngineError, INLINE_MAX, Key, NotCommitted, Staged, Stop, Timestamp,
+    VALUE_BYTES_MAX, Visit, account, collector, commit, read,
+};
+
+/// Runs every test of this module against engines made by `$make` (an expression that gives an `Arc<dyn Engine>`).
+#[macro_export]
+macro_rules! conformance_tests {
+    ($make:expr) => {
+        $crate::conformance_tests!(@each $make;
+            a_commit_is_seen_by_every_later_read, a_refusal_changes_nothing, decisions_see_those_before_them,
+            one_winner_per_version, the_later_of_two_writes_counts, stamps_rise_and_ids_never_repeat,
+            scans_keep_order_and_bounds, scans_skip_and_stop, a_read_is_one_state, contents_come_back_whole,
+            ranges_of_contents_are_right, a_content_nobody_stored_is_not_there,
+            an_open_content_outlives_its_owner, the_last_reference_takes_the_content_along,
+            account_ids_stay, the_clock_only_goes_forward, a_row_too_large_is_refused_whole,
+            a_panicking_decision_harms_nobody_else, a_closed_engine_takes_nothing
+        );
+    };
+    (@each $make:expr; $($name:ident),+) => {
+        $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+        async fn $name() {
+            $crate::conformance::$name($make).await;
+        })+
+    };
+}
+
+const SPACE: u8 = 0x70;
+
+fn key(text: &str) -> Key {
+    Key::new(SPACE).text(text)
+}
+
+async fn put(engine: &dyn Engine, name: &str, value: impl Into<Bytes>) {
+    let (key, value) = (key(name), value.into());
+    commit::<(), Infallible, _>(engine, key.clone(), move |_, _| {
+        let mut changes = Changes::none();
+        changes.put(key.clone(), value.clone());
+        Ok(Commit { changes, outcome: () })
+    })
+    .await
+    .expect("a plain write");
+}
+
+async fn get(engine: &dyn Engine, name: &str) -> Option<Bytes> {
+    read::<_, Infallible, _>(engine, |rows, _| Ok(rows.get(&key(name))?)).await.expect("a plain read")
+}
+
+fn number(row: Option<Bytes>) -> u64 {
+    row.map_or(0, |row| u64::from_be_bytes(row.as_ref().try_into().expect("eight bytes")))
+}
+
+/// Adds one to the row and answers its new value.
+async fn increment(engine: &dyn Engine, name: &str) -> u64 {
+    let key = key(name);
+    commit::<u64, Infallible, _>(engine, key.clone(), move |rows, _| {
+        let next = number(rows.get(&key)?) + 1;
+        let mut changes = Changes::none();
+        changes.put(key.clone(), Bytes::copy_from_slice(&next.to_be_bytes()));
+        Ok(Commit { changes, outcome: next })
+    })
+    .await
+    .expect("an increment")
+}
+
+async fn stage(engine: &dyn Engine, bytes: &Bytes, piece: usize) -> Staged {
+    let mut writer = engine.writer(Some(bytes.len() as u64));
+    let mut rest = bytes.clone();
+    while !rest.is_empty() {
+        writer.write(rest.split_to(piece.min(rest.len()))).await.expect("a piece");
+    }
+    writer.finish().await.expect("a staged content")
+}
+
+/// Stores a content referred to by `owner` and returns its id.
+async fn store(engine: &dyn Engine, bytes: &Bytes, owner: u64) -> ContentId {
+    let staged = stage(engine, bytes, 100_000).await;
+    let id = staged.id();
+    commit::<(), Infallible, _>(engine, key("store"), move |_, _| {
+        let mut changes = Changes::none();
+        changes.store(&staged, owner);
+        Ok(Commit { changes, outcome: () })
+    })
+    .await
+    .expect("a stored content");
+    id
+}
+
+async fn open(engine: &dyn Engine, id: ContentId) -> Result<Content, NotCommitted<Infallible>> {
+    read(engine, |rows, _| Ok(rows.content(id)?)).await
+}
+
+async fn read_all(content: &Content, from: u64, to: u64) -> Vec<u8> {
+    let mut out = Vec::new();
+    while from + (out.len() as u64) < to {
+        let at = from + out.len() as u64;
+        let most = usize::try_from(to - at).expect("fits").min(256 * 1024);
+        let bytes = content.read(at, most).await.expect("bytes");
+        assert!(!bytes.is_empty() && bytes.len() <= most);
+        out.extend_from_slice(&bytes);
+    }
+    out
+}
+
+fn noise(length: usize, seed: u64) -> Bytes {
+    let mut state = seed | 1;
+    let next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state.to_le_bytes()
+    };
+    let mut bytes: Vec<u8> = std::iter::repeat_with(next).take(length.div_ceil(8)).flatten().collect();
+    bytes.truncate(length);
+    Bytes::from(bytes)
+}
+
+fn figure(engine: &dyn Engine, name: &str) -> u64 {
+    engine.figures().iter().find(|(figure, _)| *figure == name).map_or(0, |(_, value)| *value)
+}
+
+pub async fn a_commit_is_seen_by_every_later_read(engine: Arc<dyn Engine>) {
+    assert_eq!(get(&*engine, "a").await, None);
+    put(&*engine, "a", "1").await;
+    assert_eq!(get(&*engine, "a").await.as_deref(), Some(&b"1"[..]));
+    put(&*engine, "a", "2").await;
+    let other = Arc::clone(&engine);
+    let seen = tokio_free_spawn(async move { get(&*other, "a").await });
+    assert_eq!(seen.as_deref(), Some(&b"2"[..]));
+}
+
+/// Runs a future on a thread of its own: another connection.
+fn tokio_free_spawn<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) -> T {
+    std::thread::spawn(move || block_on(future)).join().expect("the other thread")
+}
+
+fn block_on<T>(future: impl Future<Output = T>) -> T {
+    struct Unpark(std::thread::Thread);
+    impl std::task::Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let waker = Arc::new(Unpark(std::thread::current())).into();
+    let mut context = std::task::Context::from_waker(&waker);
+    let mut future = std::pin::pin!(future);
+    loop {
+        match future.as_mut().poll(&mut context) {
+            std::task::Poll::Ready(value) => return value,
+            std::task::Poll::Pending => std::thread::park(),
+        }
+    }
+}
+
+pub async fn a_refusal_changes_nothing(engine: Arc<dyn Engine>) {
+    put(&*engine, "a", "7").await;
+    let refused = commit::<(), &str, _>(&*engine, key("a"), |_, _| Err(Stop::Refused("no"))).await;
+    assert_eq!(refused, Err(NotCommitted::Refused("no")));
+    assert_eq!(get(&*engine, "a").await.as_deref(), Some(&b"7"[..]));
+}
+
+pub async fn decisions_see_those_before_them(engine: Arc<dyn Engine>) {
+    let threads: Vec<_> = (0..8)
+        .map(|_| {
+            let engine = Arc::clone(&engine);
+            std::thread::spawn(move || {
+                block_on(async {
+                    let mut seen = Vec::new();
+                    for _ in 0..50 {
+                        seen.push(increment(&*engine, "counter").await);
+                    }
+                    seen
+                })
+            })
+        })
+        .collect();
+    let mut seen: Vec<u64> = threads.into_iter().flat_map(|thread| thread.join().expect("a writer")).collect();
+    seen.sort_unstable();
+    assert_eq!(seen, (1..=400).collect::<Vec<u64>>(), "every value exactly once");
+    assert_eq!(number(get(&*engine, "counter").await), 400);
+}
+
+pub async fn one_winner_per_version(engine: Arc<dyn Engine>) {
+    increment(&*engine, "version").await;
+    let threads: Vec<_> = (0..8)
+        .map(|_| {
+            let engine = Arc::clone(&engine);
+            std::thread::spawn(move || block_on(race(&*engine)))
+        })
+        .collect();
+    let won: Vec<u64> = threads.into_iter().flat_map(|thread| thread.join().expect("a writer")).collect();
+    let distinct: HashSet<u64> = won.iter().copied().collect();
+    assert_eq!(distinct.len(), won.len(), "no version has two winners");
+    assert_eq!(number(get(&*engine, "version").await), won.len() as u64 + 1, "no update is lost");
+}
+
+/// Reads a version and tries to replace just that one, forty times. Returns the versions it replaced.
+async fn race(engine: &dyn Engine) -> Vec<u64> {
+    let mut won = Vec::new();
+    for _ in 0..40 {
+        let seen = number(get(engine, "version").await);
+        let key = key("version");
+        let tried = commit::<(), (), _>(engine, key.clone(), move |rows, _| {
+            if number(rows.get(&key)?) != seen {
+                return Err(Stop::Refused(()));
+            }
+            let mut changes = Changes::none();
+            changes.put(key.clone(), Bytes::copy_from_slice(&(seen + 1).to_be_bytes()));
+            Ok(Commit { changes, outcome: () })
+        });
+        if tried.await.is_ok() {
+            won.push(seen);
+        }
+    }
+    won
+}
+
+pub async fn the_later_of_two_writes_counts(engine: Arc<dyn Engine>) {
+    commit::<(), Infallible, _>(&*engine, key("a"), |_, _| {
+        let mut changes = Changes::none();
+        changes.put(key("a"), "first").put(key("a"), "second").put(key("b"), "x").delete(key("b"));
+        Ok(Commit { changes, outcome: () })
+    })
+    .await
+    .expect("committed");
+    assert_eq!(get(&*engine, "a").await.as_deref(), Some(&b"second"[..]));
+    assert_eq!(get(&*engine, "b").await, None);
+}
+
+pub async fn stamps_rise_and_ids_never_repeat(engine: Arc<dyn Engine>) {
+    let mut last = Timestamp(0);
+    let mut ids = HashSet::new();
+    for _ in 0..200 {
+        let (stamp, some) = commit::<_, Infallible, _>(&*engine, key("t"), |_, tick| {
+            Ok(Commit::unchanged((tick.stamp, [tick.id(0), tick.id(1), tick.id(15)])))
+        })
+        .await
+        .expect("a tick");
+        assert!(stamp > last);
+        last = stamp;
+        assert!(some.iter().all(|id| ids.insert(*id)), "an id came twice");
+        let content = stage(&*engine, &Bytes::from_static(b"x"), 1).await;
+        assert!(ids.insert(content.id().0), "a content has an id of its own");
+    }
+}
+
+pub async fn scans_keep_order_and_bounds(engine: Arc<dyn Engine>) {
+    let names = ["", "a", "a\0", "a/1", "a/2", "b", "c", "\u{e9}"];
+    for name in names.iter().rev() {
+        put(&*engine, name, name.as_bytes().to_vec()).await;
+    }
+    let all = scan(&*engine, &Key::new(SPACE), &Key::new(SPACE).after_all(), |_| Visit::Next).await;
+    assert_eq!(all, names);
+    let some = scan(&*engine, &key("a/1"), &key("c"), |_| Visit::Next).await;
+    assert_eq!(some, ["a/1", "a/2", "b"]);
+    let prefixed = Key::new(SPACE).text_prefix("a");
+    let some = scan(&*engine, &prefixed, &prefixed.after_all(), |_| Visit::Next).await;
+    assert_eq!(some, ["a", "a\0", "a/1", "a/2"]);
+    assert!(scan(&*engine, &key("c"), &key("a"), |_| Visit::Next).await.is_empty());
+}
+
+async fn scan(engine: &dyn Engine, from: &Key, to: &Key, mut visit: impl FnMut(&str) -> Visit + Send) -> Vec<String> {
+    read::<_, Infallible, _>(engine, |rows, _| {
+        let mut seen = Vec::new();
+        rows.scan(from, to, 10, &mut |key, value| {
+            let name = String::from_utf8(value.to_vec()).expect("text");
+            assert_eq!(key, self::key(&name).as_bytes());
+            let next = visit(&name);
+            seen.push(name);
+            next
+        })?;
+        Ok(seen)
+    })
+    .await
+    .expect("a scan")
+}
+
+pub async fn scans_skip_and_stop(engine: Arc<dyn Engine>) {
+    for number in 0..300 {
+        let name = format!("{number:03}");
+        put(&*engine, &name, name.clone()).await;
+    }
+    let (from, to) = (Key::new(SPACE), Key::new(SPACE).after_all());
+    let tens = scan(&*engine, &from, &to, |name| {
+        let next = name.parse::<u32>().expect("a number") + 10;
+        Visit::SkipTo(key(&format!("{next:03}")))
+    });
+    let expected: Vec<String> = (0..300).step_by(10).map(|number| format!("{number:03}")).collect();
+    assert_eq!(tens.await, expected, "far skips");
+    let even = scan(&*engine, &from, &to, |name| {
+        let next = name.parse::<u32>().expect("a number") + 2;
+        Visit::SkipTo(key(&format!("{next:03}")))
+    });
+    assert_eq!(even.await.len(), 150, "near skips");
+    let stopped = scan(&*engine, &from, &to, |name| if name == "041" { Visit::Stop } else { Visit::Next }).await;
+    assert_eq!(stopped.len(), 42);
+    let past = scan(&*engine, &from, &to, |_| Visit::SkipTo(to.clone())).await;
+    assert_eq!(past, ["000"], "a skip to the end ends");
+}
+
+pub async fn a_read_is_one_state(engine: Arc<dyn Engine>) {
+    let writer = {
+        let engine = Arc::clone(&engine);
+        std::thread::spawn(move || {
+            block_on(async {
+                for round in 0..200_u32 {
+                    commit::<(), Infallible, _>(&*engine, key("x"), move |_, _| {
+                        let mut changes = Changes::none();
+                        for name in ["x", "y", "z"] {
+                            changes.put(key(name), Bytes::copy_from_slice(&round.to_be_bytes()));
+                        }
+                        Ok(Commit { changes, outcome: () })
+                    })
+                    .await
+                    .expect("a round");
+                }
+            });
+        })
+    };
+    while !writer.is_finished() {
+        let (x, y, z, scanned) = read::<_, Infallible, _>(&*engine, |rows, _| {
+            let x = rows.get(&key("x"))?;
+            std::thread::yield_now();
+            let mut scanned = Vec::new();
+            rows.scan(&key("x"), &Key::new(SPACE).after_all(), 3, &mut |_, value| {
+                scanned.push(value.clone());
+                Visit::Next
+            })?;
+            Ok((x, rows.get(&key("y"))?, rows.get(&key("z"))?, scanned))
+        })
+        .await
+        .expect("a read");
+        assert!(x == y && y == z, "{x:?} {y:?} {z:?}");
+        assert!(scanned.iter().all(|value| Some(value) == x.as_ref()), "the scan shows another state");
+    }
+    writer.join().expect("the writer");
+}
+
+pub async fn contents_come_back_whole(engine: Arc<dyn Engine>) {
+    let sizes = [0, 1, 4096, INLINE_MAX - 1, INLINE_MAX, INLINE_MAX + 1, 1 << 20, (8 << 20) + 1, 20_000_003];
+    for (owner, size) in (1..).zip(sizes) {
+        let bytes = noise(size, owner);
+        let id = store(&*engine, &bytes, owner).await;
+        let content = open(&*engine, id).await.expect("opened");
+        assert_eq!(content.length(), size as u64);
+        assert!(read_all(&content, 0, size as u64).await == bytes, "{size} bytes");
+        assert!(content.read(size as u64, 10).await.expect("the end").is_empty());
+    }
+}
+
+pub async fn ranges_of_contents_are_right(engine: Arc<dyn Engine>) {
+    let bytes = noise(9_000_000, 5);
+    let id = store(&*engine, &bytes, 1).await;
+    let content = open(&*engine, id).await.expect("opened");
+    let ranges =
+        [(0, 1), (65_535, 65_537), (65_536, 131_072), (8_388_600, 8_388_620), (8_999_999, 9_000_000), (1, 9_000_000)];
+    for (from, to) in ranges {
+        let part = read_all(&content, from, to).await;
+        let (from, to) = (usize::try_from(from).expect("fits"), usize::try_from(to).expect("fits"));
+        assert!(part == bytes.slice(from..to), "{from}..{to}");
+    }
+}
+
+pub async fn a_content_nobody_stored_is_not_there(engine: Arc<dyn Engine>) {
+    let staged = stage(&*engine, &noise(200_000, 3), 70_000).await;
+    assert!(open(&*engine, staged.id()).await.is_err());
+    let refused = commit::<(), (), _>(&*engine, key("a"), {
+        let staged = staged.clone();
+        move |_, _| {
+            let mut unused = Changes::none();
+            unused.store(&staged, 1);
+            Err(Stop::Refused(()))
+        }
+    });
+    assert_eq!(refused.await, Err(NotCommitted::Refused(())));
+    assert!(open(&*engine, staged.id()).await.is_err());
+}
+
+async fn unrefer(engine: &dyn Engine, id: ContentId, owner: u64) {
+    commit::<(), Infallible, _>(engine, key("unrefer"), move |_, tick| {
+        let mut changes = Changes::none();
+        changes.unrefer(Kind::Content, id.0, owner, tick.now);
+        Ok(Commit { changes, outcome: () })
+    })
+    .await
+    .expect("a reference taken back");
+}
+
+pub async fn an_open_content_outlives_its_owner(engine: Arc<dyn Engine>) {
+    for size in [10_usize, 3_000_000] {
+        let bytes = noise(size, 11);
+        let id = store(&*engine, &bytes, 1).await;
+        let content = open(&*engine, id).await.expect("opened");
+        unrefer(&*engine, id, 1).await;
+        assert_eq!(collector::sweep(&*engine, &[]).await, Ok(1));
+        assert!(open(&*engine, id).await.is_err(), "it is gone for everybody else");
+        assert!(read_all(&content, 0, size as u64).await == bytes, "who had it open reads it to its end");
+    }
+}
+
+pub async fn the_last_reference_takes_the_content_along(engine: Arc<dyn Engine>) {
+    let id = store(&*engine, &noise(100_000, 1), 1).await;
+    commit::<(), Infallible, _>(&*engine, key("refer"), move |_, _| {
+        let mut changes = Changes::none();
+        changes.refer(id.0, 2);
+        Ok(Commit { changes, outcome: () })
+    })
+    .await
+    .expect("a second reference");
+    let before = figure(&*engine, "content_bytes");
+    unrefer(&*engine, id, 1).await;
+    assert_eq!(collector::sweep(&*engine, &[]).await, Ok(1));
+    assert!(open(&*engine, id).await.is_ok(), "the second reference holds it");
+    unrefer(&*engine, id, 2).await;
+    assert_eq!(collector::sweep(&*engine, &[]).await, Ok(1));
+    assert!(open(&*engine, id).await.is_err());
+    assert_eq!(figure(&*engine, "content_bytes"), before - 100_000);
+    assert_eq!(collector::sweep(&*engine, &[]).await, Ok(0), "nothing is left to do");
+}
+
+pub async fn account_ids_stay(engine: Arc<dyn Engine>) {
+    let one = account::id(&*engine, "one").await.expect("an id");
+    let two = account::id(&*engine, "two").await.expect("an id");
+    assert_ne!(one, two);
+    assert_eq!(account::id(&*engine, "one").await, Ok(one));
+}
+
+pub async fn the_clock_only_goes_forward(engine: Arc<dyn Engine>) {
+    let before = engine.now();
+    assert_eq!(engine.advance_clock(60).await, Ok(60));
+    assert_eq!(engine.advance_clock(5).await, Ok(65));
+    assert!(engine.now() >= before.plus_seconds(65));
+    let (now, stamp) =
+        commit::<_, Infallible, _>(&*engine, key("t"), |_, tick| Ok(Commit::unchanged((tick.now, tick.stamp))))
+            .await
+            .expect("a tick");
+    assert!(now >= before.plus_seconds(65) && stamp >= before.plus_seconds(65));
+}
+
+pub async fn a_row_too_large_is_refused_whole(engine: Arc<dyn Engine>) {
+    let refused = commit::<(), Infallible, _>(&*engine, key("a"), |_, _| {
+        let mut changes = Changes::none();
+        changes.put(key("small"), "x").put(key("large"), vec![0; VALUE_BYTES_MAX + 1]);
+        Ok(Commit { changes, outcome: () })
+    })
+    .await;
+    assert!(matches!(refused, Err(NotCommitted::Failed(EngineError::TooLarge { .. }))));
+    assert_eq!(get(&*engine, "small").await, None);
+    put(&*engine, "large", vec![7; VALUE_BYTES_MAX]).await;
+    assert_eq!(get(&*engine, "large").await.map(|row| row.len()), Some(VALUE_BYTES_MAX));
+}
+
+pub async fn a_panicking_decision_harms_nobody_else(engine: Arc<dyn Engine>) {
+    put(&*engine, "a", "1").await;
+    let panicked = commit::<(), Infallible, _>(&*engine, key("a"), |_, _| panic!("on purpose, in a test"));
+    assert!(matches!(panicked.await, Err(NotCommitted::Failed(_))));
+    put(&*engine, "a", "2").await;
+    assert_eq!(get(&*engine, "a").await.as_deref(), Some(&b"2"[..]));
+}
+
+pub async fn a_closed_engine_takes_nothing(engine: Arc<dyn Engine>) {
+    put(&*engine, "a", "1").await;
+    engine.close().await.expect("closed");
+    let late = commit::<(), Infallible, _>(&*engine, key("a"), |_, _| Ok(Commit::unchanged(()))).await;
+    assert_eq!(late, Err(NotCommitted::Failed(EngineError::Closed)));
+    engine.close().await.expect("closing twice is fine");
+}

@@ -238,14 +238,34 @@ where
     R: Send + 'static,
     F: FnMut(&dyn Rows, Tick) -> Result<Commit<T>, Stop<R>> + Send + 'static,
 {
+    let (decision, pending) = ask(partition, decide);
+    engine.commit(decision).await.map_err(NotCommitted::Failed)?;
+    pending.answer()
+}
+
+/// A decision as engines take it, and where its answer will be. For engines that decide something themselves.
+pub fn ask<T, R, F>(partition: Key, decide: F) -> (Box<dyn Decision>, Pending<T, R>)
+where
+    T: Send + 'static,
+    R: Send + 'static,
+    F: FnMut(&dyn Rows, Tick) -> Result<Commit<T>, Stop<R>> + Send + 'static,
+{
     let answer = Arc::new(Mutex::new(None));
-    let decision = Asked { partition, decide, answer: Arc::clone(&answer) };
-    engine.commit(Box::new(decision)).await.map_err(NotCommitted::Failed)?;
-    let last = answer.lock().expect("no decision panics while it holds its answer").take();
-    match last {
-        Some(Ok(outcome)) => Ok(outcome),
-        Some(Err(refusal)) => Err(NotCommitted::Refused(refusal)),
-        None => Err(NotCommitted::Failed(EngineError::Unavailable("the engine gave no answer".into()))),
+    let pending = Pending(Arc::clone(&answer));
+    (Box::new(Asked { partition, decide, answer }), pending)
+}
+
+/// The answer to a decision, once the engine has committed it.
+#[derive(Debug)]
+pub struct Pending<T, R>(Arc<Mutex<Option<Result<T, R>>>>);
+
+impl<T, R> Pending<T, R> {
+    pub fn answer(self) -> Result<T, NotCommitted<R>> {
+        match self.0.lock().expect("no decision panics while it holds its answer").take() {
+            Some(Ok(outcome)) => Ok(outcome),
+            Some(Err(refusal)) => Err(NotCommitted::Refused(refusal)),
+            None => Err(NotCommitted::Failed(EngineError::Unavailable("the engine gave no answer".into()))),
+        }
     }
 }
 

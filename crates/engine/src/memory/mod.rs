@@ -9,7 +9,7 @@ use bytes::{Bytes, BytesMut};
 
 use crate::{
     BoxFuture, Changes, Clock, Content, ContentId, ContentReader, ContentWriter, Decision, Engine, EngineError, Key,
-    Part, Query, Rows, StampSource, Staged, Tick, Timestamp, Unread, Verdict, Visit,
+    Part, Query, Rows, Staged, StampSource, Tick, Timestamp, Unread, Verdict, Visit,
 };
 
 /// An engine that forgets everything when it is dropped.
@@ -68,7 +68,12 @@ impl MemoryEngine {
     fn decide(&self, mut decision: Box<dyn Decision>) -> Result<(), EngineError> {
         drop(self.open()?);
         let mut state = self.state.write().map_err(|_| poisoned())?;
-        match decision.decide(&View(&state), self.tick()) {
+        let tick = self.tick();
+        // A decision that panics is a fault of the service; it must not take everybody's engine with it.
+        let run = std::panic::AssertUnwindSafe(|| decision.decide(&View(&state), tick));
+        let verdict =
+            std::panic::catch_unwind(run).map_err(|_| EngineError::Unavailable("a decision panicked".into()))?;
+        match verdict {
             Verdict::Commit(changes) => state.apply(changes),
             Verdict::Refuse => Ok(()),
             Verdict::Unread(Unread::Failed(error)) => Err(error),

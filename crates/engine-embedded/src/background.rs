@@ -1,0 +1,208 @@
+//! What runs beside: spare logs, flushes, the retirement of logs, compaction, collection, a look at the free space.
+
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crate::folder::State;
+use crate::segment::{Segment, SegmentKind};
+use crate::{Inner, collect};
+
+/// The first log is small, so that a new folder is too; each next one is larger, up to the limit.
+const FIRST_LOG_BYTES: u64 = 4 << 20;
+const GROWTH: u64 = 4;
+const IDLE: Duration = Duration::from_millis(500);
+const COLLECT_EVERY: Duration = Duration::from_secs(2);
+
+/// A log that takes no more batches. It can go (or serve as plain data) once its rows are in the tree's files.
+#[derive(Debug)]
+pub struct EndedLog {
+    pub log: Arc<Segment>,
+    pub length: u64,
+    pub next_log: u64,
+    pub next_batch: u64,
+    pub last_seq: u64,
+    pub stamp: u64,
+}
+
+/// What the threads tell each other.
+#[derive(Debug, Default)]
+pub struct Signals {
+    state: Mutex<SignalState>,
+    wake: Condvar,
+    log_bytes: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct SignalState {
+    first_log: Option<(Arc<Segment>, u64)>,
+    spare: Option<Arc<Segment>>,
+    ended: Vec<EndedLog>,
+}
+
+impl Signals {
+    pub fn new(first_log: Arc<Segment>, next_batch: u64, replayed: Vec<EndedLog>) -> Signals {
+        let state = SignalState { first_log: Some((first_log, next_batch)), spare: None, ended: replayed };
+        Signals { state: Mutex::new(state), wake: Condvar::new(), log_bytes: AtomicU64::new(FIRST_LOG_BYTES) }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, SignalState> {
+        self.state.lock().expect("nothing panics under this lock")
+    }
+
+    /// The log to begin with and the number of its first batch.
+    pub fn take_first_log(&self) -> (Arc<Segment>, u64) {
+        self.lock().first_log.take().expect("the pipeline starts once")
+    }
+
+    pub fn take_spare(&self) -> Option<Arc<Segment>> {
+        let spare = self.lock().spare.take();
+        self.wake.notify_all();
+        spare
+    }
+
+    pub fn log_ended(&self, ended: EndedLog) {
+        self.lock().ended.push(ended);
+        self.wake.notify_all();
+    }
+
+    pub fn wake_all(&self) {
+        self.wake.notify_all();
+    }
+
+    fn wait(&self, most: Duration) {
+        let state = self.lock();
+        if state.spare.is_some() && state.ended.is_empty() {
+            let _ = self.wake.wait_timeout(state, most);
+        }
+    }
+}
+
+pub fn start(inner: &Arc<Inner>) -> io::Result<Vec<JoinHandle<()>>> {
+    let (for_flusher, for_compactor) = (Arc::clone(inner), Arc::clone(inner));
+    let flusher = std::thread::Builder::new().name("flusher".into()).spawn(move || flusher(&for_flusher))?;
+    let compactor = std::thread::Builder::new().name("compactor".into()).spawn(move || compactor(&for_compactor))?;
+    Ok(vec![flusher, compactor])
+}
+
+fn flusher(inner: &Arc<Inner>) {
+    while !inner.stopping.load(Ordering::Acquire) {
+        look_at_free_space(inner);
+        let made = make_spare(inner);
+        let flushed = flush_ended(inner);
+        for (what, result) in [("making a log segment", made), ("writing rows out", flushed)] {
+            if let Err(error) = result {
+                tracing::warn!(%error, what, "will be tried again");
+                std::thread::sleep(IDLE);
+            }
+        }
+        inner.background.wait(IDLE);
+    }
+}
+
+/// Keeps one log segment ready, written out with zeroes, so that a full log costs its writers nothing.
+fn make_spare(inner: &Inner) -> io::Result<()> {
+    if inner.background.lock().spare.is_some() {
+        return Ok(());
+    }
+    let bytes = inner.background.log_bytes.load(Ordering::Relaxed).min(inner.options.log_bytes);
+    let log = new_log(inner, bytes)?;
+    inner.background.log_bytes.store(bytes.saturating_mul(GROWTH), Ordering::Relaxed);
+    inner.background.lock().spare = Some(log);
+    Ok(())
+}
+
+fn new_log(inner: &Inner, bytes: u64) -> io::Result<Arc<Segment>> {
+    let id = inner.next_segment.fetch_add(1, Ordering::AcqRel);
+    let folder = inner.folder.segments();
+    let made = Segment::create(&folder, &inner.folder.uuid, id, SegmentKind::Log, bytes, &inner.options.faults);
+    if made.as_ref().is_err_and(is_full) {
+        inner.disk_full.store(true, Ordering::Release);
+    }
+    let log = Arc::new(made?);
+    inner.segments.insert(Arc::clone(&log));
+    Ok(log)
+}
+
+pub fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge)
+}
+
+/// Writes out what the ended logs hold, then lets the logs go, oldest first.
+fn flush_ended(inner: &Inner) -> io::Result<()> {
+    // Memtables are sealed before their log is listed here, and hold durable rows only.
+    let ended: usize = inner.background.lock().ended.len();
+    if ended == 0 {
+        return Ok(());
+    }
+    inner.tree.flush().map_err(io::Error::other)?;
+    let retired: Vec<EndedLog> = inner.background.lock().ended.drain(..ended).collect();
+    if let Some(last) = retired.last() {
+        let state = State {
+            replay_segment: last.next_log,
+            replay_batch: last.next_batch,
+            seq_floor: last.last_seq,
+            stamp_floor: last.stamp,
+            durable_batch: last.next_batch.saturating_sub(1),
+        };
+        inner.folder.write_state(&state)?;
+    }
+    for ended in retired {
+        ended.log.truncate(ended.length)?;
+        ended.log.seal();
+    }
+    Ok(())
+}
+
+fn look_at_free_space(inner: &Inner) {
+    let Ok(disk) = rustix::fs::statvfs(inner.folder.path()) else { return };
+    let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+    let full = free < inner.options.reserve_bytes;
+    if inner.disk_full.swap(full, Ordering::AcqRel) != full {
+        tracing::warn!(free, full, "free disk space");
+    }
+}
+
+fn compactor(inner: &Arc<Inner>) {
+    let mut collected = Instant::now();
+    while !inner.stopping.load(Ordering::Acquire) {
+        let mut changed = false;
+        match inner.tree.compact() {
+            Ok(more) => changed |= more,
+            Err(error) => tracing::warn!(%error, "compaction will be tried again"),
+        }
+        if let Err(error) = inner.tree.maintain() {
+            tracing::warn!(%error, "version clean-up will be tried again");
+        }
+        if collected.elapsed() > COLLECT_EVERY {
+            if let Err(error) = collect::run(inner) {
+                tracing::warn!(%error, "collection will be tried again");
+            }
+            collected = Instant::now();
+        }
+        if !changed {
+            let state = inner.background.lock();
+            let _ = inner.background.wake.wait_timeout(state, IDLE);
+        }
+    }
+}
+
+/// The last steps of an orderly stop: everything is in the tree's files and the log is empty.
+pub fn finish(inner: &Inner) -> io::Result<()> {
+    if inner.pipeline.is_broken() {
+        return Ok(());
+    }
+    inner.tree.rotate();
+    inner.tree.flush().map_err(io::Error::other)?;
+    let next_batch = inner.pipeline.next_batch();
+    inner.folder.write_state(&State {
+        // No segment has this number yet: there is nothing to replay.
+        replay_segment: inner.next_segment.load(Ordering::Acquire),
+        replay_batch: next_batch,
+        seq_floor: inner.tree.published(),
+        stamp_floor: inner.stamps.last().0,
+        durable_batch: next_batch.saturating_sub(1),
+    })
+}

@@ -1,0 +1,194 @@
+//! `lazurite check`: reads everything in a folder and says what is wrong with it.
+//!
+//! Opening recovers the folder as a start would. Then every row is read (the tree checks its blocks), every extent is
+//! checked against its sums, and references, contents and live bytes are compared with each other.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+use std::path::Path;
+
+use engine::due::{Due, Kind};
+use engine::{Key, KeyReader, Visit, space};
+
+use crate::contents::read_place;
+use crate::folder::OpenError;
+use crate::manifest::Manifest;
+use crate::{EmbeddedEngine, Inner, Options};
+
+/// More problems than this are counted, not listed.
+const LISTED_MAX: usize = 100;
+
+/// How far a check has come.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    pub done: u64,
+    pub total: u64,
+    pub what: &'static str,
+}
+
+/// What a check found.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Report {
+    pub rows: u64,
+    pub contents: u64,
+    pub extents: u64,
+    pub content_bytes: u64,
+    pub references: u64,
+    pub due: u64,
+    pub segments: u64,
+    pub problem_count: u64,
+    pub problems: Vec<String>,
+}
+
+impl Report {
+    #[must_use]
+    pub fn is_clean(&self) -> bool {
+        self.problem_count == 0
+    }
+
+    fn problem(&mut self, text: String) {
+        self.problem_count += 1;
+        if self.problems.len() < LISTED_MAX {
+            self.problems.push(text);
+        }
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "{} rows, {} contents in {} extents ({} bytes), {} references, {} due, {} segments",
+            self.rows, self.contents, self.extents, self.content_bytes, self.references, self.due, self.segments
+        )?;
+        for problem in &self.problems {
+            writeln!(f, "problem: {problem}")?;
+        }
+        if self.is_clean() { f.write_str("clean") } else { write!(f, "{} problems", self.problem_count) }
+    }
+}
+
+/// Checks a folder that no server holds.
+pub fn check(path: &Path, progress: &mut dyn FnMut(Progress)) -> Result<Report, OpenError> {
+    if !path.join("FORMAT").exists() {
+        return Err(OpenError::NotOurs(path.to_path_buf()));
+    }
+    let engine = EmbeddedEngine::open(path, Options::default())?;
+    let mut report = Report::default();
+    let found = walk(&engine.inner, &mut report, progress);
+    match found {
+        Ok(found) => compare(&engine.inner, &found, &mut report),
+        Err(error) => report.problem(format!("rows: {error}")),
+    }
+    Ok(report)
+}
+
+/// What the rows say, for comparing.
+#[derive(Default)]
+struct Found {
+    contents: HashSet<u64>,
+    lists: HashSet<u64>,
+    referred: HashSet<u64>,
+    due: HashSet<u64>,
+    live: HashMap<u64, u64>,
+}
+
+fn walk(inner: &Inner, report: &mut Report, progress: &mut dyn FnMut(Progress)) -> Result<Found, engine::EngineError> {
+    let total = inner.live.lock().expect("nothing panics under this lock").values().sum::<u64>();
+    let pin = inner.tree.pin();
+    let mut found = Found::default();
+    let mut manifests = Vec::new();
+    inner.tree.scan(&[0], &[0xFF], pin.at, &mut |key, value| {
+        report.rows += 1;
+        if report.rows.is_multiple_of(10_000) {
+            progress(Progress { done: 0, total, what: "rows" });
+        }
+        let mut reader = KeyReader::new(key);
+        match key.first() {
+            Some(&space::CONTENT) => manifests.push((Key::from_bytes(key), value.clone())),
+            Some(&space::BLOCK_LIST) => found.lists.extend(reader.number()),
+            Some(&space::REF) => {
+                report.references += 1;
+                found.referred.extend(reader.number());
+            }
+            Some(&space::DUE) => match Due::from_key(key) {
+                Some(due) => {
+                    report.due += 1;
+                    if due.kind == Kind::Content {
+                        found.due.extend(due.owner_id());
+                    }
+                }
+                None => report.problem("a due row cannot be read".into()),
+            },
+            _ => {}
+        }
+        // Contents are checked in slices, so that a large folder does not fill the memory.
+        if manifests.len() >= 1_000 {
+            check_contents(inner, std::mem::take(&mut manifests), &mut found, report, total, progress);
+        }
+        Visit::Next
+    })?;
+    check_contents(inner, manifests, &mut found, report, total, progress);
+    Ok(found)
+}
+
+fn check_contents(
+    inner: &Inner,
+    manifests: Vec<(Key, bytes::Bytes)>,
+    found: &mut Found,
+    report: &mut Report,
+    total: u64,
+    progress: &mut dyn FnMut(Progress),
+) {
+    for (key, value) in manifests {
+        let mut reader = KeyReader::new(key.as_bytes());
+        let (Some(id), Some(row)) = (reader.number(), reader.number()) else {
+            report.problem(format!("a content row has a key that cannot be read: {key:?}"));
+            continue;
+        };
+        if row == 0 {
+            report.contents += 1;
+            found.contents.insert(id);
+        }
+        let manifest = match Manifest::decode(&value) {
+            Ok(manifest) => manifest,
+            Err(error) => {
+                report.problem(format!("content {id}: {error}"));
+                continue;
+            }
+        };
+        for place in &manifest.places {
+            report.extents += 1;
+            report.content_bytes += u64::from(place.length);
+            *found.live.entry(place.segment).or_default() += u64::from(place.length);
+            if let Err(error) = read_place(inner, place) {
+                report.problem(format!("content {id}: {error}"));
+            }
+        }
+        progress(Progress { done: report.content_bytes, total, what: "contents" });
+    }
+}
+
+fn compare(inner: &Inner, found: &Found, report: &mut Report) {
+    report.segments = inner.segments.all().len() as u64;
+    for thing in &found.referred {
+        if !found.contents.contains(thing) && !found.lists.contains(thing) {
+            report.problem(format!("something refers to {thing}, which is not there"));
+        }
+    }
+    for content in &found.contents {
+        if !found.referred.contains(content) && !found.due.contains(content) {
+            report.problem(format!("nothing refers to content {content}, and nobody will collect it"));
+        }
+    }
+    let live = inner.live.lock().expect("nothing panics under this lock");
+    for (segment, bytes) in live.iter() {
+        let counted = found.live.get(segment).copied().unwrap_or(0);
+        if counted != *bytes {
+            report.problem(format!("segment {segment:x} is said to hold {bytes} bytes and holds {counted}"));
+        }
+    }
+    for segment in found.live.keys().filter(|segment| !live.contains_key(segment)) {
+        report.problem(format!("segment {segment:x} holds contents and is not accounted for"));
+    }
+}

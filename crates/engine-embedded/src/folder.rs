@@ -1,0 +1,243 @@
+//! The data folder: what it is, who holds it, and what is known to be safe in it.
+//!
+//! ```text
+//! FORMAT     text: uuid, format version, feature flags
+//! LOCK       held while a process serves the folder
+//! STATE      where replay begins, and what must be found there
+//! rows/      the tree
+//! segments/  the log and the contents
+//! ```
+
+use std::fmt;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use crate::segment::sync_folder;
+
+const FORMAT_VERSION: u32 = 1;
+
+/// Why a folder cannot be served. One sentence for the person who started us.
+#[derive(Debug)]
+pub enum OpenError {
+    Io { what: String, error: io::Error },
+    InUse(PathBuf),
+    NotOurs(PathBuf),
+    Format { found: String },
+    Damaged { place: String, why: String },
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            OpenError::Io { what, error } => write!(f, "{what}: {error}"),
+            OpenError::InUse(path) => write!(f, "{} is in use by another process", path.display()),
+            OpenError::NotOurs(path) => {
+                write!(f, "{} has files in it, but is not a Lazurite data folder", path.display())
+            }
+            OpenError::Format { found } => {
+                write!(f, "the folder has format {found}; this program reads format {FORMAT_VERSION}")
+            }
+            OpenError::Damaged { place, why } => write!(f, "damaged at {place}: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for OpenError {}
+
+pub fn io_error(what: impl Into<String>) -> impl FnOnce(io::Error) -> OpenError {
+    move |error| OpenError::Io { what: what.into(), error }
+}
+
+/// An open folder. The lock goes with it.
+#[derive(Debug)]
+pub struct Folder {
+    path: PathBuf,
+    pub uuid: [u8; 16],
+    _lock: File,
+}
+
+impl Folder {
+    /// Opens the folder, or makes it if there is nothing yet.
+    pub fn open(path: &Path) -> Result<Folder, OpenError> {
+        std::fs::create_dir_all(path).map_err(io_error(format!("cannot make {}", path.display())))?;
+        let lock = take_lock(path)?;
+        let uuid = match std::fs::read_to_string(path.join("FORMAT")) {
+            Ok(text) => read_format(&text)?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => found(path)?,
+            Err(error) => return Err(io_error("cannot read FORMAT")(error)),
+        };
+        Ok(Folder { path: path.to_path_buf(), uuid, _lock: lock })
+    }
+
+    pub fn rows(&self) -> PathBuf {
+        self.path.join("rows")
+    }
+
+    pub fn segments(&self) -> PathBuf {
+        self.path.join("segments")
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub fn read_state(&self) -> Result<State, OpenError> {
+        let bytes = std::fs::read(self.path.join("STATE")).map_err(io_error("cannot read STATE"))?;
+        let damaged = || OpenError::Damaged { place: "STATE".into(), why: "its sum does not match".into() };
+        State::decode(&bytes).ok_or_else(damaged)
+    }
+
+    pub fn write_state(&self, state: &State) -> io::Result<()> {
+        replace_file(&self.path, "STATE", &state.encode())
+    }
+}
+
+fn take_lock(path: &Path) -> Result<File, OpenError> {
+    let lock = OpenOptions::new().create(true).truncate(false).write(true).open(path.join("LOCK"));
+    let lock = lock.map_err(io_error(format!("cannot open {}", path.join("LOCK").display())))?;
+    match lock.try_lock() {
+        Ok(()) => Ok(lock),
+        Err(TryLockError::WouldBlock) => Err(OpenError::InUse(path.to_path_buf())),
+        Err(TryLockError::Error(error)) => Err(io_error("cannot lock the folder")(error)),
+    }
+}
+
+/// Founds a new folder. FORMAT comes last: without it the folder counts as empty and is founded again.
+fn found(path: &Path) -> Result<[u8; 16], OpenError> {
+    let entries = std::fs::read_dir(path).map_err(io_error("cannot list the folder"))?;
+    for entry in entries {
+        let name = entry.map_err(io_error("cannot list the folder"))?.file_name();
+        let ours = ["LOCK", "STATE", "STATE.new", "FORMAT.new", "rows", "segments", "lost+found"];
+        if !ours.iter().any(|known| name == *known) {
+            return Err(OpenError::NotOurs(path.to_path_buf()));
+        }
+    }
+    let mut uuid = [0_u8; 16];
+    getrandom::fill(&mut uuid).map_err(|error| io_error("no randomness")(io::Error::other(error.to_string())))?;
+    for folder in ["rows", "segments"] {
+        let folder = path.join(folder);
+        if folder.exists() {
+            std::fs::remove_dir_all(&folder).map_err(io_error("cannot clear a half-made folder"))?;
+        }
+        std::fs::create_dir(&folder).map_err(io_error("cannot make a folder"))?;
+    }
+    let state = State { replay_segment: 1, replay_batch: 1, ..State::default() };
+    replace_file(path, "STATE", &state.encode()).map_err(io_error("cannot write STATE"))?;
+    let hex: String = uuid.iter().map(|byte| format!("{byte:02x}")).collect();
+    let text = format!("lazurite data folder\nformat={FORMAT_VERSION}\nuuid={hex}\ncompatible=\nincompatible=\n");
+    replace_file(path, "FORMAT", text.as_bytes()).map_err(io_error("cannot write FORMAT"))?;
+    Ok(uuid)
+}
+
+fn read_format(text: &str) -> Result<[u8; 16], OpenError> {
+    let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='));
+    let format = field("format").unwrap_or("unknown");
+    if format.parse() != Ok(FORMAT_VERSION) {
+        return Err(OpenError::Format { found: format.to_owned() });
+    }
+    if let Some(features) = field("incompatible").filter(|features| !features.is_empty()) {
+        return Err(OpenError::Format { found: format!("{format} with {features}") });
+    }
+    let hex = field("uuid").unwrap_or_default();
+    u128::from_str_radix(hex, 16)
+        .ok()
+        .filter(|_| hex.len() == 32)
+        .map(u128::to_be_bytes)
+        .ok_or_else(|| OpenError::Damaged { place: "FORMAT".into(), why: "its uuid cannot be read".into() })
+}
+
+/// Writes a small file so that a crash leaves the old one or the new one.
+fn replace_file(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
+    let new = folder.join(format!("{name}.new"));
+    let mut file = File::create(&new)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    std::fs::rename(&new, folder.join(name))?;
+    sync_folder(folder)
+}
+
+/// What the log must yield when it is replayed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct State {
+    /// Replay begins with the log segment of this id or the next one after it...
+    pub replay_segment: u64,
+    /// ...and the batch of this number.
+    pub replay_batch: u64,
+    /// Sequence numbers and stamps so far are at or below these.
+    pub seq_floor: u64,
+    pub stamp_floor: u64,
+    /// Batches up to this one are known to be durable: if one is missing, that is damage.
+    pub durable_batch: u64,
+}
+
+impl State {
+    fn encode(&self) -> Vec<u8> {
+        let numbers = [self.replay_segment, self.replay_batch, self.seq_floor, self.stamp_floor, self.durable_batch];
+        let mut out = b"LAZSTATE".to_vec();
+        numbers.iter().for_each(|number| out.extend_from_slice(&number.to_le_bytes()));
+        let crc = crc32c::crc32c(&out);
+        out.extend_from_slice(&crc.to_le_bytes());
+        out
+    }
+
+    fn decode(bytes: &[u8]) -> Option<State> {
+        let (body, crc) = bytes.split_last_chunk::<4>()?;
+        if body.len() != 48 || !body.starts_with(b"LAZSTATE") || crc32c::crc32c(body).to_le_bytes() != *crc {
+            return None;
+        }
+        let number = |n: usize| u64::from_le_bytes(body[8 + n * 8..16 + n * 8].try_into().expect("eight bytes"));
+        Some(State {
+            replay_segment: number(0),
+            replay_batch: number(1),
+            seq_floor: number(2),
+            stamp_floor: number(3),
+            durable_batch: number(4),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_has_one_holder_and_keeps_its_uuid() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let folder = Folder::open(dir.path()).expect("a new folder");
+        assert!(matches!(Folder::open(dir.path()), Err(OpenError::InUse(_))));
+        let uuid = folder.uuid;
+        drop(folder);
+        assert_eq!(Folder::open(dir.path()).expect("again").uuid, uuid);
+    }
+
+    #[test]
+    fn somebody_elses_folder_is_left_alone() {
+        let dir = tempfile::tempdir().expect("a folder");
+        std::fs::write(dir.path().join("thesis.tex"), "x").expect("a file");
+        assert!(matches!(Folder::open(dir.path()), Err(OpenError::NotOurs(_))));
+        assert!(!dir.path().join("segments").exists());
+    }
+
+    #[test]
+    fn another_format_is_refused_by_name() {
+        let dir = tempfile::tempdir().expect("a folder");
+        drop(Folder::open(dir.path()).expect("a new folder"));
+        let text = std::fs::read_to_string(dir.path().join("FORMAT")).expect("text");
+        std::fs::write(dir.path().join("FORMAT"), text.replace("format=1", "format=2")).expect("written");
+        let error = Folder::open(dir.path()).expect_err("refused");
+        assert!(error.to_string().contains("format 2"), "{error}");
+        std::fs::write(dir.path().join("FORMAT"), text.replace("incompatible=", "incompatible=x")).expect("written");
+        assert!(matches!(Folder::open(dir.path()), Err(OpenError::Format { .. })));
+    }
+
+    #[test]
+    fn a_damaged_state_is_refused() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let folder = Folder::open(dir.path()).expect("a new folder");
+        let mut bytes = std::fs::read(dir.path().join("STATE")).expect("state");
+        bytes[12] ^= 1;
+        std::fs::write(dir.path().join("STATE"), bytes).expect("written");
+        assert!(matches!(folder.read_state(), Err(OpenError::Damaged { .. })));
+    }
+}

@@ -1,0 +1,313 @@
+//! The embedded engine, the default: rows in an LSM tree under our own commit log, contents in segments.
+//!
+//! What always holds:
+//!
+//! - A commit is acknowledged when its batch is in the log and the log is synced (`Durability::Full`).
+//! - Readers see only published batches, and a batch is published after its sync.
+//! - A row never points at bytes that are not on disk: contents come before, or together with, the rows that name them.
+//! - After a crash the log is replayed up to its last whole batch. A hole in what was known durable refuses to open.
+//!
+//! `decider` runs decisions in order, `committer` makes batches durable, `background` flushes, compacts and collects.
+
+mod background;
+mod batch;
+mod cache;
+mod check;
+mod collect;
+mod contents;
+pub mod faults;
+mod folder;
+mod manifest;
+mod pipeline;
+mod recovery;
+mod segment;
+mod tree;
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+
+use bytes::Bytes;
+use engine::{
+    BoxFuture, Changes, Clock, Commit, Content, ContentId, ContentWriter, Decision, Engine, EngineError, Key, Query,
+    Rows, StampSource, Timestamp, Unread, Visit, space,
+};
+
+pub use check::{Progress, Report, check};
+pub use folder::OpenError;
+
+use cache::RowCache;
+use contents::{Lanes, Writer};
+use faults::Faults;
+use folder::Folder;
+use pipeline::Pipeline;
+use segment::Segments;
+use tree::{Pin, Tree};
+
+/// When a write is acknowledged.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Durability {
+    /// When it is synced.
+    #[default]
+    Full,
+    /// When it is written; synced a moment later. A power cut takes the newest writes, in order, never half of one.
+    Relaxed,
+}
+
+/// What to do when the log cannot be trusted any more. The default ends the process: a restart recovers.
+#[derive(Clone)]
+pub struct OnFatal(pub Arc<dyn Fn(&str) + Send + Sync>);
+
+impl std::fmt::Debug for OnFatal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("OnFatal")
+    }
+}
+
+impl Default for OnFatal {
+    fn default() -> OnFatal {
+        OnFatal(Arc::new(|why| {
+            eprintln!("lazurite: {why}; stopping, a restart will recover");
+            std::process::abort();
+        }))
+    }
+}
+
+/// Budgets and switches. The defaults suit a small machine.
+#[derive(Clone, Debug)]
+pub struct Options {
+    pub durability: Durability,
+    /// Rows kept decoded-ready in memory.
+    pub row_cache_bytes: u64,
+    /// Blocks of the tree kept in memory.
+    pub block_cache_bytes: u64,
+    /// A memtable is written out at this size.
+    pub memtable_bytes: u64,
+    /// A log segment is closed at this size.
+    pub log_bytes: u64,
+    /// A data segment is closed at this size.
+    pub segment_bytes: u64,
+    /// Growing writes are refused when less than this is free on the disk.
+    pub reserve_bytes: u64,
+    /// How many decisions may wait.
+    pub waiting_max: usize,
+    pub faults: Faults,
+    pub on_fatal: OnFatal,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            durability: Durability::Full,
+            row_cache_bytes: 16 << 20,
+            block_cache_bytes: 32 << 20,
+            memtable_bytes: 16 << 20,
+            log_bytes: 64 << 20,
+            segment_bytes: 256 << 20,
+            reserve_bytes: 64 << 20,
+            waiting_max: 16 * 1024,
+            faults: Faults::default(),
+            on_fatal: OnFatal::default(),
+        }
+    }
+}
+
+/// The embedded engine over one data folder.
+#[derive(Debug)]
+pub struct EmbeddedEngine {
+    inner: Arc<Inner>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+/// What all threads share.
+#[derive(Debug)]
+struct Inner {
+    folder: Folder,
+    options: Options,
+    tree: Tree,
+    cache: RowCache,
+    segments: Segments,
+    lanes: Lanes,
+    pipeline: Pipeline,
+    clock: Clock,
+    stamps: StampSource,
+    next_segment: AtomicU64,
+    /// Live bytes by segment, as of the newest decision. Only the decider changes it.
+    live: Mutex<HashMap<u64, u64>>,
+    disk_full: AtomicBool,
+    stopping: AtomicBool,
+    background: background::Signals,
+    counters: Counters,
+}
+
+#[derive(Debug, Default)]
+struct Counters {
+    commits: AtomicU64,
+    refusals: AtomicU64,
+    batches: AtomicU64,
+    syncs: AtomicU64,
+    log_bytes: AtomicU64,
+    segments_collected: AtomicU64,
+    bytes_moved: AtomicU64,
+}
+
+impl EmbeddedEngine {
+    /// Opens the folder, recovers what the log holds, and starts.
+    pub fn open(path: &Path, options: Options) -> Result<Arc<EmbeddedEngine>, OpenError> {
+        let inner = Arc::new(recovery::open(path, options)?);
+        let threads = pipeline::start(&inner).and_then(|mut threads| {
+            threads.extend(background::start(&inner)?);
+            Ok(threads)
+        });
+        let threads = threads.map_err(folder::io_error("cannot start a thread"))?;
+        Ok(Arc::new(EmbeddedEngine { inner, threads: Mutex::new(threads) }))
+    }
+
+    /// Stops all threads in good order. Idempotent.
+    fn stop(&self) -> Result<(), EngineError> {
+        let threads = std::mem::take(&mut *self.threads.lock().expect("nothing panics under this lock"));
+        if threads.is_empty() {
+            return Ok(());
+        }
+        self.inner.pipeline.close();
+        self.inner.stopping.store(true, Ordering::Release);
+        self.inner.background.wake_all();
+        for thread in threads {
+            let _ = thread.join();
+        }
+        background::finish(&self.inner).map_err(|error| EngineError::Unavailable(format!("closing: {error}")))
+    }
+
+    /// Runs the collector until it finds nothing more to do. For tests and for `check`.
+    pub fn collect_now(&self) -> Result<(), EngineError> {
+        collect::run(&self.inner).map(|_| ())
+    }
+}
+
+impl Drop for EmbeddedEngine {
+    fn drop(&mut self) {
+        let _ = self.stop();
+    }
+}
+
+impl Engine for EmbeddedEngine {
+    fn commit(&self, decision: Box<dyn Decision>) -> BoxFuture<'_, Result<(), EngineError>> {
+        let waiting = self.inner.pipeline.submit(decision, self.inner.options.waiting_max);
+        Box::pin(async move { waiting?.await.unwrap_or(Err(EngineError::Closed)) })
+    }
+
+    fn query<'a>(&'a self, query: &'a mut dyn Query) -> BoxFuture<'a, Result<(), EngineError>> {
+        let snapshot = Snapshot { inner: &self.inner, pin: self.inner.tree.pin() };
+        let answer = query.run(&snapshot, self.inner.clock.now()).map_err(|unread| match unread {
+            Unread::Failed(error) => error,
+            Unread::NotYet => EngineError::Unavailable("a row was not at hand".into()),
+        });
+        Box::pin(async move { answer })
+    }
+
+    fn writer(&self, length: Option<u64>) -> Box<dyn ContentWriter> {
+        Box::new(Writer::new(Arc::clone(&self.inner), length))
+    }
+
+    fn now(&self) -> Timestamp {
+        self.inner.clock.now()
+    }
+
+    fn advance_clock(&self, seconds: u64) -> BoxFuture<'_, Result<u64, EngineError>> {
+        Box::pin(async move {
+            let key = Key::new(space::CLOCK).text("offset");
+            let moved = engine::commit::<u64, std::convert::Infallible, _>(self, key.clone(), move |rows, _| {
+                let offset = stored_number(rows.get(&key)?).saturating_add(seconds);
+                let mut changes = Changes::none();
+                changes.put(key.clone(), Bytes::copy_from_slice(&offset.to_be_bytes()));
+                Ok(Commit { changes, outcome: offset })
+            });
+            match moved.await {
+                Ok(offset) => {
+                    self.inner.clock.raise_offset(offset);
+                    Ok(offset)
+                }
+                Err(engine::NotCommitted::Failed(error)) => Err(error),
+                Err(engine::NotCommitted::Refused(never)) => match never {},
+            }
+        })
+    }
+
+    fn figures(&self) -> Vec<(&'static str, u64)> {
+        let counters = &self.inner.counters;
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let live = self.inner.live.lock().expect("nothing panics under this lock").values().sum();
+        let mut figures = vec![
+            ("commits", load(&counters.commits)),
+            ("refusals", load(&counters.refusals)),
+            ("batches", load(&counters.batches)),
+            ("syncs", load(&counters.syncs)),
+            ("log_bytes_written", load(&counters.log_bytes)),
+            ("segments", self.inner.segments.all().len() as u64),
+            ("segments_collected", load(&counters.segments_collected)),
+            ("bytes_moved", load(&counters.bytes_moved)),
+            ("content_bytes", live),
+            ("disk_full", u64::from(self.inner.disk_full.load(Ordering::Relaxed))),
+        ];
+        figures.extend(self.inner.tree.figures());
+        figures
+    }
+
+    fn close(&self) -> BoxFuture<'_, Result<(), EngineError>> {
+        let answer = self.stop();
+        Box::pin(async move { answer })
+    }
+}
+
+/// A row that holds one number; absent counts as zero.
+fn stored_number(row: Option<Bytes>) -> u64 {
+    row.and_then(|row| row.as_ref().try_into().ok().map(u64::from_be_bytes)).unwrap_or(0)
+}
+
+/// One durable state, for a reader.
+struct Snapshot<'a> {
+    inner: &'a Arc<Inner>,
+    pin: Pin<'a>,
+}
+
+impl Rows for Snapshot<'_> {
+    fn get(&self, key: &Key) -> Result<Option<Bytes>, Unread> {
+        Ok(self.inner.get(key.as_bytes(), self.pin.at)?)
+    }
+
+    fn scan(
+        &self,
+        from: &Key,
+        to: &Key,
+        _about: usize,
+        visit: &mut dyn FnMut(&[u8], &Bytes) -> Visit,
+    ) -> Result<(), Unread> {
+        Ok(self.inner.tree.scan(from.as_bytes(), to.as_bytes(), self.pin.at, visit)?)
+    }
+
+    fn content(&self, id: ContentId) -> Result<Content, Unread> {
+        Ok(contents::open(self.inner, id, self.pin.at)?)
+    }
+}
+
+impl Inner {
+    /// A row as of state `at`, from the cache if it is there.
+    fn get(&self, key: &[u8], at: u64) -> Result<Option<Bytes>, EngineError> {
+        if let Some(known) = self.cache.get(key, at) {
+            return Ok(known);
+        }
+        let value = self.tree.get(key, at)?;
+        if at != tree::NEWEST {
+            self.cache.learned(key, value.as_ref(), at);
+        }
+        Ok(value)
+    }
+
+    fn fatal(&self, why: &str) {
+        tracing::error!(why, "the engine cannot go on");
+        self.pipeline.break_down();
+        (self.options.on_fatal.0)(why);
+    }
+}

@@ -1,0 +1,311 @@
+//! Segments: files of records that start on a 4 KiB page and name their own place.
+//!
+//! A log segment holds batches, a data segment holds extents of large contents. An acknowledged page is never written
+//! again, so a torn write cannot take an acknowledged record with it. Everything is read back through a CRC32C.
+
+use std::collections::HashMap;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, RwLock};
+
+use crate::faults::{Faults, Point};
+
+pub const PAGE: u64 = 4096;
+/// One CRC32C covers this much of a content, so that a range read checks only what it touches.
+pub const CRC_CHUNK: usize = 64 * 1024;
+
+const SEGMENT_MAGIC: [u8; 8] = *b"LAZSEG\x00\x01";
+const EXTENT_MAGIC: u32 = 0x3154_5845;
+pub const EXTENT_HEADER: u64 = 64;
+
+/// What a segment was made for. Both kinds serve contents.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SegmentKind {
+    Log,
+    Data,
+}
+
+/// An open segment file. Whoever holds one can read it, also after it has been unlinked.
+#[derive(Debug)]
+pub struct Segment {
+    pub id: u64,
+    pub kind: SegmentKind,
+    path: PathBuf,
+    file: File,
+    faults: Faults,
+    /// Staged contents that no commit has stored yet: such a segment is not collected.
+    staged: AtomicU64,
+    /// Still being written to by this run.
+    active: AtomicBool,
+    sync: SyncGroup,
+}
+
+#[derive(Debug, Default)]
+struct SyncGroup {
+    turn: tokio::sync::Mutex<()>,
+    requested: AtomicU64,
+    completed: AtomicU64,
+    failed: AtomicBool,
+}
+
+impl Segment {
+    /// Makes a new file with its header on disk; `zeroed` bytes are allocated and written ahead.
+    pub fn create(
+        folder: &Path,
+        uuid: &[u8; 16],
+        id: u64,
+        kind: SegmentKind,
+        zeroed: u64,
+        faults: &Faults,
+    ) -> io::Result<Segment> {
+        faults.at(Point::Create)?;
+        let path = segment_path(folder, id);
+        let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path)?;
+        let segment = Segment::over(id, kind, path, file, faults);
+        let made = segment.prepare(uuid, zeroed).and_then(|()| sync_folder(folder));
+        if let Err(error) = made {
+            let _ = std::fs::remove_file(&segment.path);
+            return Err(error);
+        }
+        Ok(segment)
+    }
+
+    fn over(id: u64, kind: SegmentKind, path: PathBuf, file: File, faults: &Faults) -> Segment {
+        Segment {
+            id,
+            kind,
+            path,
+            file,
+            faults: faults.clone(),
+            staged: AtomicU64::new(0),
+            active: AtomicBool::new(true),
+            sync: SyncGroup::default(),
+        }
+    }
+
+    /// Written-out zeroes make later syncs cheap: no block is allocated and no length changes under them.
+    fn prepare(&self, uuid: &[u8; 16], zeroed: u64) -> io::Result<()> {
+        self.file.write_all_at(&encode_header(self.id, self.kind, uuid), 0)?;
+        let zeroes = vec![0_u8; 1 << 20];
+        let mut at = PAGE;
+        while at < zeroed {
+            let length = zeroes.len().min(usize::try_from(zeroed - at).unwrap_or(zeroes.len()));
+            self.file.write_all_at(&zeroes[..length], at)?;
+            at += length as u64;
+        }
+        self.file.sync_all()
+    }
+
+    /// Opens a segment of an earlier run. It will never be appended to.
+    pub fn open(folder: &Path, uuid: &[u8; 16], id: u64, faults: &Faults) -> io::Result<Segment> {
+        let path = segment_path(folder, id);
+        let file = OpenOptions::new().read(true).write(true).open(&path)?;
+        let mut header = [0_u8; 64];
+        file.read_exact_at(&mut header, 0)?;
+        let kind = decode_header(&header, id, uuid)
+            .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "its header is damaged or not ours"))?;
+        let segment = Segment::over(id, kind, path, file, faults);
+        segment.active.store(false, Ordering::Release);
+        Ok(segment)
+    }
+
+    pub fn len(&self) -> io::Result<u64> {
+        Ok(self.file.metadata()?.len())
+    }
+
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        let point = if self.kind == SegmentKind::Log { Point::LogWrite } else { Point::DataWrite };
+        self.faults.at(point)?;
+        self.file.write_all_at(bytes, offset)
+    }
+
+    pub fn sync_now(&self) -> io::Result<()> {
+        let point = if self.kind == SegmentKind::Log { Point::LogSync } else { Point::DataSync };
+        self.faults.at(point)?;
+        self.file.sync_data()
+    }
+
+    /// Syncs once for everybody who waits. After a failure nobody's bytes in this file are to be trusted.
+    pub async fn sync_shared(self: &Arc<Self>) -> io::Result<()> {
+        let mine = self.sync.requested.fetch_add(1, Ordering::AcqRel) + 1;
+        let _turn = self.sync.turn.lock().await;
+        if self.sync.failed.load(Ordering::Acquire) {
+            return Err(io::Error::other("an earlier sync of this segment failed"));
+        }
+        if self.sync.completed.load(Ordering::Acquire) >= mine {
+            return Ok(());
+        }
+        let upto = self.sync.requested.load(Ordering::Acquire);
+        let segment = Arc::clone(self);
+        let synced = tokio::task::spawn_blocking(move || segment.sync_now()).await.map_err(io::Error::other)?;
+        match synced {
+            Ok(()) => self.sync.completed.store(upto, Ordering::Release),
+            Err(_) => self.sync.failed.store(true, Ordering::Release),
+        }
+        synced
+    }
+
+    pub fn has_failed(&self) -> bool {
+        self.sync.failed.load(Ordering::Acquire)
+    }
+
+    pub fn seal(&self) {
+        self.active.store(false, Ordering::Release);
+    }
+
+    /// Whether the collector may look at it: nobody writes to it and nobody has bytes staged in it.
+    pub fn is_collectable(&self) -> bool {
+        !self.active.load(Ordering::Acquire) && self.staged.load(Ordering::Acquire) == 0
+    }
+
+    pub fn truncate(&self, length: u64) -> io::Result<()> {
+        self.file.set_len(length)?;
+        self.file.sync_all()
+    }
+}
+
+/// Keeps a segment while a staged content in it waits for its commit.
+#[derive(Debug)]
+pub struct SegmentHold(pub Arc<Segment>);
+
+impl SegmentHold {
+    pub fn new(segment: &Arc<Segment>) -> SegmentHold {
+        segment.staged.fetch_add(1, Ordering::AcqRel);
+        SegmentHold(Arc::clone(segment))
+    }
+}
+
+impl Drop for SegmentHold {
+    fn drop(&mut self) {
+        self.0.staged.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// All segments that may hold a live content, by id.
+#[derive(Debug, Default)]
+pub struct Segments(RwLock<HashMap<u64, Arc<Segment>>>);
+
+impl Segments {
+    pub fn get(&self, id: u64) -> Option<Arc<Segment>> {
+        self.0.read().expect("nothing panics under this lock").get(&id).cloned()
+    }
+
+    pub fn insert(&self, segment: Arc<Segment>) {
+        self.0.write().expect("nothing panics under this lock").insert(segment.id, segment);
+    }
+
+    pub fn remove(&self, id: u64) -> Option<Arc<Segment>> {
+        self.0.write().expect("nothing panics under this lock").remove(&id)
+    }
+
+    pub fn all(&self) -> Vec<Arc<Segment>> {
+        self.0.read().expect("nothing panics under this lock").values().cloned().collect()
+    }
+}
+
+pub fn segment_path(folder: &Path, id: u64) -> PathBuf {
+    folder.join(format!("{id:016x}.seg"))
+}
+
+/// The ids of the segment files in a folder, in order.
+pub fn list_segments(folder: &Path) -> io::Result<Vec<u64>> {
+    let mut ids = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        let name = entry?.file_name();
+        let id = name.to_str().and_then(|name| name.strip_suffix(".seg"));
+        ids.extend(id.and_then(|id| u64::from_str_radix(id, 16).ok()));
+    }
+    ids.sort_unstable();
+    Ok(ids)
+}
+
+pub fn sync_folder(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}
+
+fn encode_header(id: u64, kind: SegmentKind, uuid: &[u8; 16]) -> Vec<u8> {
+    let mut page = vec![0_u8; 64];
+    page[..8].copy_from_slice(&SEGMENT_MAGIC);
+    page[8] = if kind == SegmentKind::Log { 1 } else { 2 };
+    page[16..24].copy_from_slice(&id.to_le_bytes());
+    page[24..40].copy_from_slice(uuid);
+    let crc = crc32c::crc32c(&page[..40]);
+    page[40..44].copy_from_slice(&crc.to_le_bytes());
+    page
+}
+
+fn decode_header(header: &[u8; 64], id: u64, uuid: &[u8; 16]) -> Option<SegmentKind> {
+    let sound = header[..8] == SEGMENT_MAGIC
+        && header[40..44] == crc32c::crc32c(&header[..40]).to_le_bytes()
+        && header[16..24] == id.to_le_bytes()
+        && header[24..40] == *uuid;
+    if !sound {
+        return None;
+    }
+    match header[8] {
+        1 => Some(SegmentKind::Log),
+        2 => Some(SegmentKind::Data),
+        _ => None,
+    }
+}
+
+/// An extent's header names the row that holds its place: the content's id and the extent's number in it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ExtentHeader {
+    pub segment: u64,
+    /// Of the header; the bytes follow it.
+    pub offset: u64,
+    pub content: u64,
+    pub number: u32,
+    pub length: u32,
+}
+
+impl ExtentHeader {
+    pub fn encode(&self) -> [u8; EXTENT_HEADER as usize] {
+        let mut out = [0_u8; EXTENT_HEADER as usize];
+        out[0..4].copy_from_slice(&EXTENT_MAGIC.to_le_bytes());
+        out[8..16].copy_from_slice(&self.segment.to_le_bytes());
+        out[16..24].copy_from_slice(&self.offset.to_le_bytes());
+        out[24..32].copy_from_slice(&self.content.to_le_bytes());
+        out[32..36].copy_from_slice(&self.number.to_le_bytes());
+        out[36..40].copy_from_slice(&self.length.to_le_bytes());
+        let crc = crc32c::crc32c(&out[..40]);
+        out[40..44].copy_from_slice(&crc.to_le_bytes());
+        out
+    }
+
+    /// The header at `offset` of `segment`, if one stands there.
+    pub fn decode(bytes: &[u8], segment: u64, offset: u64) -> Option<ExtentHeader> {
+        let bytes = bytes.get(..EXTENT_HEADER as usize)?;
+        let u32_at = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
+        let u64_at = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
+        let header = ExtentHeader {
+            segment: u64_at(8),
+            offset: u64_at(16),
+            content: u64_at(24),
+            number: u32_at(32),
+            length: u32_at(36),
+        };
+        let sound = u32_at(0) == EXTENT_MAGIC
+            && u32_at(40) == crc32c::crc32c(&bytes[..40])
+            && header.segment == segment
+            && header.offset == offset;
+        sound.then_some(header)
+    }
+}
+
+/// `offset` rounded up to the next page.
+pub fn page_up(offset: u64) -> u64 {
+    offset.div_ceil(PAGE) * PAGE
+}

@@ -1,0 +1,200 @@
+//! The rows: one LSM tree, driven so that readers see only what is durable.
+//!
+//! Sequence numbers: a batch is inserted at `s` while it is decided and published as `s + 1` once it is durable. Readers
+//! pin the published number, so that neither compaction nor version clean-up takes an old row from under them.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use engine::{EngineError, Key, Visit};
+use lsm_tree::compaction::Leveled;
+use lsm_tree::{AbstractTree, AnyTree, Cache, Config, DescriptorTable, Guard, SequenceNumberCounter};
+
+/// The decider's view: everything inserted so far.
+pub const NEWEST: u64 = u64::MAX >> 1;
+/// More runs than this on level 0 and writers wait; at 255 the tree would be lost.
+const L0_RUNS_MAX: usize = 20;
+const SEALED_MAX: usize = 4;
+/// Before a skip starts a new search it steps over this many rows: near targets are cheaper that way.
+const STEPS_BEFORE_SEEK: usize = 8;
+
+pub struct Tree {
+    tree: AnyTree,
+    path: PathBuf,
+    seqno: SequenceNumberCounter,
+    published: AtomicU64,
+    pins: Mutex<BTreeMap<u64, u64>>,
+}
+
+impl std::fmt::Debug for Tree {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tree").field("path", &self.path).field("published", &self.published).finish_non_exhaustive()
+    }
+}
+
+impl Tree {
+    pub fn open(path: &Path, cache_bytes: u64, seq_floor: u64) -> Result<Tree, lsm_tree::Error> {
+        let seqno = SequenceNumberCounter::new(seq_floor + 1);
+        // The tree's own idea of what is visible runs ahead of what is durable; nobody looks at it.
+        let unused_visible = SequenceNumberCounter::default();
+        let tree = Config::new(path, seqno.clone(), unused_visible)
+            .use_cache(Arc::new(Cache::with_capacity_bytes(cache_bytes)))
+            .use_descriptor_table(Some(Arc::new(DescriptorTable::new(128))))
+            .open()?;
+        if let Some(highest) = tree.get_highest_persisted_seqno() {
+            seqno.fetch_max(highest + 1);
+        }
+        let published = AtomicU64::new(seqno.get());
+        Ok(Tree { tree, path: path.to_path_buf(), seqno, published, pins: Mutex::default() })
+    }
+
+    /// The number for the next batch.
+    pub fn next_seq(&self) -> u64 {
+        self.seqno.next()
+    }
+
+    /// While replaying: later numbers must lie above this one.
+    pub fn saw_seq(&self, seq: u64) {
+        self.seqno.fetch_max(seq + 1);
+        self.published.fetch_max(seq + 1, Ordering::AcqRel);
+    }
+
+    pub fn insert(&self, key: &[u8], value: Option<Bytes>, seq: u64) {
+        match value {
+            Some(value) => self.tree.insert(key, lsm_tree::Slice::from(value), seq),
+            None => self.tree.remove(key, seq),
+        };
+    }
+
+    /// Everything up to `seq` is durable: readers may see it.
+    pub fn publish(&self, seq: u64) {
+        self.published.store(seq + 1, Ordering::Release);
+    }
+
+    pub fn published(&self) -> u64 {
+        self.published.load(Ordering::Acquire)
+    }
+
+    /// Holds the published state for a reader.
+    pub fn pin(&self) -> Pin<'_> {
+        let mut pins = self.pins.lock().expect("nothing panics under this lock");
+        let at = self.published();
+        *pins.entry(at).or_default() += 1;
+        Pin { tree: self, at }
+    }
+
+    /// No reader looks below this number any more.
+    pub fn watermark(&self) -> u64 {
+        let pins = self.pins.lock().expect("nothing panics under this lock");
+        pins.keys().next().copied().unwrap_or_else(|| self.published())
+    }
+
+    pub fn get(&self, key: &[u8], at: u64) -> Result<Option<Bytes>, EngineError> {
+        Ok(self.tree.get(key, at).map_err(failed)?.map(Bytes::from))
+    }
+
+    pub fn scan(
+        &self,
+        from: &[u8],
+        to: &[u8],
+        at: u64,
+        visit: &mut dyn FnMut(&[u8], &Bytes) -> Visit,
+    ) -> Result<(), EngineError> {
+        let mut from = from.to_vec();
+        'search: while from.as_slice() < to {
+            let mut skip: Option<(Key, usize)> = None;
+            for entry in self.tree.range(from.as_slice()..to, at, None) {
+                let (key, value) = entry.into_inner().map_err(failed)?;
+                if let Some((target, steps)) = &mut skip
+                    && key.as_ref() < target.as_bytes()
+                {
+                    *steps += 1;
+                    if *steps > STEPS_BEFORE_SEEK {
+                        from = target.as_bytes().to_vec();
+                        continue 'search;
+                    }
+                    continue;
+                }
+                skip = match visit(&key, &Bytes::from(value)) {
+                    Visit::Next => None,
+                    Visit::SkipTo(target) => Some((target, 0)),
+                    Visit::Stop => return Ok(()),
+                };
+            }
+            return Ok(());
+        }
+        Ok(())
+    }
+
+    pub fn memtable_bytes(&self) -> u64 {
+        self.tree.active_memtable().size()
+    }
+
+    /// Seals the active memtable. Only between two batches.
+    pub fn rotate(&self) {
+        self.tree.rotate_memtable();
+    }
+
+    /// Whether writers must wait for flushes and compactions to catch up.
+    pub fn is_behind(&self) -> bool {
+        self.tree.sealed_memtable_count() > SEALED_MAX || self.tree.l0_run_count() >= L0_RUNS_MAX
+    }
+
+    /// Writes all sealed memtables out. The caller has made sure that all they hold is durable.
+    pub fn flush(&self) -> Result<(), lsm_tree::Error> {
+        let lock = self.tree.get_flush_lock();
+        self.tree.flush(&lock, self.watermark())?;
+        Ok(())
+    }
+
+    /// One round of compaction. `true`: something changed, there may be more to do.
+    pub fn compact(&self) -> Result<bool, lsm_tree::Error> {
+        let before = self.tree.current_version().id();
+        self.tree.compact(Arc::new(Leveled::default()), self.watermark())?;
+        Ok(self.tree.current_version().id() != before)
+    }
+
+    /// Forgets versions nobody reads any more, and the memtables they keep alive.
+    pub fn maintain(&self) -> Result<(), lsm_tree::Error> {
+        let watermark = self.watermark();
+        self.tree.get_version_history_lock().maintenance(&self.path, watermark)
+    }
+
+    pub fn figures(&self) -> [(&'static str, u64); 4] {
+        [
+            ("tree_tables", self.tree.table_count() as u64),
+            ("tree_level0_runs", self.tree.l0_run_count() as u64),
+            ("tree_sealed_memtables", self.tree.sealed_memtable_count() as u64),
+            ("tree_disk_bytes", self.tree.disk_space()),
+        ]
+    }
+}
+
+pub fn failed(error: lsm_tree::Error) -> EngineError {
+    match error {
+        lsm_tree::Error::Io(error) => EngineError::Unavailable(format!("reading rows: {error}")),
+        other => EngineError::Corrupt(format!("rows: {other}")),
+    }
+}
+
+/// A reader's hold on one state.
+#[derive(Debug)]
+pub struct Pin<'a> {
+    tree: &'a Tree,
+    pub at: u64,
+}
+
+impl Drop for Pin<'_> {
+    fn drop(&mut self) {
+        let mut pins = self.tree.pins.lock().expect("nothing panics under this lock");
+        if let Some(count) = pins.get_mut(&self.at) {
+            *count -= 1;
+            if *count == 0 {
+                pins.remove(&self.at);
+            }
+        }
+    }
+}
