@@ -1,10 +1,80 @@
 //! `lazurite check DIR`: is everything in this data folder as it should be?
 
+use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use engine_embedded::Progress;
 
 use crate::flags::Wrong;
+use crate::greeting::say;
 
-pub fn run(_folder: &Path) -> Result<ExitCode, Wrong> {
-    Err(Wrong("lazurite check is not there yet.".into()))
+const BAR_WIDTH: usize = 30;
+/// A terminal is not told more often than this.
+const BAR_PAUSE: Duration = Duration::from_millis(100);
+
+/// Ends with 1 when something is wrong.
+pub fn run(folder: &Path) -> Result<ExitCode, Wrong> {
+    let mut bar = Bar::new(std::io::stderr().is_terminal());
+    let report = engine_embedded::check(folder, &mut |progress| bar.show(&progress));
+    bar.clear();
+    let report = report.map_err(|error| Wrong(format!("This folder cannot be checked: {error}.")))?;
+    say(&format!("{report}\n"));
+    Ok(if report.is_clean() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// A progress bar on a terminal; nothing elsewhere.
+struct Bar {
+    on_terminal: bool,
+    shown: Option<Instant>,
+}
+
+impl Bar {
+    fn new(on_terminal: bool) -> Bar {
+        Bar { on_terminal, shown: None }
+    }
+
+    fn show(&mut self, progress: &Progress) {
+        let is_last = progress.done >= progress.total;
+        if !self.on_terminal || !is_last && self.shown.is_some_and(|shown| shown.elapsed() < BAR_PAUSE) {
+            return;
+        }
+        self.shown = Some(Instant::now());
+        write(&format!("\r\x1b[K{}", line(progress)));
+    }
+
+    fn clear(&mut self) {
+        if self.shown.is_some() {
+            write("\r\x1b[K");
+        }
+    }
+}
+
+fn line(progress: &Progress) -> String {
+    let total = progress.total.max(1);
+    let done = progress.done.min(total);
+    let filled = usize::try_from(u128::from(done) * BAR_WIDTH as u128 / u128::from(total)).unwrap_or(BAR_WIDTH);
+    let percent = u128::from(done) * 100 / u128::from(total);
+    format!("[{}{}] {percent:3} % {}", "#".repeat(filled), "-".repeat(BAR_WIDTH - filled), progress.what)
+}
+
+fn write(text: &str) {
+    let mut out = std::io::stderr().lock();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bar_fills() {
+        let at = |done, total| line(&Progress { done, total, what: "rows" });
+        assert_eq!(at(0, 10), format!("[{}]   0 % rows", "-".repeat(30)));
+        assert_eq!(at(5, 10), format!("[{}{}]  50 % rows", "#".repeat(15), "-".repeat(15)));
+        assert_eq!(at(10, 10), format!("[{}] 100 % rows", "#".repeat(30)));
+        assert_eq!(at(0, 0), at(0, 10));
+        assert_eq!(at(20, 10), at(10, 10));
+    }
 }

@@ -1,5 +1,6 @@
 //! Serving: from the options to a running server, and its end.
 
+use std::hash::{BuildHasher, RandomState};
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -8,15 +9,17 @@ use std::time::Duration;
 
 use engine::Engine;
 use engine::memory::MemoryEngine;
+use engine_embedded::EmbeddedEngine;
 use server::{AccessLog, Doors, Hosts, Limits, Server, Setup};
 
 use crate::accounts::Known;
-use crate::flags::{Options, Port, Wrong};
+use crate::flags::{Durability, Options, Port, Wrong};
 use crate::greeting::{self, Facts, Listening};
 use crate::name::CalledAs;
 
 const ADMIN_PORT: u16 = 10_010;
 const DATA_FOLDER: &str = "lazurite-data";
+const FOLDER_UNDER_AZURITES_NAME: &str = "__lazurite__";
 /// How long the last lines of the access log may take to be written.
 const LOG_PATIENCE: Duration = Duration::from_secs(1);
 
@@ -43,7 +46,7 @@ async fn serve(options: Options, called_as: CalledAs, known: Known, azurite: boo
     let mut doors = Doors::default();
     let listening = open(&mut doors, &options, called_as)?;
     let folder = data_folder(&options, called_as);
-    let engine = open_engine(folder.as_deref())?;
+    let engine = open_engine(folder.as_deref(), options.durability)?;
     let access_log = match options.silent {
         true => None,
         false => Some(AccessLog::to(io::stdout()).map_err(|error| Wrong(format!("The access log fails: {error}.")))?),
@@ -133,20 +136,36 @@ fn no_port(address: SocketAddr, what: &str, flag: &str, error: io::Error) -> Wro
     })
 }
 
+/// `None`: in memory. Azurite puts its files into the current directory, beside whatever is there; ours get a folder.
 fn data_folder(options: &Options, called_as: CalledAs) -> Option<PathBuf> {
     if options.in_memory {
         return None;
     }
-    let by_name = if called_as.is_azurite() { "." } else { DATA_FOLDER };
-    let folder = options.location.clone().unwrap_or_else(|| by_name.into());
+    let folder = match (&options.location, called_as.is_azurite()) {
+        (Some(location), false) => location.clone(),
+        (None, false) => DATA_FOLDER.into(),
+        (location, true) => location.as_deref().unwrap_or(Path::new(".")).join(FOLDER_UNDER_AZURITES_NAME),
+    };
     Some(std::path::absolute(&folder).unwrap_or(folder))
 }
 
-fn open_engine(folder: Option<&Path>) -> Result<Arc<dyn Engine>, Wrong> {
-    if folder.is_some() {
-        tracing::warn!("nothing is stored on disk yet: the data is in memory only");
+fn open_engine(folder: Option<&Path>, durability: Durability) -> Result<Arc<dyn Engine>, Wrong> {
+    let Some(folder) = folder else { return Ok(Arc::new(MemoryEngine::new(seed()))) };
+    let durability = match durability {
+        Durability::Full => engine_embedded::Durability::Full,
+        Durability::Relaxed => engine_embedded::Durability::Relaxed,
+    };
+    let options = engine_embedded::Options { durability, ..engine_embedded::Options::default() };
+    match EmbeddedEngine::open(folder, options) {
+        Ok(engine) => Ok(engine),
+        Err(error) => Err(Wrong(format!("The data folder cannot be opened: {error}."))),
     }
-    Ok(Arc::new(MemoryEngine::default()))
+}
+
+/// Another one for each run: lease and request ids of two runs must not meet.
+fn seed() -> u128 {
+    let half = || u128::from(RandomState::new().hash_one(std::process::id()));
+    half() << 64 | half()
 }
 
 fn start_logging(file: Option<&Path>) -> Result<(), Wrong> {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
 use auth::{Accounts, Caller, Refusal};
-use blob::{BlobError, BlobService, Failure, Op};
+use blob::{BlobError, BlobService, Failure, Op, Reach};
 use concurrency::Timestamp;
 use engine::EngineError;
 use http::request::Parts;
@@ -76,7 +76,7 @@ impl Pipeline {
         let op = Op::named_by(&head)?;
         progress.operation = op.name();
         self.may(&caller, op, account, &head).await?;
-        let reply = self.house.blob.run(op, &head, account, body).await?;
+        let reply = self.house.blob.run_within(op, &head, account, reach(&caller), body).await?;
         Ok(with_overrides(reply, &caller, &head))
     }
 
@@ -137,8 +137,7 @@ impl Pipeline {
     /// May the caller do this here?
     async fn may(&self, caller: &Caller, op: Op, account: u64, head: &Head) -> Result<(), Stop> {
         match (caller, op.anonymous()) {
-            (Caller::Owner, _) => {}
-            (Caller::Sas(_), _) => return Err(Refusal::AuthorizationFailure.into()),
+            (Caller::Owner | Caller::Sas(_), _) => caller.may(&op.needs())?,
             (Caller::Anonymous, least) => {
                 let is_public = match least {
                     None => false,
@@ -263,6 +262,11 @@ impl From<Failure> for Stop {
             Failure::Body(error) => Stop::Body(error),
         }
     }
+}
+
+/// The right to create ends where something is already there; only the operation can see that.
+fn reach(caller: &Caller) -> Reach {
+    if caller.has(b'w') { Reach::Overwrite } else { Reach::CreateOnly }
 }
 
 /// The container whose rules apply. A path of one segment that names no container is a blob of the root container.
