@@ -1,0 +1,124 @@
+//! Small helpers the tests of this crate share.
+#![allow(dead_code)]
+
+use std::convert::Infallible;
+use std::path::Path;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use engine::due::Kind;
+use engine::{Changes, Commit, Engine, EngineError, Key, NotCommitted, Timestamp};
+use engine_embedded::{EmbeddedEngine, Options};
+
+pub fn open(folder: &Path) -> Arc<EmbeddedEngine> {
+    EmbeddedEngine::open(folder, Options::default()).expect("opened")
+}
+
+pub fn key(name: &str) -> Key {
+    Key::new(0x70).text(name)
+}
+
+/// One object: a row that names a content, stored together.
+pub async fn put(engine: &dyn Engine, name: &str, bytes: &Bytes) -> Result<Timestamp, EngineError> {
+    let mut writer = engine.writer(Some(bytes.len() as u64));
+    writer.write(bytes.clone()).await?;
+    let staged = writer.finish().await?;
+    let key = key(name);
+    let done = engine::commit::<_, Infallible, _>(engine, key.clone(), move |rows, tick| {
+        let mut changes = Changes::none();
+        if let Some(old) = rows.get(&key)? {
+            changes.unrefer(Kind::Content, number(&old[..8]), number(&old[8..]), tick.now);
+        }
+        changes.store(&staged, tick.id(1));
+        let row = [staged.id().0.to_be_bytes(), tick.id(1).to_be_bytes()].concat();
+        changes.put(key.clone(), row);
+        Ok(Commit { changes, outcome: tick.stamp })
+    });
+    done.await.map_err(failure)
+}
+
+pub async fn delete(engine: &dyn Engine, name: &str) -> Result<(), EngineError> {
+    let key = key(name);
+    let done = engine::commit::<_, Infallible, _>(engine, key.clone(), move |rows, tick| {
+        let mut changes = Changes::none().freeing_space();
+        if let Some(old) = rows.get(&key)? {
+            changes.unrefer(Kind::Content, number(&old[..8]), number(&old[8..]), tick.now);
+            changes.delete(key.clone());
+        }
+        Ok(Commit { changes, outcome: () })
+    });
+    done.await.map_err(failure)
+}
+
+/// The object's bytes, or `None` if it is not there.
+pub async fn get(engine: &dyn Engine, name: &str) -> Result<Option<Bytes>, EngineError> {
+    let found = engine::read::<_, Infallible, _>(engine, |rows, _| {
+        let Some(row) = rows.get(&key(name))? else { return Ok(None) };
+        Ok(Some(rows.content(engine::ContentId(number(&row[..8])))?))
+    });
+    let Some(content) = found.await.map_err(failure)? else { return Ok(None) };
+    let mut out = Vec::new();
+    while (out.len() as u64) < content.length() {
+        out.extend_from_slice(&content.read(out.len() as u64, 1 << 20).await?);
+    }
+    Ok(Some(Bytes::from(out)))
+}
+
+fn number(bytes: &[u8]) -> u64 {
+    u64::from_be_bytes(bytes.try_into().expect("eight bytes"))
+}
+
+pub fn failure(error: NotCommitted<Infallible>) -> EngineError {
+    match error {
+        NotCommitted::Failed(error) => error,
+        NotCommitted::Refused(never) => match never {},
+    }
+}
+
+pub async fn sweep(engine: &dyn Engine) {
+    while engine::collector::sweep(engine, &[]).await.expect("swept") > 0 {}
+}
+
+/// Bytes that tell which object and which version they belong to, at every place.
+pub fn pattern(name: &str, version: u64, length: usize) -> Bytes {
+    let mut state = name.bytes().fold(version.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1, |state, byte| {
+        (state ^ u64::from(byte)).wrapping_mul(0x100_0000_01B3)
+    });
+    let mut bytes = Vec::with_capacity(length + 8);
+    while bytes.len() < length {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        bytes.extend_from_slice(&state.to_le_bytes());
+    }
+    bytes.truncate(length);
+    Bytes::from(bytes)
+}
+
+/// The folder as a crash at this moment would leave it.
+pub fn crash_copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).expect("a folder");
+    for entry in std::fs::read_dir(from).expect("listed") {
+        let entry = entry.expect("an entry");
+        let target = to.join(entry.file_name());
+        if entry.file_type().expect("a type").is_dir() {
+            crash_copy(&entry.path(), &target);
+        } else if entry.file_name() != "LOCK" {
+            std::fs::copy(entry.path(), target).expect("copied");
+        }
+    }
+}
+
+pub fn assert_clean(folder: &Path) {
+    let report = engine_embedded::check(folder, &mut |_| {}).expect("checked");
+    assert!(report.is_clean(), "{report}");
+}
+
+pub fn folder_bytes(folder: &Path) -> u64 {
+    let entries = std::fs::read_dir(folder).expect("listed").map(|entry| entry.expect("an entry"));
+    entries
+        .map(
+            |entry| {
+                if entry.path().is_dir() { folder_bytes(&entry.path()) } else { entry.metadata().expect("data").len() }
+            },
+        )
+        .sum()
+}

@@ -1,0 +1,97 @@
+//! Deleted data gives its space back, and nothing else goes with it.
+
+mod common;
+
+use common::{assert_clean, delete, folder_bytes, get, open, pattern, put, sweep};
+use engine::Engine;
+use engine_embedded::{EmbeddedEngine, Options};
+
+async fn collect(engine: &std::sync::Arc<EmbeddedEngine>) {
+    let engine = std::sync::Arc::clone(engine);
+    let collected = tokio::task::spawn_blocking(move || engine.collect_now()).await.expect("a thread");
+    collected.expect("collected");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn deleted_objects_give_their_space_back() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let options =
+        Options { log_bytes: 1 << 20, segment_bytes: 4 << 20, memtable_bytes: 256 << 10, ..Options::default() };
+    let engine = EmbeddedEngine::open(folder.path(), options.clone()).expect("opened");
+    let length = |round: u64| if round.is_multiple_of(10) { 400_000 } else { 20_000 };
+    for round in 0..300 {
+        let name = format!("{round}");
+        put(&*engine, &name, &pattern(&name, round, length(round))).await.expect("put");
+    }
+    let full = folder_bytes(folder.path());
+    for round in (0..300).filter(|round| round % 7 != 0) {
+        delete(&*engine, &format!("{round}")).await.expect("deleted");
+    }
+    sweep(&*engine).await;
+    engine.close().await.expect("closed");
+    drop(engine);
+    let engine = EmbeddedEngine::open(folder.path(), options).expect("opened");
+    for _ in 0..3 {
+        collect(&engine).await;
+    }
+    let live: u64 = (0..300).filter(|round| round % 7 == 0).map(|round| length(round) as u64).sum();
+    let left = folder_bytes(&folder.path().join("segments"));
+    assert!(left < live * 5 / 2 + (6 << 20), "{live} bytes live, {left} on disk, {full} before");
+    for round in 0..300 {
+        let name = format!("{round}");
+        let expected = (round % 7 == 0).then(|| pattern(&name, round, length(round)));
+        assert!(get(&*engine, &name).await.expect("read") == expected, "{name}");
+    }
+    drop(engine);
+    assert_clean(folder.path());
+    let engine = open(folder.path());
+    assert!(get(&*engine, "0").await.expect("read").is_some(), "moved contents come back after a restart");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reader_keeps_its_bytes_while_they_are_moved_and_dropped() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let options = Options { segment_bytes: 4 << 20, ..Options::default() };
+    let engine = EmbeddedEngine::open(folder.path(), options).expect("opened");
+    for round in 0..12 {
+        put(&*engine, &format!("{round}"), &pattern("x", round, 900_000)).await.expect("put");
+    }
+    let content = engine::read::<_, std::convert::Infallible, _>(&*engine, |rows, _| {
+        let row = rows.get(&common::key("3"))?.expect("there");
+        Ok(rows.content(engine::ContentId(u64::from_be_bytes(row[..8].try_into().expect("eight"))))?)
+    })
+    .await
+    .expect("opened");
+    for round in 0..11 {
+        delete(&*engine, &format!("{round}")).await.expect("deleted");
+    }
+    sweep(&*engine).await;
+    for _ in 0..3 {
+        collect(&engine).await;
+    }
+    let mut read = Vec::new();
+    while read.len() < 900_000 {
+        read.extend_from_slice(&content.read(read.len() as u64, 100_000).await.expect("bytes"));
+    }
+    assert!(read == pattern("x", 3, 900_000));
+    assert!(get(&*engine, "11").await.expect("read") == Some(pattern("x", 11, 900_000)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn uploads_that_never_end_leave_nothing_after_a_restart() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let engine = open(folder.path());
+    for _ in 0..5 {
+        let mut writer = engine.writer(Some(4_000_000));
+        writer.write(pattern("x", 1, 2_000_000)).await.expect("half of it");
+        drop(writer);
+    }
+    put(&*engine, "kept", &pattern("kept", 1, 100)).await.expect("put");
+    engine.close().await.expect("closed");
+    drop(engine);
+    let engine = open(folder.path());
+    collect(&engine).await;
+    assert!(get(&*engine, "kept").await.expect("read").is_some());
+    let left = folder_bytes(&folder.path().join("segments"));
+    assert!(left < 8 << 20, "{left} bytes are left");
+}
