@@ -90,10 +90,14 @@ impl Connections {
 
     async fn next(&self, listener: &TcpListener) -> (TcpStream, SocketAddr, OwnedSemaphorePermit) {
         loop {
-            // The place first: without one, clients wait in the backlog instead of costing us memory.
-            let Ok(place) = Arc::clone(&self.places).acquire_owned().await else { std::future::pending().await };
             match listener.accept().await {
-                Ok((tcp, peer)) => return (tcp, peer, place),
+                Ok((tcp, peer)) => {
+                    // One connection waits here for its place; those behind it wait in the backlog and cost no memory.
+                    let Ok(place) = Arc::clone(&self.places).acquire_owned().await else {
+                        return std::future::pending().await;
+                    };
+                    return (tcp, peer, place);
+                }
                 Err(error) => {
                     tracing::warn!(%error, "a connection could not be accepted");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -114,7 +118,7 @@ async fn serve<A: Answers>(
 ) {
     // Answers are written whole; waiting for more to send only delays them.
     let _ = tcp.set_nodelay(true);
-    let traffic = Arc::new(Traffic::default());
+    let traffic = Arc::new(Traffic::new());
     let io = TokioIo::new(TimedStream::new(tcp, Arc::clone(&traffic), limits));
     let service = service_fn(|request| {
         traffic.begin();
@@ -123,7 +127,7 @@ async fn serve<A: Answers>(
     });
     let mut builder = http1::Builder::new();
     // Time-outs are the stream's; see there.
-    builder.header_read_timeout(None).max_buf_size(CONNECTION_BUFFER_BYTES).pipeline_flush(true);
+    builder.header_read_timeout(None).max_buf_size(CONNECTION_BUFFER_BYTES);
     let mut connection = std::pin::pin!(builder.serve_connection(io, service));
     let outcome = tokio::select! {
         outcome = connection.as_mut() => outcome,

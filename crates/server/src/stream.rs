@@ -19,22 +19,41 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use crate::limits::{LINGER_BYTES_MAX, Limits};
 
 /// What the socket and the requests on it tell each other. One task runs both, so the atomics cost nothing.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Traffic {
+    since: Instant,
     /// Requests begun and answers ended: equal means nothing is running.
     begun: AtomicU64,
     ended: AtomicU64,
+    /// When the last answer ended, in microseconds after `since`.
+    last_end: AtomicU64,
     /// The answer went out before the request's body was read.
     linger: AtomicBool,
 }
 
 impl Traffic {
+    pub(crate) fn new() -> Traffic {
+        Traffic {
+            since: Instant::now(),
+            begun: AtomicU64::new(0),
+            ended: AtomicU64::new(0),
+            last_end: AtomicU64::new(0),
+            linger: AtomicBool::new(false),
+        }
+    }
+
     pub(crate) fn begin(&self) {
         self.begun.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(crate) fn end(&self) {
+        let micros = u64::try_from(self.since.elapsed().as_micros()).unwrap_or(u64::MAX);
+        self.last_end.store(micros, Ordering::Relaxed);
         self.ended.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn last_end(&self) -> Instant {
+        self.since + Duration::from_micros(self.last_end.load(Ordering::Relaxed))
     }
 
     pub(crate) fn linger(&self) {
@@ -53,37 +72,21 @@ impl Traffic {
     }
 }
 
-/// What a silent client is waited for.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Waiting {
-    /// The next request, after so many.
-    Request(u64),
-    /// The rest of the head of the next request, after so many.
-    Head(u64),
-}
-
 pub(crate) struct TimedStream {
     tcp: TcpStream,
     traffic: Arc<Traffic>,
     limits: Limits,
     timer: Pin<Box<Sleep>>,
-    reading: (Waiting, Instant),
+    /// When the first byte of a head came, and after how many requests.
+    head: Option<(u64, Instant)>,
     write_blocked_since: Option<Instant>,
     lingering: Option<(Instant, u64)>,
 }
 
 impl TimedStream {
     pub(crate) fn new(tcp: TcpStream, traffic: Arc<Traffic>, limits: Limits) -> TimedStream {
-        let now = Instant::now();
-        TimedStream {
-            tcp,
-            traffic,
-            limits,
-            timer: Box::pin(sleep_until(now + limits.idle)),
-            reading: (Waiting::Request(0), now),
-            write_blocked_since: None,
-            lingering: None,
-        }
+        let timer = Box::pin(sleep_until(traffic.since + limits.idle));
+        TimedStream { tcp, traffic, limits, timer, head: None, write_blocked_since: None, lingering: None }
     }
 
     /// Pending until the deadline, then an error.
@@ -102,14 +105,18 @@ impl TimedStream {
     }
 
     fn waited_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let Some(count) = self.traffic.between_requests() else { return Poll::Pending };
-        if !matches!(self.reading.0, Waiting::Request(n) | Waiting::Head(n) if n == count) {
-            self.reading = (Waiting::Request(count), Instant::now());
-        }
-        let (waiting, since) = self.reading;
-        let patience = match waiting {
-            Waiting::Request(_) => self.limits.idle,
-            Waiting::Head(_) => self.limits.head,
+        let Some(count) = self.traffic.between_requests() else {
+            // Nobody reads again when the answer has gone out: hyper knows already that nothing is there. So the timer
+            // must run, to have us looked at then.
+            if self.timer.is_elapsed() {
+                self.timer.as_mut().reset(Instant::now() + self.limits.idle);
+            }
+            let _ = self.timer.as_mut().poll(cx);
+            return Poll::Pending;
+        };
+        let (since, patience) = match self.head {
+            Some((before, began)) if before == count => (began, self.limits.head),
+            _ => (self.traffic.last_end(), self.limits.idle),
         };
         self.wait(cx, since, patience).map(Err)
     }
@@ -117,9 +124,19 @@ impl TimedStream {
     /// Bytes that come while nothing runs begin a head.
     fn note_read(&mut self) {
         let Some(count) = self.traffic.between_requests() else { return };
-        if self.reading.0 != Waiting::Head(count) {
-            self.reading = (Waiting::Head(count), Instant::now());
+        if !self.is_in_head(count) {
+            self.head = Some((count, Instant::now()));
         }
+    }
+
+    fn is_in_head(&self, count: u64) -> bool {
+        self.head.is_some_and(|(before, _)| before == count)
+    }
+
+    /// Whether the peer may still be sending what nobody will read: a refused body, or a head that is none.
+    fn must_linger(&self) -> bool {
+        let unfinished = self.traffic.between_requests().is_some_and(|count| self.is_in_head(count));
+        unfinished || self.traffic.linger.load(Ordering::Relaxed)
     }
 
     fn waited_write(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
@@ -156,11 +173,13 @@ impl TimedStream {
 
 impl AsyncRead for TimedStream {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        let this = &mut *self;
-        match Pin::new(&mut this.tcp).poll_read(cx, buffer) {
-            Poll::Pending => this.waited_read(cx),
+        let before = buffer.filled().len();
+        match Pin::new(&mut self.tcp).poll_read(cx, buffer) {
+            Poll::Pending => self.waited_read(cx),
             Poll::Ready(read) => {
-                this.note_read();
+                if buffer.filled().len() > before {
+                    self.note_read();
+                }
                 Poll::Ready(read)
             }
         }
@@ -192,7 +211,7 @@ impl AsyncWrite for TimedStream {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(Pin::new(&mut self.tcp).poll_shutdown(cx))?;
-        if self.traffic.linger.load(Ordering::Relaxed) {
+        if self.must_linger() {
             ready!(self.poll_linger(cx));
         }
         Poll::Ready(Ok(()))

@@ -1,0 +1,224 @@
+//! A server of the test's own in this process, and a client that speaks HTTP by hand: a library would hide exactly what
+//! these tests are about.
+
+#![allow(dead_code)] // Not every test file uses all of it.
+
+use std::collections::HashMap;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::time::Duration;
+
+use auth::{Account, Accounts, Key};
+use engine::Engine;
+use engine::memory::MemoryEngine;
+use server::{Doors, Hosts, Limits, Server, Service, Setup};
+use tokio::sync::oneshot;
+
+pub const ACCOUNT: &str = "acct";
+const KEY: &str = "MDEyMzQ1Njc4OWFiY2RlZg==";
+pub const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A running server. It ends when it is dropped, or by `stop`.
+pub struct Running {
+    pub blob: SocketAddr,
+    pub queue: SocketAddr,
+    pub table: SocketAddr,
+    pub admin: SocketAddr,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+pub fn start() -> Running {
+    start_with(Limits::default(), true)
+}
+
+pub fn start_with(limits: Limits, test_clock: bool) -> Running {
+    start_on(Arc::new(MemoryEngine::default()), limits, test_clock)
+}
+
+pub fn start_on(engine: Arc<dyn Engine>, limits: Limits, test_clock: bool) -> Running {
+    let (stop, stopped) = oneshot::channel::<()>();
+    let (tell, told) = std::sync::mpsc::channel();
+    let thread = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        runtime.block_on(async move {
+            let any = SocketAddr::from(([127, 0, 0, 1], 0));
+            let mut doors = Doors::default();
+            let [blob, queue, table] =
+                [Service::Blob, Service::Queue, Service::Table].map(|service| doors.open(service, any, None).unwrap());
+            let admin = doors.open_admin(any).unwrap();
+            let key = Key::from_base64(KEY).unwrap();
+            let accounts = Accounts::new([Account { name: ACCOUNT.into(), keys: vec![key] }]);
+            let hosts = Hosts::MayNameAccounts;
+            let setup = Setup { engine, accounts, hosts, limits, access_log: None, test_clock };
+            let server = Server::new(setup).await.unwrap();
+            tell.send((blob, queue, table, admin)).unwrap();
+            let stop = async {
+                let _ = stopped.await;
+            };
+            server.run(doors, stop).await.unwrap();
+        });
+    });
+    let (blob, queue, table, admin) = told.recv_timeout(PATIENCE).unwrap();
+    Running { blob, queue, table, admin, stop: Some(stop), thread: Some(thread) }
+}
+
+impl Running {
+    /// Asks the server to end, without waiting for it.
+    pub fn ask_to_stop(&mut self) {
+        drop(self.stop.take());
+    }
+
+    /// Waits until it has ended.
+    pub fn wait(&mut self) {
+        if let Some(thread) = self.thread.take() {
+            thread.join().unwrap();
+        }
+    }
+
+    pub fn client(&self) -> Client {
+        Client::to(self.blob)
+    }
+
+    /// Makes a container with a blob in it.
+    pub fn with_blob(self, content: &[u8]) -> Running {
+        let mut client = self.client();
+        assert_eq!(client.ask(&signed("PUT", "/acct/box?restype=container", "", b"")).status, 201);
+        assert_eq!(client.ask(&put_blob("/acct/box/thing", content)).status, 201);
+        self
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.ask_to_stop();
+        if !std::thread::panicking() {
+            self.wait();
+        }
+    }
+}
+
+/// An account signature for everything, as a query.
+pub fn sas() -> String {
+    let (sp, ss, srt, se, sv) = ("rwdlacup", "bqtf", "sco", "2098-01-01T00:00:00Z", "2021-12-02");
+    let text = [ACCOUNT, sp, ss, srt, "", se, "", "", sv, "", ""].join("\n");
+    let signature = Key::from_base64(KEY).unwrap().sign(text.as_bytes());
+    let signature = signature.replace('+', "%2B").replace('/', "%2F").replace('=', "%3D");
+    format!("sv={sv}&ss={ss}&srt={srt}&sp={sp}&se={se}&sig={signature}")
+}
+
+/// A whole request with a signature. `headers` are lines that end in `\r\n`.
+pub fn signed(method: &str, target: &str, headers: &str, body: &[u8]) -> Vec<u8> {
+    let sign = if target.contains('?') { '&' } else { '?' };
+    raw(method, &format!("{target}{sign}{}", sas()), headers, body)
+}
+
+pub fn raw(method: &str, target: &str, headers: &str, body: &[u8]) -> Vec<u8> {
+    let length = body.len();
+    let head = format!("{method} {target} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {length}\r\n{headers}\r\n");
+    [head.as_bytes(), body].concat()
+}
+
+pub fn put_blob(path: &str, content: &[u8]) -> Vec<u8> {
+    signed("PUT", path, "x-ms-blob-type: BlockBlob\r\n", content)
+}
+
+pub struct Client {
+    pub tcp: TcpStream,
+    buffered: Vec<u8>,
+}
+
+#[derive(Debug)]
+pub struct Answer {
+    pub status: u16,
+    pub reason: String,
+    pub headers: HashMap<String, String>,
+    pub body: Vec<u8>,
+}
+
+impl Answer {
+    pub fn text(&self) -> &str {
+        std::str::from_utf8(&self.body).unwrap()
+    }
+
+    pub fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", String::as_str)
+    }
+
+    pub fn code(&self) -> &str {
+        self.header("x-ms-error-code")
+    }
+}
+
+impl Client {
+    pub fn to(address: SocketAddr) -> Client {
+        let tcp = TcpStream::connect(address).unwrap();
+        tcp.set_read_timeout(Some(PATIENCE)).unwrap();
+        tcp.set_write_timeout(Some(PATIENCE)).unwrap();
+        Client { tcp, buffered: Vec::new() }
+    }
+
+    pub fn send(&mut self, bytes: &[u8]) {
+        self.tcp.write_all(bytes).unwrap();
+    }
+
+    /// Sends what the server lets us send.
+    pub fn try_send(&mut self, bytes: &[u8]) -> bool {
+        self.tcp.write_all(bytes).is_ok()
+    }
+
+    pub fn ask(&mut self, request: &[u8]) -> Answer {
+        self.send(request);
+        if request.starts_with(b"HEAD") { self.receive_head() } else { self.receive() }
+    }
+
+    /// The next answer with its body.
+    pub fn receive(&mut self) -> Answer {
+        let mut answer = self.receive_head();
+        let length: usize = answer.header("content-length").parse().unwrap_or(0);
+        while self.buffered.len() < length {
+            assert!(self.fill(), "the body was cut off: {answer:?}");
+        }
+        answer.body = self.buffered.drain(..length).collect();
+        answer
+    }
+
+    /// The next status line and headers.
+    pub fn receive_head(&mut self) -> Answer {
+        let end = loop {
+            match self.buffered.windows(4).position(|window| window == b"\r\n\r\n") {
+                Some(at) => break at,
+                None => assert!(self.fill(), "closed before an answer"),
+            }
+        };
+        let head: Vec<u8> = self.buffered.drain(..end + 4).collect();
+        let head = String::from_utf8(head).unwrap();
+        let mut lines = head.trim_end().split("\r\n");
+        let status_line = lines.next().unwrap();
+        let mut words = status_line.splitn(3, ' ');
+        let (_, status, reason) = (words.next(), words.next().unwrap(), words.next().unwrap_or_default());
+        let headers = lines.map(|line| line.split_once(": ").unwrap_or((line, "")));
+        let headers = headers.map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned())).collect();
+        Answer { status: status.parse().unwrap(), reason: reason.to_owned(), headers, body: Vec::new() }
+    }
+
+    /// Whether the server has closed the connection, or does so soon.
+    pub fn is_closed(&mut self) -> bool {
+        self.buffered.is_empty() && !self.fill()
+    }
+
+    /// Reads more; `false` at the end.
+    fn fill(&mut self) -> bool {
+        let mut buffer = [0; 64 * 1024];
+        match self.tcp.read(&mut buffer) {
+            Ok(0) => false,
+            Ok(read) => {
+                self.buffered.extend_from_slice(&buffer[..read]);
+                true
+            }
+            Err(error) if matches!(error.kind(), ErrorKind::ConnectionReset | ErrorKind::BrokenPipe) => false,
+            Err(error) => panic!("the server neither answers nor closes: {error}"),
+        }
+    }
+}
