@@ -5,6 +5,7 @@ use wire::base64;
 use wire::http::ErrorReply;
 use wire::metadata::MetadataError;
 use wire::names::NameError;
+use wire::xml::XmlError;
 
 /// A refusal. Nothing was changed; the same request may succeed once what it names has changed.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -39,7 +40,10 @@ pub enum BlobError {
     },
     InvalidResourceName,
     InvalidXmlDocument,
-    InvalidXmlNodeValue,
+    InvalidXmlNodeValue {
+        node: &'static str,
+        value: String,
+    },
     Md5Mismatch {
         given: [u8; 16],
         computed: [u8; 16],
@@ -52,7 +56,9 @@ pub enum BlobError {
     MissingRequiredQueryParameter {
         name: &'static str,
     },
-    MissingRequiredXmlNode,
+    MissingRequiredXmlNode {
+        node: &'static str,
+    },
     MultipleConditionHeadersNotSupported,
     OutOfRangeInput,
     OutOfRangeQueryParameterValue {
@@ -178,7 +184,7 @@ impl BlobError {
             BlobError::InvalidXmlDocument => {
                 (400, "InvalidXmlDocument", "The XML of the request body is not valid or not what the operation takes.")
             }
-            BlobError::InvalidXmlNodeValue => {
+            BlobError::InvalidXmlNodeValue { .. } => {
                 (400, "InvalidXmlNodeValue", "The value of one of the XML nodes is not in the correct format.")
             }
             BlobError::Md5Mismatch { .. } => {
@@ -202,7 +208,7 @@ impl BlobError {
             BlobError::MissingRequiredQueryParameter { .. } => {
                 (400, "MissingRequiredQueryParameter", "A query parameter that is mandatory was not specified.")
             }
-            BlobError::MissingRequiredXmlNode => {
+            BlobError::MissingRequiredXmlNode { .. } => {
                 (400, "MissingRequiredXmlNode", "A required XML node was not specified in the request body.")
             }
             BlobError::MultipleConditionHeadersNotSupported => {
@@ -304,6 +310,10 @@ impl BlobError {
                 .detail("QueryParameterValue", value)
                 .detail("MinimumAllowed", least.to_string())
                 .detail("MaximumAllowed", most.to_string()),
+            BlobError::InvalidXmlNodeValue { node, value } => {
+                reply.detail("XmlNodeName", *node).detail("XmlNodeValue", value)
+            }
+            BlobError::MissingRequiredXmlNode { node } => reply.detail("XmlNodeName", *node),
             BlobError::Md5Mismatch { given, computed } => reply
                 .detail("UserSpecifiedMd5", base64::encode(given))
                 .detail("ServerCalculatedMd5", base64::encode(computed)),
@@ -343,5 +353,15 @@ impl From<NameError> for BlobError {
 impl From<MetadataError> for BlobError {
     fn from(error: MetadataError) -> BlobError {
         BlobError::Metadata(error)
+    }
+}
+
+impl From<XmlError> for BlobError {
+    fn from(error: XmlError) -> BlobError {
+        match error {
+            XmlError::Malformed | XmlError::TooMany { .. } => BlobError::InvalidXmlDocument,
+            XmlError::Missing(node) => BlobError::MissingRequiredXmlNode { node },
+            XmlError::BadValue { node, value } => BlobError::InvalidXmlNodeValue { node, value },
+        }
     }
 }

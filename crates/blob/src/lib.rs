@@ -16,6 +16,8 @@ mod codec;
 mod collect;
 mod download;
 mod error;
+mod lease_action;
+mod listing;
 mod model;
 mod op;
 mod ops;

@@ -95,19 +95,19 @@ impl Op {
             | Op::PutBlob
             | Op::GetBlob
             | Op::GetBlobProperties
-            | Op::DeleteBlob => true,
-            Op::ListContainers
-            | Op::GetBlobServiceProperties
-            | Op::SetBlobServiceProperties
-            | Op::GetBlobServiceStats
+            | Op::DeleteBlob
             | Op::GetAccountInformation
-            | Op::GetContainerMetadata
-            | Op::SetContainerMetadata
+            | Op::GetBlobServiceProperties
+            | Op::GetBlobServiceStats
             | Op::GetContainerAcl
-            | Op::SetContainerAcl
+            | Op::GetContainerMetadata
             | Op::LeaseContainer
             | Op::ListBlobs
-            | Op::SetBlobProperties
+            | Op::ListContainers
+            | Op::SetBlobServiceProperties
+            | Op::SetContainerAcl
+            | Op::SetContainerMetadata => true,
+            Op::SetBlobProperties
             | Op::GetBlobMetadata
             | Op::SetBlobMetadata
             | Op::LeaseBlob

@@ -4,6 +4,7 @@ use bytes::Bytes;
 use concurrency::{DurationKind, ETag, Lease, LeaseId, LeaseState, Timestamp};
 use wire::http::{HeaderMap, HeaderName, HeaderValue, Reply, StatusCode, header};
 use wire::metadata::PREFIX;
+use wire::xml::XmlWriter;
 use wire::{base64, dates};
 
 use crate::model::{Committed, PublicAccess, Tier};
@@ -163,4 +164,21 @@ pub fn date(at: Timestamp) -> HeaderValue {
 /// A value from text of our own or text that came in a header: both fit.
 pub fn value(text: impl Into<Bytes>) -> HeaderValue {
     HeaderValue::from_maybe_shared(text.into()).unwrap_or(HeaderValue::from_static(""))
+}
+
+pub fn xml(status: StatusCode, xml: XmlWriter) -> Reply {
+    reply(status).with_body("application/xml", xml.finish())
+}
+
+/// Metadata inside a listing. Its names are identifiers, so they can be elements.
+pub fn metadata_element(xml: &mut XmlWriter, metadata: &[(String, String)]) {
+    if metadata.is_empty() {
+        xml.empty("Metadata");
+        return;
+    }
+    xml.open("Metadata");
+    for (name, text) in metadata {
+        xml.leaf(name, text);
+    }
+    xml.close("Metadata");
 }

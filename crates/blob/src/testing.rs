@@ -190,3 +190,8 @@ impl Body for Untouchable {
         panic!("the body was asked for")
     }
 }
+
+/// What stands between the two texts, everywhere in a document.
+pub fn between<'a>(text: &'a str, before: &str, after: &str) -> Vec<&'a str> {
+    text.split(before).skip(1).filter_map(|rest| rest.split_once(after)).map(|(inner, _)| inner).collect()
+}

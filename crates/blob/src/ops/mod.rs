@@ -3,10 +3,21 @@
 mod create_container;
 mod delete_blob;
 mod delete_container;
+mod get_account_information;
 mod get_blob;
 mod get_blob_properties;
+mod get_blob_service_properties;
+mod get_blob_service_stats;
+mod get_container_acl;
+mod get_container_metadata;
 mod get_container_properties;
+mod lease_container;
+mod list_blobs;
+mod list_containers;
 mod put_blob;
+mod set_blob_service_properties;
+mod set_container_acl;
+mod set_container_metadata;
 
 use engine::Engine;
 use wire::http::{Body, Head, Reply};
@@ -28,10 +39,21 @@ pub async fn run(op: Op, call: Call<'_>, body: &mut dyn Body) -> Result<Reply, F
         Op::CreateContainer => create_container::run(call).await,
         Op::DeleteBlob => delete_blob::run(call).await,
         Op::DeleteContainer => delete_container::run(call).await,
+        Op::GetAccountInformation => get_account_information::run(call).await,
         Op::GetBlob => get_blob::run(call).await,
         Op::GetBlobProperties => get_blob_properties::run(call).await,
+        Op::GetBlobServiceProperties => get_blob_service_properties::run(call).await,
+        Op::GetBlobServiceStats => get_blob_service_stats::run(call).await,
+        Op::GetContainerAcl => get_container_acl::run(call).await,
+        Op::GetContainerMetadata => get_container_metadata::run(call).await,
         Op::GetContainerProperties => get_container_properties::run(call).await,
+        Op::LeaseContainer => lease_container::run(call).await,
+        Op::ListBlobs => list_blobs::run(call).await,
+        Op::ListContainers => list_containers::run(call).await,
         Op::PutBlob => put_blob::run(call, body).await,
+        Op::SetBlobServiceProperties => set_blob_service_properties::run(call, body).await,
+        Op::SetContainerAcl => set_container_acl::run(call, body).await,
+        Op::SetContainerMetadata => set_container_metadata::run(call).await,
         _ => Err(BlobError::NotImplemented.into()),
     }
 }

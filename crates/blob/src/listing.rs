@@ -1,0 +1,138 @@
+//! What the two listings share: pages, markers and what to include.
+
+use concurrency::Timestamp;
+use wire::base64;
+use wire::http::Head;
+
+use crate::error::BlobError;
+
+/// The default and the cap of a page.
+pub const RESULTS_MAX: usize = 5_000;
+/// How many rows a page may look at. Rows that are not shown count too; then the page is short and has a marker.
+pub const ROWS_VISITED_MAX: usize = 20_000;
+
+pub fn max_results(head: &Head) -> Result<usize, BlobError> {
+    const NAME: &str = "maxresults";
+    let Some(text) = head.query.get(NAME).filter(|text| !text.is_empty()) else { return Ok(RESULTS_MAX) };
+    let value: i64 = text.parse().map_err(|_| BlobError::query(NAME, text))?;
+    match usize::try_from(value) {
+        Ok(count) if count > 0 => Ok(count.min(RESULTS_MAX)),
+        _ => Err(BlobError::OutOfRangeQueryParameterValue {
+            name: NAME,
+            value: text.to_owned(),
+            least: 1,
+            most: RESULTS_MAX as u64,
+        }),
+    }
+}
+
+/// The words of a comma list, each of which must be known.
+pub fn include(head: &Head, known: &[&str]) -> Result<Vec<String>, BlobError> {
+    const NAME: &str = "include";
+    let mut words = Vec::new();
+    for (_, list) in head.query.pairs().iter().filter(|(name, _)| name.eq_ignore_ascii_case(NAME)) {
+        for word in list.split(',').map(|word| word.trim().to_ascii_lowercase()).filter(|word| !word.is_empty()) {
+            if !known.contains(&word.as_str()) {
+                return Err(BlobError::query(NAME, list));
+            }
+            words.push(word);
+        }
+    }
+    Ok(words)
+}
+
+/// Where a page ended: the next one begins after it. Names, not positions, so that nothing is shown twice or left out
+/// when others write meanwhile.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum After {
+    /// Everything of this name.
+    Name(String),
+    /// This snapshot of this name.
+    Snapshot(String, Timestamp),
+    /// Everything that begins so.
+    Prefix(String),
+}
+
+impl After {
+    pub fn parse(head: &Head) -> Result<Option<After>, BlobError> {
+        const NAME: &str = "marker";
+        let Some(text) = head.query.get(NAME).filter(|text| !text.is_empty()) else { return Ok(None) };
+        After::from_marker(text).map(Some).ok_or_else(|| BlobError::query(NAME, text))
+    }
+
+    /// The marker that clients hand back; they must not read anything into it.
+    pub fn to_marker(&self) -> String {
+        let mut bytes = Vec::with_capacity(64);
+        match self {
+            After::Name(name) => {
+                bytes.push(0);
+                bytes.extend_from_slice(name.as_bytes());
+            }
+            After::Snapshot(name, at) => {
+                bytes.push(1);
+                bytes.extend_from_slice(&at.0.to_be_bytes());
+                bytes.extend_from_slice(name.as_bytes());
+            }
+            After::Prefix(prefix) => {
+                bytes.push(2);
+                bytes.extend_from_slice(prefix.as_bytes());
+            }
+        }
+        base64::encode(&bytes)
+    }
+
+    fn from_marker(text: &str) -> Option<After> {
+        let bytes = base64::decode(text)?;
+        let (kind, rest) = bytes.split_first()?;
+        let name = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).ok();
+        match kind {
+            0 => Some(After::Name(name(rest)?)),
+            1 => {
+                let (at, rest) = rest.split_first_chunk::<8>()?;
+                Some(After::Snapshot(name(rest)?, Timestamp(u64::from_be_bytes(*at))))
+            }
+            2 => Some(After::Prefix(name(rest)?)),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::request;
+
+    #[test]
+    fn markers_come_back_as_they_went() {
+        let cases =
+            [After::Name("a/ä".into()), After::Snapshot("b".into(), Timestamp(77)), After::Prefix("dir/".into())];
+        for after in cases {
+            assert_eq!(After::from_marker(&after.to_marker()), Some(after));
+        }
+        for text in ["?", "AA=", "AQ==", "CQ==", "AP8="] {
+            assert_eq!(After::from_marker(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn page_sizes() {
+        let of = |query: &str| max_results(&request("GET", &format!("?comp=list&{query}"), &[]));
+        assert_eq!(of(""), Ok(5_000));
+        assert_eq!(of("maxresults=7"), Ok(7));
+        assert_eq!(of("maxresults=5001"), Ok(5_000));
+        assert_eq!(of("maxresults=x"), Err(BlobError::query("maxresults", "x")));
+        for value in ["0", "-1"] {
+            let refused = of(&format!("maxresults={value}"));
+            assert!(matches!(refused, Err(BlobError::OutOfRangeQueryParameterValue { .. })), "{value}");
+        }
+    }
+
+    #[test]
+    fn unknown_words_are_refused() {
+        let of = |query: &str| include(&request("GET", &format!("?comp=list&{query}"), &[]), &["metadata", "copy"]);
+        assert_eq!(of("include=Metadata,copy"), Ok(vec!["metadata".into(), "copy".into()]));
+        assert_eq!(of("include=metadata&include=copy"), Ok(vec!["metadata".into(), "copy".into()]));
+        assert_eq!(of("include="), Ok(vec![]));
+        assert_eq!(of("include=all"), Err(BlobError::query("include", "all")));
+    }
+}

@@ -1,0 +1,37 @@
+//! Get Container ACL: the public access and the stored policies of a container.
+
+use wire::http::{HeaderValue, Reply, StatusCode};
+use wire::xml::XmlWriter;
+
+use super::Call;
+use super::get_container_properties::ReadContainer;
+use crate::model::StoredPolicy;
+use crate::{Failure, reply};
+
+pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
+    let (container, _) = ReadContainer::parse(call.head)?.run(call).await?;
+    let mut answer = reply::xml(StatusCode::OK, document(&container.policies));
+    reply::set_version(&mut answer.headers, container.stamp);
+    if let Some(level) = reply::public_access(container.public) {
+        answer.headers.insert(&reply::BLOB_PUBLIC_ACCESS, HeaderValue::from_static(level));
+    }
+    Ok(answer)
+}
+
+fn document(policies: &[StoredPolicy]) -> XmlWriter {
+    let mut xml = XmlWriter::document();
+    if policies.is_empty() {
+        xml.empty("SignedIdentifiers");
+        return xml;
+    }
+    xml.open("SignedIdentifiers");
+    for policy in policies {
+        xml.open("SignedIdentifier").leaf("Id", &policy.id).open("AccessPolicy");
+        xml.leaf_if("Start", policy.start.as_ref());
+        xml.leaf_if("Expiry", policy.expiry.as_ref());
+        xml.leaf_if("Permission", policy.permission.as_ref());
+        xml.close("AccessPolicy").close("SignedIdentifier");
+    }
+    xml.close("SignedIdentifiers");
+    xml
+}

@@ -1,0 +1,464 @@
+//! List Blobs: a page of a container's blobs by name, flat or folded at a delimiter.
+//!
+//! The page is read from one state of the store. It may be shorter than asked for and still have a marker: rows that are
+//! not shown cost time too, and a page looks at a bounded number of them.
+
+use concurrency::{Lease, Timestamp};
+use engine::{Key, KeyReader, Rows, Unread, Visit, read, space};
+use wire::http::{Head, Reply, StatusCode};
+use wire::names::ContainerName;
+use wire::xml::XmlWriter;
+use wire::{base64, dates};
+
+use super::Call;
+use crate::error::BlobError;
+use crate::listing::{self, After, ROWS_VISITED_MAX};
+use crate::model::{self, Blob, Committed, Tier, snapshots_of};
+use crate::{Failure, codec, reply, request};
+
+struct ListBlobs {
+    container: ContainerName,
+    prefix: String,
+    delimiter: Option<String>,
+    after: Option<After>,
+    /// Lower and upper bound by name.
+    start_from: Option<String>,
+    end_before: Option<String>,
+    max: usize,
+    include: Include,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Include {
+    metadata: bool,
+    snapshots: bool,
+    uncommitted: bool,
+}
+
+/// What may be asked for. Copies, tags, versions, deleted blobs, policies and holds cannot exist yet, so there is nothing
+/// to leave out for those who do not ask.
+const INCLUDE: [&str; 10] = [
+    "snapshots",
+    "metadata",
+    "uncommittedblobs",
+    "copy",
+    "deleted",
+    "tags",
+    "versions",
+    "deletedwithversions",
+    "immutabilitypolicy",
+    "legalhold",
+];
+
+fn parse(head: &Head) -> Result<ListBlobs, BlobError> {
+    let words = listing::include(head, &INCLUDE)?;
+    let has = |word: &str| words.iter().any(|included| included == word);
+    let text = |name| head.query.get(name).filter(|text| !text.is_empty()).map(str::to_owned);
+    if head.query.has("showonly") {
+        // Only accounts with a hierarchical namespace have directories to tell apart.
+        return Err(BlobError::query("showonly", head.query.get("showonly").unwrap_or_default()));
+    }
+    let delimiter = text("delimiter");
+    let include =
+        Include { metadata: has("metadata"), snapshots: has("snapshots"), uncommitted: has("uncommittedblobs") };
+    if delimiter.is_some() && include.snapshots {
+        return Err(BlobError::query("include", head.query.get("include").unwrap_or_default()));
+    }
+    Ok(ListBlobs {
+        container: request::container(head)?,
+        prefix: head.query.get("prefix").unwrap_or_default().to_owned(),
+        delimiter,
+        after: After::parse(head)?,
+        start_from: text("startFrom"),
+        end_before: text("endBefore"),
+        max: listing::max_results(head)?,
+        include,
+    })
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Entry {
+    Blob {
+        name: String,
+        lease: Lease,
+        /// `None`: only uncommitted blocks.
+        state: Option<Committed>,
+    },
+    Snapshot {
+        name: String,
+        at: Timestamp,
+        state: Committed,
+    },
+    Prefix(String),
+}
+
+impl Entry {
+    fn after(&self) -> After {
+        match self {
+            Entry::Blob { name, .. } => After::Name(name.clone()),
+            Entry::Snapshot { name, at, .. } => After::Snapshot(name.clone(), *at),
+            Entry::Prefix(prefix) => After::Prefix(prefix.clone()),
+        }
+    }
+}
+
+#[derive(Default)]
+struct Page {
+    entries: Vec<Entry>,
+    next: Option<After>,
+}
+
+impl Page {
+    /// Adds an entry, or notes where the next page begins if this one is full.
+    fn push(&mut self, entry: Entry, max: usize) -> bool {
+        if self.entries.len() == max {
+            self.next = self.entries.last().map(Entry::after);
+            return false;
+        }
+        self.entries.push(entry);
+        true
+    }
+}
+
+/// What the walk over the head rows finds.
+enum Item {
+    Blob(String, Blob),
+    Prefix(String),
+}
+
+struct Walk {
+    items: Vec<Item>,
+    /// The walk ended before the rows did, and this is the last thing it saw.
+    stopped: Option<After>,
+}
+
+impl ListBlobs {
+    fn page(&self, rows: &dyn Rows, generation: u64) -> Result<Page, Unread> {
+        let walk = self.walk(rows, generation)?;
+        let mut page = Page { entries: Vec::with_capacity(walk.items.len()), next: None };
+        for item in walk.items {
+            let fits = match item {
+                Item::Prefix(prefix) => page.push(Entry::Prefix(prefix), self.max),
+                Item::Blob(name, blob) => self.add_blob(rows, name, blob, &mut page)?,
+            };
+            if !fits {
+                return Ok(page);
+            }
+        }
+        page.next = walk.stopped;
+        Ok(page)
+    }
+
+    /// The snapshots of a blob, oldest first, then the blob itself.
+    fn add_blob(&self, rows: &dyn Rows, name: String, blob: Blob, page: &mut Page) -> Result<bool, Unread> {
+        if self.include.snapshots && blob.snapshots > 0 {
+            for (at, state) in self.snapshots(rows, &name, &blob, self.max + 1 - page.entries.len())? {
+                if !page.push(Entry::Snapshot { name: name.clone(), at, state }, self.max) {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(page.push(Entry::Blob { name, lease: blob.lease, state: blob.committed }, self.max))
+    }
+
+    fn snapshots(
+        &self,
+        rows: &dyn Rows,
+        name: &str,
+        blob: &Blob,
+        most: usize,
+    ) -> Result<Vec<(Timestamp, Committed)>, Unread> {
+        let all = snapshots_of(blob.uid);
+        let from = match &self.after {
+            Some(After::Snapshot(last, at)) if last == name => all.clone().number(at.0.saturating_add(1)),
+            _ => all.clone(),
+        };
+        let mut found = Vec::new();
+        let mut failed = None;
+        rows.scan(&from, &all.after_all(), most, &mut |key, row| {
+            let read = || Ok((snapshot_time(key)?, codec::decode::<Committed>(row)?));
+            match read() {
+                Ok(snapshot) => found.push(snapshot),
+                Err(error) => failed = Some(error),
+            }
+            if failed.is_some() || found.len() == most { Visit::Stop } else { Visit::Next }
+        })?;
+        failed.map_or(Ok(found), Err)
+    }
+
+    /// Walks the head rows until the page must be full or too many rows have been seen.
+    fn walk(&self, rows: &dyn Rows, generation: u64) -> Result<Walk, Unread> {
+        let (from, to) = self.bounds(generation);
+        let mut walk = Walk { items: Vec::new(), stopped: None };
+        let mut last = None;
+        let mut visited = 0;
+        let mut failed = None;
+        rows.scan(&from, &to, self.max + 1, &mut |key, row| {
+            // One more than fits, to know whether there is more.
+            if walk.items.len() > self.max || visited == ROWS_VISITED_MAX {
+                walk.stopped = last.take();
+                return Visit::Stop;
+            }
+            visited += 1;
+            let read = || Ok((name_of(key)?, codec::decode::<Blob>(row)?));
+            let (name, blob) = match read() {
+                Ok(found) => found,
+                Err(error) => {
+                    failed = Some(error);
+                    return Visit::Stop;
+                }
+            };
+            if blob.committed.is_none() && !self.include.uncommitted {
+                last = Some(After::Name(name));
+                return Visit::Next;
+            }
+            match self.folded(&name) {
+                Some(prefix) => {
+                    last = Some(After::Prefix(prefix.to_owned()));
+                    let beyond = Key::new(space::BLOB).number(generation).text_prefix(prefix).after_all();
+                    walk.items.push(Item::Prefix(prefix.to_owned()));
+                    Visit::SkipTo(beyond)
+                }
+                None => {
+                    last = Some(After::Name(name.clone()));
+                    walk.items.push(Item::Blob(name, blob));
+                    Visit::Next
+                }
+            }
+        })?;
+        failed.map_or(Ok(walk), Err)
+    }
+
+    fn bounds(&self, generation: u64) -> (Key, Key) {
+        let all = Key::new(space::BLOB).number(generation);
+        let within = all.clone().text_prefix(&self.prefix);
+        let mut from = match &self.after {
+            None => within.clone(),
+            Some(After::Name(name)) => within.clone().max(all.clone().text(name).next()),
+            // Of this name there is more to come.
+            Some(After::Snapshot(name, _)) => within.clone().max(all.clone().text(name)),
+            Some(After::Prefix(prefix)) => within.clone().max(all.clone().text_prefix(prefix).after_all()),
+        };
+        let mut to = within.after_all();
+        if let Some(start) = &self.start_from {
+            from = from.max(all.clone().text(start));
+        }
+        if let Some(end) = &self.end_before {
+            to = to.min(all.text(end));
+        }
+        (from, to)
+    }
+
+    /// The name up to and with the first delimiter after the prefix.
+    fn folded<'a>(&self, name: &'a str) -> Option<&'a str> {
+        let delimiter = self.delimiter.as_deref()?;
+        let rest = name.get(self.prefix.len()..)?;
+        let at = rest.find(delimiter)?;
+        name.get(..self.prefix.len() + at + delimiter.len())
+    }
+}
+
+fn name_of(key: &[u8]) -> Result<String, Unread> {
+    let mut reader = KeyReader::new(key);
+    reader.number().and_then(|_| reader.text()).ok_or_else(|| codec::corrupt("the key of a blob"))
+}
+
+fn snapshot_time(key: &[u8]) -> Result<Timestamp, Unread> {
+    let mut reader = KeyReader::new(key);
+    let time = reader.number().and_then(|_| reader.number());
+    time.map(Timestamp).ok_or_else(|| codec::corrupt("the key of a snapshot"))
+}
+
+pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
+    let op = parse(call.head)?;
+    let (page, now) = read(call.engine, |rows, now| {
+        let generation = model::generation(rows, call.account, &op.container)?;
+        Ok((op.page(rows, generation)?, now))
+    })
+    .await?;
+    Ok(reply::xml(StatusCode::OK, op.document(call.head, &page, now)))
+}
+
+/// About what one blob takes, to grow the document once.
+const BYTES_PER_BLOB: usize = 900;
+
+impl ListBlobs {
+    fn document(&self, head: &Head, page: &Page, now: Timestamp) -> XmlWriter {
+        let mut xml = XmlWriter::document();
+        xml.reserve(1_024 + page.entries.len() * BYTES_PER_BLOB);
+        let endpoint = format!("{}/", head.endpoint);
+        let attributes = [("ServiceEndpoint", endpoint.as_str()), ("ContainerName", self.container.as_str())];
+        xml.open_with("EnumerationResults", &attributes);
+        let repeated =
+            [("Prefix", "prefix"), ("Marker", "marker"), ("MaxResults", "maxresults"), ("Delimiter", "delimiter")];
+        for (element, parameter) in repeated {
+            xml.leaf_if(element, head.query.get(parameter));
+        }
+        xml.open("Blobs");
+        for entry in &page.entries {
+            match entry {
+                Entry::Prefix(prefix) => _ = xml.open("BlobPrefix").name(prefix).close("BlobPrefix"),
+                Entry::Blob { name, lease, state } => {
+                    xml.open("Blob").name(name);
+                    self.state(&mut xml, state.as_ref(), Some(lease), now);
+                    xml.close("Blob");
+                }
+                Entry::Snapshot { name, at, state } => {
+                    xml.open("Blob").name(name).leaf("Snapshot", dates::iso_ticks(*at).as_str());
+                    self.state(&mut xml, Some(state), None, now);
+                    xml.close("Blob");
+                }
+            }
+        }
+        xml.close("Blobs");
+        xml.leaf("NextMarker", page.next.as_ref().map(After::to_marker).unwrap_or_default());
+        xml.close("EnumerationResults");
+        xml
+    }
+
+    fn state(&self, xml: &mut XmlWriter, state: Option<&Committed>, lease: Option<&Lease>, now: Timestamp) {
+        xml.open("Properties");
+        match state {
+            Some(state) => properties(xml, state),
+            None => _ = xml.number("Content-Length", 0).leaf("BlobType", "BlockBlob"),
+        }
+        if let Some(lease) = lease {
+            xml.leaf("LeaseStatus", reply::lease_status(lease, now));
+            xml.leaf("LeaseState", reply::lease_state(lease, now));
+            xml.leaf_if("LeaseDuration", reply::lease_duration(lease, now));
+        }
+        xml.flag("ServerEncrypted", true).close("Properties");
+        if let Some(state) = state
+            && self.include.metadata
+        {
+            reply::metadata_element(xml, &state.metadata);
+        }
+    }
+}
+
+fn properties(xml: &mut XmlWriter, state: &Committed) {
+    let own = &state.headers;
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    xml.leaf("Creation-Time", dates::http_date(state.created).as_str());
+    xml.leaf("Last-Modified", dates::http_date(state.stamp).as_str());
+    xml.leaf("Etag", state.version().etag.to_string());
+    xml.number("Content-Length", state.length);
+    xml.leaf("Content-Type", text(&own.content_type));
+    xml.leaf("Content-Encoding", text(&own.content_encoding));
+    xml.leaf("Content-Language", text(&own.content_language));
+    xml.leaf("Content-MD5", own.content_md5.map(|md5| base64::encode(&md5)).unwrap_or_default());
+    xml.leaf("Cache-Control", text(&own.cache_control));
+    xml.leaf("Content-Disposition", text(&own.content_disposition));
+    xml.leaf("BlobType", "BlockBlob");
+    match state.tier {
+        Some(set) => {
+            xml.leaf("AccessTier", set.tier.name());
+            xml.leaf("AccessTierChangeTime", dates::http_date(set.since).as_str());
+        }
+        None => _ = xml.leaf("AccessTier", Tier::ACCOUNT_DEFAULT.name()).flag("AccessTierInferred", true),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::BlobError;
+    use crate::testing::{Bench, between, refusal};
+
+    const LIST: &str = "cont?restype=container&comp=list";
+
+    async fn bench(names: &[&str]) -> Bench {
+        let bench = Bench::with_container().await;
+        for name in names {
+            bench.put(&format!("cont/{name}"), b"x").await;
+        }
+        bench
+    }
+
+    async fn names(bench: &Bench, query: &str) -> Vec<String> {
+        let page = bench.text("GET", &format!("{LIST}{query}")).await;
+        between(&page, "<Name>", "</Name>").iter().map(|name| name.to_string()).collect()
+    }
+
+    /// All pages of a listing, each with `max` entries but the last.
+    async fn paged(bench: &Bench, query: &str, max: usize) -> Vec<String> {
+        let (mut seen, mut marker) = (Vec::new(), String::new());
+        loop {
+            let encoded = wire::percent::encode_value(&marker).into_owned();
+            let page = bench.text("GET", &format!("{LIST}{query}&maxresults={max}&marker={encoded}")).await;
+            let found = between(&page, "<Name>", "</Name>");
+            seen.extend(found.iter().map(|name| name.to_string()));
+            marker = between(&page, "<NextMarker>", "</NextMarker>").first().map_or("", |m| *m).to_owned();
+            if marker.is_empty() {
+                return seen;
+            }
+            assert_eq!(found.len(), max);
+        }
+    }
+
+    #[tokio::test]
+    async fn flat_lists_are_in_byte_order_in_pages_of_any_size() {
+        let all = ["B", "a", "a/b", "a/b/c", "ab", "z", "ä"];
+        let bench = bench(&["z", "a/b/c", "a", "%C3%A4", "B", "ab", "a/b"]).await;
+        assert_eq!(names(&bench, "").await, all);
+        for max in 1..=8 {
+            assert_eq!(paged(&bench, "", max).await, all, "{max}");
+        }
+        assert_eq!(names(&bench, "&prefix=a/").await, ["a/b", "a/b/c"]);
+        assert_eq!(names(&bench, "&prefix=x").await, Vec::<String>::new());
+        assert_eq!(names(&bench, "&startFrom=ab&endBefore=z").await, ["ab"]);
+    }
+
+    #[tokio::test]
+    async fn folders_are_folded_in_pages_of_any_size() {
+        let bench = bench(&["a.txt", "dir/1", "dir/2", "dir/sub/3", "dir2/4", "e", "f/5"]).await;
+        let all = ["a.txt", "dir/", "dir2/", "e", "f/"];
+        assert_eq!(names(&bench, "&delimiter=/").await, all);
+        for max in 1..=6 {
+            assert_eq!(paged(&bench, "&delimiter=/", max).await, all, "{max}");
+        }
+        assert_eq!(names(&bench, "&delimiter=/&prefix=dir/").await, ["dir/1", "dir/2", "dir/sub/"]);
+        assert_eq!(names(&bench, "&delimiter=ir&prefix=d").await, ["dir"]);
+        let page = bench.text("GET", &format!("{LIST}&delimiter=/")).await;
+        assert!(
+            page.contains("<BlobPrefix><Name>dir/</Name></BlobPrefix>") && page.contains("<Delimiter>/</Delimiter>")
+        );
+    }
+
+    #[tokio::test]
+    async fn what_is_told_of_a_blob() {
+        let bench = Bench::with_container().await;
+        let headers = [("x-ms-blob-type", "BlockBlob"), ("x-ms-meta-k", "v"), ("content-type", "text/plain")];
+        let put = bench.call("PUT", "cont/blob", &headers, b"hello").await.unwrap();
+        let etag = put.headers["etag"].to_str().unwrap().trim_matches('"').to_owned();
+        let page = bench.text("GET", LIST).await;
+        for part in [
+            "<EnumerationResults ServiceEndpoint=\"http://127.0.0.1:10000/acct/\" ContainerName=\"cont\">",
+            &format!("<Etag>{etag}</Etag><Content-Length>5</Content-Length><Content-Type>text/plain</Content-Type>"),
+            "<Content-Encoding />",
+            "<Content-MD5>XUFAKrxLKna5cZ2REBfFkg==</Content-MD5>",
+            "<BlobType>BlockBlob</BlobType><AccessTier>Hot</AccessTier><AccessTierInferred>true</AccessTierInferred>",
+            "<LeaseStatus>unlocked</LeaseStatus><LeaseState>available</LeaseState>",
+            "<NextMarker />",
+        ] {
+            assert!(page.contains(part), "{part}\n{page}");
+        }
+        assert!(!page.contains("<Metadata>"));
+        let page = bench.text("GET", &format!("{LIST}&include=metadata,tags,copy,versions,deleted")).await;
+        assert!(page.contains("<Metadata><k>v</k></Metadata>"));
+    }
+
+    #[tokio::test]
+    async fn refusals() {
+        let bench = bench(&["a"]).await;
+        let ask = async |query: &str| refusal(bench.call("GET", &format!("{LIST}{query}"), &[], b"").await);
+        assert_eq!(ask("&include=all").await, BlobError::query("include", "all"));
+        assert_eq!(ask("&include=snapshots&delimiter=/").await, BlobError::query("include", "snapshots"));
+        assert_eq!(ask("&marker=x").await, BlobError::query("marker", "x"));
+        assert!(matches!(ask("&maxresults=0").await, BlobError::OutOfRangeQueryParameterValue { .. }));
+        let gone = bench.call("GET", "gone?restype=container&comp=list", &[], b"").await;
+        assert_eq!(refusal(gone), BlobError::ContainerNotFound);
+        // Two faults: what is wrong with the request comes before what is not there.
+        let both = bench.call("GET", "gone?restype=container&comp=list&maxresults=x", &[], b"").await;
+        assert_eq!(refusal(both), BlobError::query("maxresults", "x"));
+    }
+}
