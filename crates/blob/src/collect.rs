@@ -1,18 +1,380 @@
 //! What goes later: the handlers of the due rows that the service writes.
+//!
+//! Each works in steps, one small decision after another, so that nobody waits long behind it. The last step removes the
+//! due row; what was interrupted is still due, and doing a step twice does nothing.
 
-use engine::collector::Handler;
-use engine::due::{Due, Kind};
-use engine::{BoxFuture, Engine, EngineError};
+use std::collections::HashSet;
+use std::convert::Infallible;
+
+use bytes::Bytes;
+use engine::collector::{Handler, delete_some, is_referred};
+use engine::due::{self, Due, Kind};
+use engine::{
+    BoxFuture, Changes, Commit, Engine, EngineError, Key, NotCommitted, Rows, Tick, Unread, commit, read, space,
+};
 
 use crate::BlobService;
+use crate::blocks::UNCOMMITTED_SECONDS;
+use crate::codec;
+use crate::download::for_each_chunk;
+use crate::model::{
+    self, Blob, Block, Committed, ListChunk, SNAPSHOTS_OWNER, blocks_of, list_rows, snapshots_due, snapshots_of,
+};
+
+/// How many steps one due row may take before others get their turn.
+const STEPS_PER_TURN: usize = 100;
+/// How many rows of one kind a step removes. Each brings a few others with it.
+const ROWS_PER_STEP: usize = 50;
+/// A row of a block list holds many entries, so a step takes one.
+const LIST_ROWS_PER_STEP: usize = 1;
 
 impl Handler for BlobService {
-    fn handle<'a>(&'a self, _engine: &'a dyn Engine, due: &'a Due) -> BoxFuture<'a, Result<bool, EngineError>> {
+    fn handle<'a>(&'a self, engine: &'a dyn Engine, due: &'a Due) -> BoxFuture<'a, Result<bool, EngineError>> {
         Box::pin(async move {
-            match due.kind {
-                Kind::BlockList | Kind::Staging | Kind::UncommittedBlocks | Kind::ContainerPurge => Ok(false),
-                Kind::Content | Kind::Other => Ok(false),
+            match (due.kind, due.owner_id()) {
+                (Kind::BlockList, Some(list)) => {
+                    steps(engine, due, move |rows, tick, changes| drop_list(rows, list, tick, changes))
+                }
+                (Kind::Staging, Some(staging)) => {
+                    let listed = contents_of_list(engine, staging).await?;
+                    steps(engine, due, move |rows, tick, changes| drop_staging(rows, staging, &listed, tick, changes))
+                }
+                (Kind::UncommittedBlocks, _) => {
+                    let (key, at) = (Key::from_bytes(&due.owner), due.at);
+                    steps(engine, due, move |rows, tick, changes| age_blocks(rows, &key, at, tick, changes))
+                }
+                (Kind::ContainerPurge, Some(generation)) => {
+                    steps(engine, due, move |rows, tick, changes| purge_container(rows, generation, tick, changes))
+                }
+                (Kind::Other, _) => match snapshots_owner(&due.owner) {
+                    Some(uid) => {
+                        steps(engine, due, move |rows, tick, changes| drop_snapshots(rows, uid, tick, changes))
+                    }
+                    None => return Ok(false),
+                },
+                // Not ours, or written by somebody who is not us.
+                (Kind::Content | Kind::BlockList | Kind::Staging | Kind::ContainerPurge, _) => return Ok(false),
             }
+            .await?;
+            Ok(true)
         })
+    }
+}
+
+/// Runs `step` until it says that nothing is left, and removes the due row with the last one.
+fn steps<'a, F>(engine: &'a dyn Engine, due: &'a Due, step: F) -> BoxFuture<'a, Result<(), EngineError>>
+where
+    F: Fn(&dyn Rows, Tick, &mut Changes) -> Result<bool, Unread> + Send + Sync + Clone + 'static,
+{
+    Box::pin(async move {
+        for _ in 0..STEPS_PER_TURN {
+            let (key, step) = (due.key(), step.clone());
+            let more = commit::<bool, Infallible, _>(engine, due.key(), move |rows, tick| {
+                let mut changes = Changes::none().freeing_space();
+                let more = step(rows, tick, &mut changes)?;
+                if !more {
+                    // First, so that a step may put it back for another time.
+                    changes.rows.insert(0, (key.clone(), None));
+                }
+                Ok(Commit { changes, outcome: more })
+            });
+            if !more.await.or_else(failed)? {
+                break;
+            }
+        }
+        Ok(())
+    })
+}
+
+fn failed<T>(error: NotCommitted<Infallible>) -> Result<T, EngineError> {
+    match error {
+        NotCommitted::Failed(error) => Err(error),
+        NotCommitted::Refused(never) => match never {},
+    }
+}
+
+/// A block list that nobody refers to: its rows, and its references to contents. Once unreferred it stays so, because
+/// only a version that refers to a list can pass it on.
+fn drop_list(rows: &dyn Rows, list: u64, tick: Tick, changes: &mut Changes) -> Result<bool, Unread> {
+    if is_referred(rows, list)? {
+        return Ok(false);
+    }
+    remove(rows, &list_rows(list), LIST_ROWS_PER_STEP, changes, |_, row, changes| {
+        for entry in codec::decode::<ListChunk>(row)?.entries {
+            changes.unrefer(Kind::Content, entry.content, list, tick.now);
+        }
+        Ok(())
+    })
+}
+
+/// The contents in the list that took over a staging id; none if the blocks were discarded. A list never changes. If it
+/// is being dropped at the same time, some contents may be missing here and lose the same reference twice, which is
+/// the same as once.
+async fn contents_of_list(engine: &dyn Engine, list: u64) -> Result<HashSet<u64>, EngineError> {
+    let contents = read::<_, Infallible, _>(engine, |rows, _| {
+        let mut contents = HashSet::new();
+        for_each_chunk(rows, list, 0, |chunk| {
+            contents.extend(chunk.entries.iter().map(|entry| entry.content));
+            true
+        })?;
+        Ok(contents)
+    });
+    contents.await.or_else(failed)
+}
+
+/// What is left of a staging area: the rows of all blocks, and the contents of those that no list took over.
+fn drop_staging(
+    rows: &dyn Rows,
+    staging: u64,
+    listed: &HashSet<u64>,
+    tick: Tick,
+    changes: &mut Changes,
+) -> Result<bool, Unread> {
+    remove(rows, &blocks_of(staging), ROWS_PER_STEP, changes, |_, row, changes| {
+        let block: Block = codec::decode(row)?;
+        if !listed.contains(&block.content) {
+            changes.unrefer(Kind::Content, block.content, staging, tick.now);
+        }
+        Ok(())
+    })
+}
+
+/// Uncommitted blocks after a week. If a block came meanwhile, the week begins with that one.
+fn age_blocks(
+    rows: &dyn Rows,
+    key: &Key,
+    at: engine::Timestamp,
+    tick: Tick,
+    changes: &mut Changes,
+) -> Result<bool, Unread> {
+    let Some(mut blob) = model::find_blob(rows, key)? else { return Ok(false) };
+    let Some(mut staging) = blob.staging.take().filter(|staging| staging.due == at) else { return Ok(false) };
+    let end = staging.last_put.plus_seconds(UNCOMMITTED_SECONDS);
+    if end > tick.now {
+        staging.due = end;
+        changes.put(due::key(end, Kind::UncommittedBlocks, key.as_bytes()), Bytes::new());
+        blob.staging = Some(staging);
+    } else {
+        staging.leave(key, changes, tick.now);
+    }
+    if blob.staging.is_none() && blob.committed.is_none() {
+        changes.delete(key.clone());
+    } else {
+        changes.put(key.clone(), codec::encode(&blob));
+    }
+    Ok(false)
+}
+
+/// The blobs of a container that was deleted. Nothing can be added to it any more: every write needs its live row.
+fn purge_container(rows: &dyn Rows, generation: u64, tick: Tick, changes: &mut Changes) -> Result<bool, Unread> {
+    let all = Key::new(space::BLOB).number(generation);
+    remove(rows, &all, ROWS_PER_STEP, changes, |key, row, changes| {
+        let blob: Blob = codec::decode(row)?;
+        blob.let_go(&Key::from_bytes(key), changes, tick.now);
+        if blob.snapshots > 0 {
+            changes.put(snapshots_due(blob.uid, tick.now), Bytes::new());
+        }
+        Ok(())
+    })
+}
+
+/// The snapshots of a blob that is gone, or that has taken another uid.
+fn drop_snapshots(rows: &dyn Rows, uid: u64, tick: Tick, changes: &mut Changes) -> Result<bool, Unread> {
+    remove(rows, &snapshots_of(uid), ROWS_PER_STEP, changes, |_, row, changes| {
+        codec::decode::<Committed>(row)?.let_go(changes, tick.now);
+        Ok(())
+    })
+}
+
+fn snapshots_owner(owner: &[u8]) -> Option<u64> {
+    let (&SNAPSHOTS_OWNER, uid) = owner.split_first()? else { return None };
+    Some(u64::from_be_bytes(uid.try_into().ok()?))
+}
+
+/// Removes some rows below `prefix`, with what `each` adds for them, and says whether there are more.
+fn remove(
+    rows: &dyn Rows,
+    prefix: &Key,
+    most: usize,
+    changes: &mut Changes,
+    mut each: impl FnMut(&[u8], &Bytes, &mut Changes) -> Result<(), Unread>,
+) -> Result<bool, Unread> {
+    let mut unread = None;
+    let more = delete_some(rows, prefix, &prefix.after_all(), most, changes, |key, row, changes| {
+        if let Err(error) = each(key, row, changes) {
+            unread = Some(error);
+        }
+    })?;
+    unread.map_or(Ok(more), Err)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Bench, refusal};
+    use crate::{BlobError, blocks};
+    use engine::collector;
+
+    const NOTHING: (u64, u64) = (0, 0);
+
+    async fn put_blocks(bench: &Bench, blob: &str, count: usize) -> String {
+        let mut list = String::new();
+        for n in 0..count {
+            let id = wire::base64::encode(format!("{n:05}").as_bytes());
+            bench.call("PUT", &format!("{blob}?comp=block&blockid={id}"), &[], b"block").await.unwrap();
+            list.push_str(&format!("<Latest>{id}</Latest>"));
+        }
+        format!("<BlockList>{list}</BlockList>")
+    }
+
+    async fn put_list(bench: &Bench, blob: &str, list: &str) {
+        bench.call("PUT", &format!("{blob}?comp=blocklist"), &[], list.as_bytes()).await.unwrap();
+    }
+
+    async fn delete_container(bench: &Bench) {
+        bench.call("DELETE", "cont?restype=container", &[], b"").await.unwrap();
+    }
+
+    /// One row for the container, one for the blob, one reference; one content.
+    const ONE_WHOLE_BLOB: (u64, u64) = (3, 1);
+
+    #[tokio::test]
+    async fn overwriting_leaves_one_content() {
+        let bench = Bench::with_container().await;
+        for _ in 0..5 {
+            bench.put("cont/blob", b"x").await;
+        }
+        bench.sweep().await;
+        assert_eq!(bench.figures(), ONE_WHOLE_BLOB);
+        bench.call("DELETE", "cont/blob", &[], b"").await.unwrap();
+        bench.sweep().await;
+        assert_eq!(bench.figures(), (1, 0));
+    }
+
+    #[tokio::test]
+    async fn blocks_leave_nothing_behind() {
+        let bench = Bench::with_container().await;
+        let list = put_blocks(&bench, "cont/blob", 2_100).await;
+        put_blocks(&bench, "cont/blob", 10).await;
+        put_list(&bench, "cont/blob", &list).await;
+        bench.sweep().await;
+        // Container, blob, its reference to the list, three rows of the list, and a reference for each block.
+        assert_eq!(bench.figures(), (6 + 2_100, 2_100));
+        assert_eq!(bench.get("cont/blob").await.len(), 2_100 * 5);
+        // A block that nobody lists, then the same list again from the committed blocks.
+        bench.call("PUT", "cont/blob?comp=block&blockid=eHh4eHg=", &[], b"x").await.unwrap();
+        put_list(&bench, "cont/blob", &list.replace("Latest", "Committed")).await;
+        bench.sweep().await;
+        assert_eq!(bench.figures(), (6 + 2_100, 2_100));
+        assert_eq!(bench.get("cont/blob").await.len(), 2_100 * 5);
+        bench.put("cont/blob", b"whole").await;
+        bench.sweep().await;
+        assert_eq!(bench.figures(), ONE_WHOLE_BLOB);
+    }
+
+    #[tokio::test]
+    async fn a_deleted_blob_of_blocks_leaves_nothing_even_if_its_list_goes_first() {
+        for list_first in [false, true] {
+            let bench = Bench::with_container().await;
+            let list = put_blocks(&bench, "cont/blob", 70).await;
+            put_blocks(&bench, "cont/blob", 75).await;
+            put_list(&bench, "cont/blob", &list).await;
+            put_blocks(&bench, "cont/blob", 60).await;
+            bench.call("DELETE", "cont/blob", &[], b"").await.unwrap();
+            if list_first {
+                let handler = AllBut(Kind::Staging, &bench);
+                while collector::sweep(&*bench.engine, &[&handler]).await.unwrap() > 0 {}
+                assert_ne!(bench.figures(), (1, 0));
+            }
+            bench.sweep().await;
+            assert_eq!(bench.figures(), (1, 0), "{list_first}");
+        }
+    }
+
+    /// Leaves due rows of one kind for later.
+    struct AllBut<'a>(Kind, &'a Bench);
+
+    impl std::fmt::Debug for AllBut<'_> {
+        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            write!(f, "AllBut({:?})", self.0)
+        }
+    }
+
+    impl Handler for AllBut<'_> {
+        fn handle<'a>(&'a self, engine: &'a dyn Engine, due: &'a Due) -> BoxFuture<'a, Result<bool, EngineError>> {
+            if due.kind == self.0 { Box::pin(async { Ok(false) }) } else { self.1.service.handle(engine, due) }
+        }
+    }
+
+    #[tokio::test]
+    async fn uncommitted_blocks_live_for_a_week_after_the_last() {
+        let bench = Bench::with_container().await;
+        bench.put("cont/kept", b"x").await;
+        let kept = bench.figures();
+        put_blocks(&bench, "cont/blob", 3).await;
+        put_blocks(&bench, "cont/kept", 3).await;
+        bench.advance(blocks::UNCOMMITTED_SECONDS - 60).await;
+        bench.sweep().await;
+        put_blocks(&bench, "cont/blob", 1).await;
+        bench.advance(120).await;
+        bench.sweep().await;
+        let list = bench.text("GET", "cont/blob?comp=blocklist&blocklisttype=uncommitted").await;
+        assert_eq!(list.matches("<Block>").count(), 3);
+        let list = bench.text("GET", "cont/kept?comp=blocklist&blocklisttype=uncommitted").await;
+        assert_eq!(list.matches("<Block>").count(), 0);
+        bench.advance(blocks::UNCOMMITTED_SECONDS).await;
+        bench.sweep().await;
+        let gone = bench.call("GET", "cont/blob?comp=blocklist", &[], b"").await;
+        assert_eq!(refusal(gone), BlobError::BlobNotFound);
+        assert_eq!(bench.figures(), kept);
+        assert_eq!(bench.get("cont/kept").await, b"x");
+    }
+
+    #[tokio::test]
+    async fn snapshots_share_and_leave_nothing() {
+        let bench = Bench::with_container().await;
+        let list = put_blocks(&bench, "cont/blob", 3).await;
+        put_list(&bench, "cont/blob", &list).await;
+        for _ in 0..120 {
+            bench.call("PUT", "cont/blob?comp=snapshot", &[], b"").await.unwrap();
+        }
+        bench.put("cont/blob", b"new").await;
+        bench.sweep().await;
+        assert_eq!(bench.figures().1, 4);
+        let include = [("x-ms-delete-snapshots", "include")];
+        bench.call("DELETE", "cont/blob", &include, b"").await.unwrap();
+        bench.sweep().await;
+        assert_eq!(bench.figures(), (1, 0));
+    }
+
+    #[tokio::test]
+    async fn a_deleted_container_leaves_nothing_and_its_successor_is_untouched() {
+        let bench = Bench::with_container().await;
+        for n in 0..120 {
+            bench.put(&format!("cont/blob{n}"), b"x").await;
+        }
+        let list = put_blocks(&bench, "cont/blocks", 5).await;
+        put_list(&bench, "cont/blocks", &list).await;
+        bench.call("PUT", "cont/blocks?comp=snapshot", &[], b"").await.unwrap();
+        put_blocks(&bench, "cont/blocks", 5).await;
+        put_blocks(&bench, "cont/uncommitted", 5).await;
+        delete_container(&bench).await;
+        bench.call("PUT", "cont?restype=container", &[], b"").await.unwrap();
+        bench.put("cont/blob1", b"new").await;
+        bench.sweep().await;
+        assert_eq!(bench.figures(), ONE_WHOLE_BLOB);
+        assert_eq!(bench.get("cont/blob1").await, b"new");
+        delete_container(&bench).await;
+        bench.sweep().await;
+        assert_eq!(bench.figures(), NOTHING);
+    }
+
+    #[tokio::test]
+    async fn a_refused_upload_leaves_nothing() {
+        let bench = Bench::with_container().await;
+        let before = bench.figures();
+        let wrong = [("content-md5", "1B2M2Y8AsgTpgAmY7PhCfg==")];
+        refusal(bench.call("PUT", "cont/blob?comp=block&blockid=QQ==", &wrong, b"x").await);
+        assert_eq!(bench.figures(), before);
     }
 }

@@ -12,6 +12,7 @@
 //! - An upload is judged twice: before its body is read, to refuse early, and when it is committed, which is what counts.
 //! - A refusal changes nothing. Bytes that were uploaded for it are given back.
 
+mod blocks;
 mod codec;
 mod collect;
 mod download;

@@ -352,10 +352,6 @@ pub fn find_container(rows: &dyn Rows, account: u64, name: &ContainerName) -> Re
     rows.get(&container_key(account, name))?.map(|row| codec::decode(&row)).transpose()
 }
 
-pub fn container(rows: &dyn Rows, account: u64, name: &ContainerName) -> Result<Container, Halt> {
-    find_container(rows, account, name)?.ok_or(refuse(BlobError::ContainerNotFound))
-}
-
 /// The guard of everything inside a container: it must be there, in the same state of the store.
 pub fn generation(rows: &dyn Rows, account: u64, name: &ContainerName) -> Result<u64, Halt> {
     let row = rows.get(&container_key(account, name))?.ok_or(refuse(BlobError::ContainerNotFound))?;

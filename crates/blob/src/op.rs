@@ -89,33 +89,33 @@ impl Op {
     #[must_use]
     pub fn is_built(self) -> bool {
         match self {
-            Op::CreateContainer
+            Op::ListContainers
+            | Op::GetBlobServiceProperties
+            | Op::SetBlobServiceProperties
+            | Op::GetBlobServiceStats
+            | Op::GetAccountInformation
+            | Op::CreateContainer
             | Op::GetContainerProperties
+            | Op::GetContainerMetadata
+            | Op::SetContainerMetadata
+            | Op::GetContainerAcl
+            | Op::SetContainerAcl
             | Op::DeleteContainer
+            | Op::LeaseContainer
+            | Op::ListBlobs
             | Op::PutBlob
             | Op::GetBlob
             | Op::GetBlobProperties
-            | Op::DeleteBlob
-            | Op::GetAccountInformation
-            | Op::GetBlobServiceProperties
-            | Op::GetBlobServiceStats
-            | Op::GetContainerAcl
-            | Op::GetContainerMetadata
-            | Op::LeaseContainer
-            | Op::ListBlobs
-            | Op::ListContainers
-            | Op::SetBlobServiceProperties
-            | Op::SetContainerAcl
-            | Op::SetContainerMetadata => true,
-            Op::SetBlobProperties
+            | Op::SetBlobProperties
             | Op::GetBlobMetadata
             | Op::SetBlobMetadata
             | Op::LeaseBlob
             | Op::SnapshotBlob
+            | Op::DeleteBlob
             | Op::PutBlock
             | Op::PutBlockList
-            | Op::GetBlockList
-            | Op::GetUserDelegationKey
+            | Op::GetBlockList => true,
+            Op::GetUserDelegationKey
             | Op::PreflightBlobRequest
             | Op::BlobBatch
             | Op::FindBlobsByTags
@@ -214,5 +214,47 @@ impl Op {
             Op::DeleteBlob => object("d"),
             Op::SetBlobImmutabilityPolicy | Op::DeleteBlobImmutabilityPolicy | Op::SetBlobLegalHold => object("i"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use auth::Permissions;
+    use std::collections::BTreeSet;
+
+    /// The second column of the lines of one service in a file under `docs`.
+    fn names(file: &str, service: &str) -> BTreeSet<String> {
+        let path = format!("{}/../../docs/{file}", env!("CARGO_MANIFEST_DIR"));
+        let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
+        let lines = text.lines().filter(|line| !line.starts_with('#'));
+        let columns = lines.map(|line| line.split('\t').collect::<Vec<_>>());
+        columns.filter(|columns| columns[0] == service).map(|columns| columns[1].to_owned()).collect()
+    }
+
+    fn of(ops: impl Iterator<Item = Op>) -> BTreeSet<String> {
+        ops.map(|op| op.name().to_owned()).collect()
+    }
+
+    #[test]
+    fn there_is_one_op_for_each_published_operation() {
+        assert_eq!(of(Op::ALL.iter().copied()), names("operations.txt", "blob"));
+    }
+
+    #[test]
+    fn what_is_missing_is_written_down() {
+        assert_eq!(of(Op::ALL.iter().copied().filter(|op| !op.is_built())), names("not-yet.txt", "blob"));
+    }
+
+    #[test]
+    fn what_a_service_signature_never_allows() {
+        for op in [Op::CreateContainer, Op::DeleteContainer, Op::LeaseContainer, Op::SetContainerMetadata] {
+            assert_eq!(op.needs().sas, auth::SasUse::AccountOnly, "{}", op.name());
+        }
+        for op in [Op::GetContainerAcl, Op::SetContainerAcl] {
+            assert_eq!(op.needs().sas, auth::SasUse::Never, "{}", op.name());
+        }
+        assert_eq!(Op::ListBlobs.needs().any_of, Permissions::of("l"));
+        assert_eq!(Op::PutBlob.needs().any_of, Permissions::of("cw"));
     }
 }

@@ -136,12 +136,15 @@ pub fn set_blob(headers: &mut HeaderMap, blob: &Committed, lease: Option<&Lease>
         }
     }
     let own = &blob.headers;
-    set_text(headers, header::CONTENT_TYPE, own.content_type.as_deref());
+    set_text(headers, header::CONTENT_TYPE, Some(own.content_type.as_deref().unwrap_or(CONTENT_TYPE_DEFAULT)));
     set_text(headers, header::CONTENT_ENCODING, own.content_encoding.as_deref());
     set_text(headers, header::CONTENT_LANGUAGE, own.content_language.as_deref());
     set_text(headers, header::CONTENT_DISPOSITION, own.content_disposition.as_deref());
     set_text(headers, header::CACHE_CONTROL, own.cache_control.as_deref());
 }
+
+/// What a blob is said to be if nobody said anything.
+pub const CONTENT_TYPE_DEFAULT: &str = "application/octet-stream";
 
 fn set_text(headers: &mut HeaderMap, name: HeaderName, text: Option<&str>) {
     if let Some(text) = text {

@@ -186,9 +186,12 @@ mod tests {
     use super::*;
     use crate::testing::request;
 
+    /// Method, URL below the account, headers, and what they name.
+    type Row = (&'static str, &'static str, &'static [(&'static str, &'static str)], Op);
+
     #[test]
     fn the_request_lines_of_the_reference_name_their_operations() {
-        let table: &[(&str, &str, &[(&str, &str)], Op)] = &[
+        let table: &[Row] = &[
             ("GET", "?comp=list", &[], Op::ListContainers),
             ("GET", "?restype=service&comp=properties", &[], Op::GetBlobServiceProperties),
             ("PUT", "?restype=service&comp=properties", &[], Op::SetBlobServiceProperties),

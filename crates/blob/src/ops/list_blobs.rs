@@ -121,6 +121,7 @@ impl Page {
 }
 
 /// What the walk over the head rows finds.
+#[expect(clippy::large_enum_variant, reason = "nearly every item is a blob, and a page holds a bounded number")]
 enum Item {
     Blob(String, Blob),
     Prefix(String),

@@ -5,19 +5,27 @@ mod delete_blob;
 mod delete_container;
 mod get_account_information;
 mod get_blob;
+mod get_blob_metadata;
 mod get_blob_properties;
 mod get_blob_service_properties;
 mod get_blob_service_stats;
+mod get_block_list;
 mod get_container_acl;
 mod get_container_metadata;
 mod get_container_properties;
+mod lease_blob;
 mod lease_container;
 mod list_blobs;
 mod list_containers;
 mod put_blob;
+mod put_block;
+mod put_block_list;
+mod set_blob_metadata;
+mod set_blob_properties;
 mod set_blob_service_properties;
 mod set_container_acl;
 mod set_container_metadata;
+mod snapshot_blob;
 
 use engine::Engine;
 use wire::http::{Body, Head, Reply};
@@ -41,19 +49,54 @@ pub async fn run(op: Op, call: Call<'_>, body: &mut dyn Body) -> Result<Reply, F
         Op::DeleteContainer => delete_container::run(call).await,
         Op::GetAccountInformation => get_account_information::run(call).await,
         Op::GetBlob => get_blob::run(call).await,
+        Op::GetBlobMetadata => get_blob_metadata::run(call).await,
         Op::GetBlobProperties => get_blob_properties::run(call).await,
         Op::GetBlobServiceProperties => get_blob_service_properties::run(call).await,
         Op::GetBlobServiceStats => get_blob_service_stats::run(call).await,
+        Op::GetBlockList => get_block_list::run(call).await,
         Op::GetContainerAcl => get_container_acl::run(call).await,
         Op::GetContainerMetadata => get_container_metadata::run(call).await,
         Op::GetContainerProperties => get_container_properties::run(call).await,
+        Op::LeaseBlob => lease_blob::run(call).await,
         Op::LeaseContainer => lease_container::run(call).await,
         Op::ListBlobs => list_blobs::run(call).await,
         Op::ListContainers => list_containers::run(call).await,
         Op::PutBlob => put_blob::run(call, body).await,
+        Op::PutBlock => put_block::run(call, body).await,
+        Op::PutBlockList => put_block_list::run(call, body).await,
+        Op::SetBlobMetadata => set_blob_metadata::run(call).await,
+        Op::SetBlobProperties => set_blob_properties::run(call).await,
         Op::SetBlobServiceProperties => set_blob_service_properties::run(call, body).await,
         Op::SetContainerAcl => set_container_acl::run(call, body).await,
         Op::SetContainerMetadata => set_container_metadata::run(call).await,
-        _ => Err(BlobError::NotImplemented.into()),
+        Op::SnapshotBlob => snapshot_blob::run(call).await,
+        Op::GetUserDelegationKey
+        | Op::PreflightBlobRequest
+        | Op::BlobBatch
+        | Op::FindBlobsByTags
+        | Op::FindBlobsByTagsInContainer
+        | Op::RestoreContainer
+        | Op::RenameContainer
+        | Op::PutBlobFromUrl
+        | Op::GetBlobTags
+        | Op::SetBlobTags
+        | Op::CopyBlob
+        | Op::CopyBlobFromUrl
+        | Op::AbortCopyBlob
+        | Op::IncrementalCopyBlob
+        | Op::UndeleteBlob
+        | Op::SetBlobTier
+        | Op::SetBlobExpiry
+        | Op::SetBlobImmutabilityPolicy
+        | Op::DeleteBlobImmutabilityPolicy
+        | Op::SetBlobLegalHold
+        | Op::QueryBlobContents
+        | Op::PutBlockFromUrl
+        | Op::PutPage
+        | Op::PutPageFromUrl
+        | Op::GetPageRanges
+        | Op::AppendBlock
+        | Op::AppendBlockFromUrl
+        | Op::AppendBlobSeal => Err(BlobError::NotImplemented.into()),
     }
 }

@@ -25,8 +25,6 @@ fn body_bytes_max(head: &Head) -> u64 {
     }
 }
 
-pub const CONTENT_TYPE_DEFAULT: &str = "application/octet-stream";
-
 struct PutBlob {
     container: ContainerName,
     name: BlobName,
@@ -73,7 +71,7 @@ fn headers(head: &Head) -> Result<HttpHeaders, BlobError> {
     let own = request::blob_headers(head)?;
     let or = |own: Option<String>, name| if own.is_some() { Ok(own) } else { request::stored(head, name) };
     Ok(HttpHeaders {
-        content_type: or(own.content_type, "content-type")?.or(Some(CONTENT_TYPE_DEFAULT.to_owned())),
+        content_type: or(own.content_type, "content-type")?.or(Some(reply::CONTENT_TYPE_DEFAULT.to_owned())),
         content_encoding: or(own.content_encoding, "content-encoding")?,
         content_language: or(own.content_language, "content-language")?,
         cache_control: or(own.cache_control, "cache-control")?,

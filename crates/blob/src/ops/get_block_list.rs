@@ -1,0 +1,171 @@
+//! Get Block List: the blocks of a blob, committed, waiting, or both.
+
+use concurrency::{LeaseId, Timestamp};
+use engine::{Rows, read};
+use wire::base64;
+use wire::http::{Head, HeaderValue, Reply, StatusCode};
+use wire::names::{BlobName, ContainerName};
+use wire::xml::XmlWriter;
+
+use super::Call;
+use crate::blocks;
+use crate::error::BlobError;
+use crate::model::{self, Halt, blob_key, refuse};
+use crate::request::Which;
+use crate::{Failure, reply, request};
+
+struct GetBlockList {
+    container: ContainerName,
+    name: BlobName,
+    which: Which,
+    lease: Option<LeaseId>,
+    lists: Lists,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Lists {
+    Committed,
+    Uncommitted,
+    All,
+}
+
+fn parse(head: &Head) -> Result<GetBlockList, BlobError> {
+    let (container, name) = request::blob(head)?;
+    request::no_unbuilt_headers(head)?;
+    Ok(GetBlockList {
+        container,
+        name,
+        which: request::which(head)?,
+        lease: request::lease_id(head)?,
+        lists: lists(head)?,
+    })
+}
+
+fn lists(head: &Head) -> Result<Lists, BlobError> {
+    const NAME: &str = "blocklisttype";
+    let Some(text) = head.query.get(NAME).filter(|text| !text.is_empty()) else { return Ok(Lists::Committed) };
+    match text.to_ascii_lowercase().as_str() {
+        "committed" => Ok(Lists::Committed),
+        "uncommitted" => Ok(Lists::Uncommitted),
+        "all" => Ok(Lists::All),
+        _ => Err(BlobError::query(NAME, text)),
+    }
+}
+
+/// What was found: the length and version if there is a committed state, and ids with sizes.
+#[derive(Default)]
+struct Found {
+    committed: Option<(Timestamp, u64)>,
+    committed_blocks: Vec<(Vec<u8>, u64)>,
+    uncommitted_blocks: Vec<(Vec<u8>, u64)>,
+}
+
+impl GetBlockList {
+    fn look(&self, rows: &dyn Rows, account: u64, now: Timestamp) -> Result<Found, Halt> {
+        let generation = model::generation(rows, account, &self.container)?;
+        let blob = model::find_blob(rows, &blob_key(generation, &self.name))?;
+        let blob = blob.ok_or(refuse(BlobError::BlobNotFound))?;
+        // A blob of waiting blocks only is found here, and its committed list is empty.
+        let (state, staging, lease) = match self.which {
+            Which::Base => (blob.committed, blob.staging, blob.lease),
+            Which::Snapshot(at) => {
+                let snapshot = model::find_snapshot(rows, blob.uid, at)?;
+                (Some(snapshot.ok_or(refuse(BlobError::BlobNotFound))?), None, Default::default())
+            }
+            Which::Version => return Err(refuse(BlobError::BlobNotFound)),
+        };
+        lease.check_read(self.lease, now).map_err(BlobError::lease_on_blob).map_err(refuse)?;
+        let mut found = Found::default();
+        if let Some(state) = &state {
+            found.committed = Some((state.stamp, state.length));
+            if self.lists != Lists::Uncommitted {
+                let entries = blocks::committed(rows, state)?;
+                found.committed_blocks = entries.into_iter().map(|entry| (entry.id, entry.size)).collect();
+            }
+        }
+        if let Some(staging) = &staging
+            && self.lists != Lists::Committed
+        {
+            let waiting = blocks::uncommitted(rows, staging)?;
+            found.uncommitted_blocks = waiting.into_iter().map(|(id, block)| (id, block.size)).collect();
+        }
+        Ok(found)
+    }
+
+    fn document(&self, found: &Found) -> XmlWriter {
+        let mut xml = XmlWriter::document();
+        xml.reserve((found.committed_blocks.len() + found.uncommitted_blocks.len()) * 160);
+        xml.open("BlockList");
+        if self.lists != Lists::Uncommitted {
+            write(&mut xml, "CommittedBlocks", &found.committed_blocks);
+        }
+        if self.lists != Lists::Committed {
+            write(&mut xml, "UncommittedBlocks", &found.uncommitted_blocks);
+        }
+        xml.close("BlockList");
+        xml
+    }
+}
+
+fn write(xml: &mut XmlWriter, element: &str, blocks: &[(Vec<u8>, u64)]) {
+    if blocks.is_empty() {
+        xml.empty(element);
+        return;
+    }
+    xml.open(element);
+    for (id, size) in blocks {
+        xml.open("Block").leaf("Name", base64::encode(id)).number("Size", *size).close("Block");
+    }
+    xml.close(element);
+}
+
+pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
+    let op = parse(call.head)?;
+    let found = read(call.engine, |rows, now| op.look(rows, call.account, now)).await?;
+    let mut answer = reply::xml(StatusCode::OK, op.document(&found));
+    let length = found.committed.map_or(0, |(_, length)| length);
+    answer.headers.insert(&reply::BLOB_CONTENT_LENGTH, HeaderValue::from(length));
+    if let Some((stamp, _)) = found.committed {
+        reply::set_version(&mut answer.headers, stamp);
+    }
+    Ok(answer)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::BlobError;
+    use crate::testing::{Bench, header, refusal};
+
+    #[tokio::test]
+    async fn both_lists() {
+        let bench = Bench::with_container().await;
+        let list =
+            async |kind: &str| bench.text("GET", &format!("cont/blob?comp=blocklist&blocklisttype={kind}")).await;
+        let missing = bench.call("GET", "cont/blob?comp=blocklist", &[], b"").await;
+        assert_eq!(refusal(missing), BlobError::BlobNotFound);
+        for (id, body) in [("Qg==", "bb"), ("QQ==", "a"), ("QQ==", "aaa")] {
+            bench.call("PUT", &format!("cont/blob?comp=block&blockid={id}"), &[], body.as_bytes()).await.unwrap();
+        }
+        let told = list("all").await;
+        assert!(told.ends_with(
+            "<BlockList><CommittedBlocks /><UncommittedBlocks><Block><Name>QQ==</Name><Size>3</Size></Block>\
+             <Block><Name>Qg==</Name><Size>2</Size></Block></UncommittedBlocks></BlockList>"
+        ));
+        assert!(list("committed").await.ends_with("<BlockList><CommittedBlocks /></BlockList>"));
+        let told = bench.call("GET", "cont/blob?comp=blocklist", &[], b"").await.unwrap();
+        assert_eq!((header(&told, "etag"), header(&told, "x-ms-blob-content-length")), (None, Some("0")));
+
+        let body = b"<BlockList><Latest>Qg==</Latest><Latest>QQ==</Latest></BlockList>";
+        bench.call("PUT", "cont/blob?comp=blocklist", &[], body).await.unwrap();
+        assert!(list("").await.ends_with(
+            "<BlockList><CommittedBlocks><Block><Name>Qg==</Name><Size>2</Size></Block>\
+             <Block><Name>QQ==</Name><Size>3</Size></Block></CommittedBlocks></BlockList>"
+        ));
+        assert!(list("uncommitted").await.ends_with("<BlockList><UncommittedBlocks /></BlockList>"));
+        let told = bench.call("GET", "cont/blob?comp=blocklist", &[], b"").await.unwrap();
+        assert!(header(&told, "etag").is_some());
+        assert_eq!(header(&told, "x-ms-blob-content-length"), Some("5"));
+        let refused = bench.call("GET", "cont/blob?comp=blocklist&blocklisttype=x", &[], b"").await;
+        assert_eq!(refusal(refused), BlobError::query("blocklisttype", "x"));
+    }
+}

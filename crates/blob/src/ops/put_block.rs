@@ -1,0 +1,227 @@
+//! Put Block: bring a block that a later Put Block List may make part of the blob.
+//!
+//! Nothing changes for readers, not even the ETag. A blob that did not exist comes into being as an uncommitted one,
+//! which only Get Block List and an explicit listing show.
+
+use bytes::Bytes;
+use concurrency::{Lease, LeaseId, Timestamp};
+use engine::due::{self, Kind};
+use engine::{Changes, Commit, Key, Rows, Tick, commit, read};
+use wire::http::{Body, Head, Reply, StatusCode};
+use wire::names::{BlobName, ContainerName};
+
+use super::Call;
+use crate::blocks::{BLOCK_ID_BYTES_MAX, UNCOMMITTED_BLOCKS_MAX, UNCOMMITTED_SECONDS, decode_id};
+use crate::error::BlobError;
+use crate::model::{self, Blob, Block, Staging, blob_key, block_key, refuse};
+use crate::request::BodySums;
+use crate::upload::{self, Wanted};
+use crate::{Failure, codec, reply, request};
+
+const MIB: u64 = 1024 * 1024;
+
+/// The largest block, by the version that raised it.
+fn body_bytes_max(head: &Head) -> u64 {
+    if head.since("2019-12-12") {
+        4_000 * MIB
+    } else if head.since("2016-05-31") {
+        100 * MIB
+    } else {
+        4 * MIB
+    }
+}
+
+struct PutBlock {
+    container: ContainerName,
+    name: BlobName,
+    id: Vec<u8>,
+    lease: Option<LeaseId>,
+    sums: BodySums,
+}
+
+fn parse(head: &Head) -> Result<PutBlock, BlobError> {
+    let (container, name) = request::blob(head)?;
+    request::only_base(head)?;
+    request::no_unbuilt_headers(head)?;
+    Ok(PutBlock {
+        container,
+        name,
+        id: block_id(head)?,
+        lease: request::lease_id(head)?,
+        sums: request::body_sums(head)?,
+    })
+}
+
+fn block_id(head: &Head) -> Result<Vec<u8>, BlobError> {
+    const NAME: &str = "blockid";
+    let text = head.query.get(NAME).ok_or(BlobError::MissingRequiredQueryParameter { name: NAME })?;
+    let id = decode_id(text).ok_or_else(|| BlobError::query(NAME, text))?;
+    if id.len() > BLOCK_ID_BYTES_MAX { Err(BlobError::OutOfRangeInput) } else { Ok(id) }
+}
+
+impl PutBlock {
+    /// Whether the block may come, and the lease as it is afterwards. `again`: there is a block of this id.
+    fn judge(&self, found: Option<&Blob>, again: bool, now: Timestamp) -> Result<Lease, BlobError> {
+        let before = found.map_or(Lease::Available, |blob| blob.lease);
+        let lease = before.check_write(self.lease, now).map_err(BlobError::lease_on_blob)?;
+        if let Some(staging) = found.and_then(|blob| blob.staging.as_ref()) {
+            if usize::from(staging.id_length) != self.id.len() {
+                return Err(BlobError::InvalidBlobOrBlock);
+            }
+            if staging.count >= UNCOMMITTED_BLOCKS_MAX && !again {
+                return Err(BlobError::BlockCountExceedsLimit);
+            }
+        }
+        Ok(lease)
+    }
+
+    /// The blob as it becomes, with one more block waiting.
+    fn decide(&self, found: Option<&Blob>, again: bool, tick: Tick) -> Result<(Blob, Staging), BlobError> {
+        let lease = self.judge(found, again, tick.now)?;
+        let staging = match found.and_then(|blob| blob.staging.as_ref()) {
+            Some(staging) => {
+                Staging { count: staging.count + u32::from(!again), last_put: tick.now, ..staging.clone() }
+            }
+            None => Staging {
+                id: tick.id(2),
+                // At most 64, as `parse` has seen to.
+                id_length: self.id.len() as u8,
+                count: 1,
+                last_put: tick.now,
+                due: tick.now.plus_seconds(UNCOMMITTED_SECONDS),
+            },
+        };
+        let blob = match found {
+            Some(blob) => Blob { lease, staging: Some(staging.clone()), ..blob.clone() },
+            None => Blob { uid: tick.id(0), lease, committed: None, staging: Some(staging.clone()), snapshots: 0 },
+        };
+        Ok((blob, staging))
+    }
+
+    /// The block that waits under the same id, which the new one replaces.
+    fn earlier(&self, rows: &dyn Rows, found: Option<&Blob>) -> Result<Option<Block>, engine::Unread> {
+        let Some(staging) = found.and_then(|blob| blob.staging.as_ref()) else { return Ok(None) };
+        rows.get(&block_key(staging.id, &self.id))?.map(|row| codec::decode(&row)).transpose()
+    }
+
+    fn load(&self, rows: &dyn Rows, account: u64) -> Result<(Key, Option<Blob>, Option<Block>), model::Halt> {
+        let generation = model::generation(rows, account, &self.container)?;
+        let key = blob_key(generation, &self.name);
+        let found = model::find_blob(rows, &key)?;
+        let earlier = self.earlier(rows, found.as_ref())?;
+        Ok((key, found, earlier))
+    }
+}
+
+pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> {
+    let op = parse(call.head)?;
+    let length = upload::length(body, body_bytes_max(call.head))?;
+    if length == 0 {
+        return Err(BlobError::header("content-length", "0").into());
+    }
+    let account = call.account;
+    read(call.engine, |rows, now| {
+        let (_, found, earlier) = op.load(rows, account)?;
+        op.judge(found.as_ref(), earlier.is_some(), now).map_err(refuse)
+    })
+    .await?;
+
+    let received = upload::receive(call.engine, body, length, Wanted::by(call.head, &op.sums)).await?;
+    upload::verify(&op.sums, received.md5, received.crc64)?;
+
+    let mut answer = reply::reply(StatusCode::CREATED);
+    upload::answer_sums(&mut answer.headers, call.head, &op.sums, received.md5, received.crc64);
+    let partition = model::blob_partition(account, &op.container, &op.name);
+    commit(call.engine, partition, move |rows, tick| {
+        let (key, found, earlier) = op.load(rows, account)?;
+        let (blob, staging) = op.decide(found.as_ref(), earlier.is_some(), tick).map_err(refuse)?;
+        let mut changes = Changes::none();
+        if let Some(staged) = &received.staged {
+            let block = Block { content: staged.id().0, size: length };
+            changes.store(staged, staging.id);
+            changes.put(block_key(staging.id, &op.id), codec::encode(&block));
+        }
+        if let Some(earlier) = earlier {
+            changes.unrefer(Kind::Content, earlier.content, staging.id, tick.now);
+        }
+        if found.as_ref().is_none_or(|blob| blob.staging.is_none()) {
+            changes.put(due::key(staging.due, Kind::UncommittedBlocks, key.as_bytes()), Bytes::new());
+        }
+        changes.put(key, codec::encode(&blob));
+        Ok(Commit { changes, outcome: () })
+    })
+    .await?;
+    answer.headers.insert(&reply::REQUEST_SERVER_ENCRYPTED, reply::TRUE);
+    Ok(answer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Bench, HELD, MINE, NOW, YOURS, header, refusal, tick};
+
+    fn ask(id: &[u8], lease: Option<LeaseId>) -> PutBlock {
+        PutBlock {
+            container: ContainerName::parse("cont").unwrap(),
+            name: BlobName::parse("blob").unwrap(),
+            id: id.to_vec(),
+            lease,
+            sums: BodySums::default(),
+        }
+    }
+
+    fn blob(lease: Lease, count: u32) -> Blob {
+        let staging = Staging { id: 9, id_length: 1, count, last_put: Timestamp(1), due: Timestamp(2) };
+        Blob { uid: 3, lease, committed: None, staging: Some(staging), snapshots: 0 }
+    }
+
+    #[test]
+    fn each_refusal_and_two_at_once() {
+        let judge = |ask: PutBlock, found: &Blob, again| ask.judge(Some(found), again, NOW).err();
+        assert_eq!(judge(ask(b"a", None), &blob(Lease::Available, 1), false), None);
+        assert_eq!(judge(ask(b"a", Some(MINE)), &blob(HELD, 1), false), None);
+        assert_eq!(judge(ask(b"a", None), &blob(HELD, 1), false), Some(BlobError::LeaseIdMissing));
+        assert_eq!(
+            judge(ask(b"a", Some(YOURS)), &blob(HELD, 1), false),
+            Some(BlobError::LeaseIdMismatchWithBlobOperation)
+        );
+        assert_eq!(judge(ask(b"ab", None), &blob(Lease::Available, 1), false), Some(BlobError::InvalidBlobOrBlock));
+        assert_eq!(judge(ask(b"ab", None), &blob(HELD, 1), false), Some(BlobError::LeaseIdMissing));
+        let full = blob(Lease::Available, UNCOMMITTED_BLOCKS_MAX);
+        assert_eq!(judge(ask(b"a", None), &full, false), Some(BlobError::BlockCountExceedsLimit));
+        assert_eq!(judge(ask(b"a", None), &full, true), None);
+        let missing = ask(b"a", Some(MINE)).judge(None, false, NOW);
+        assert_eq!(missing, Err(BlobError::LeaseNotPresentWithBlobOperation));
+    }
+
+    #[test]
+    fn a_block_uploaded_again_counts_once() {
+        let (again, _) = ask(b"a", None).decide(Some(&blob(Lease::Available, 4)), true, tick()).unwrap();
+        let (more, staging) = ask(b"b", None).decide(Some(&blob(Lease::Available, 4)), false, tick()).unwrap();
+        assert_eq!((again.staging.unwrap().count, more.staging.unwrap().count), (4, 5));
+        assert_eq!((staging.id, staging.last_put, staging.due), (9, NOW, Timestamp(2)));
+    }
+
+    #[tokio::test]
+    async fn ids_and_bodies() {
+        let bench = Bench::with_container().await;
+        let put = async |id: &str, body: &[u8]| {
+            bench.call("PUT", &format!("cont/blob?comp=block&blockid={id}"), &[], body).await
+        };
+        let answer = put("QQ==", b"hello").await.unwrap();
+        assert_eq!(answer.status, 201);
+        assert!(header(&answer, "x-ms-content-crc64").is_some() && header(&answer, "etag").is_none());
+        assert_eq!(refusal(put("Q", b"x").await), BlobError::query("blockid", "Q"));
+        assert_eq!(refusal(put("", b"x").await), BlobError::query("blockid", ""));
+        assert_eq!(refusal(put("QUE=", b"x").await), BlobError::InvalidBlobOrBlock);
+        let long = wire::base64::encode(&[7; 65]);
+        assert_eq!(refusal(put(&long, b"x").await), BlobError::OutOfRangeInput);
+        assert_eq!(refusal(put("QQ==", b"").await), BlobError::header("content-length", "0"));
+        // An uncommitted blob is missing for readers.
+        assert_eq!(refusal(bench.call("GET", "cont/blob", &[], b"").await), BlobError::BlobNotFound);
+        let list = bench.text("GET", "cont?restype=container&comp=list").await;
+        assert!(!list.contains("<Blob>"));
+        let list = bench.text("GET", "cont?restype=container&comp=list&include=uncommittedblobs").await;
+        assert!(list.contains("<Name>blob</Name><Properties><Content-Length>0</Content-Length>"));
+    }
+}

@@ -1,0 +1,360 @@
+//! Put Block List: make a list of blocks the content of the blob, all at once.
+
+use std::collections::HashMap;
+
+use concurrency::{Conditions, Lease, LeaseId, Timestamp};
+use engine::{Changes, Commit, Tick, commit, read};
+use wire::checksum::{Crc64, Md5};
+use wire::http::{Body, Head, Reply, StatusCode, collect};
+use wire::names::{BlobName, ContainerName};
+use wire::xml::{BlockSearch, XmlError, parse_block_list};
+
+use super::Call;
+use crate::blocks::{self, BLOCK_ID_BYTES_MAX};
+use crate::error::BlobError;
+use crate::model::{
+    self, Blob, Block, Committed, ContentRef, HttpHeaders, ListEntry, Pairs, Tier, TierSet, blob_key, refuse,
+};
+use crate::request::BodySums;
+use crate::upload::{self, Wanted};
+use crate::{Failure, codec, reply, request};
+
+/// 50,000 entries with the longest ids fit.
+const BODY_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+struct PutBlockList {
+    container: ContainerName,
+    name: BlobName,
+    conditions: Conditions,
+    lease: Option<LeaseId>,
+    headers: HttpHeaders,
+    metadata: Pairs,
+    tier: Option<Tier>,
+    sums: BodySums,
+}
+
+fn parse(head: &Head) -> Result<PutBlockList, BlobError> {
+    let (container, name) = request::blob(head)?;
+    request::only_base(head)?;
+    request::no_unbuilt_headers(head)?;
+    let conditions = request::conditions(head)?;
+    conditions.check_write_combination()?;
+    let own = request::blob_headers(head)?;
+    // `Content-Type` here is that of the list.
+    let content_type = own.content_type.or(Some(reply::CONTENT_TYPE_DEFAULT.to_owned()));
+    Ok(PutBlockList {
+        container,
+        name,
+        conditions,
+        lease: request::lease_id(head)?,
+        headers: HttpHeaders { content_type, ..own },
+        metadata: request::metadata(head)?,
+        tier: request::tier(head)?,
+        sums: request::body_sums(head)?,
+    })
+}
+
+/// One entry of the list that was sent.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Wish {
+    search: BlockSearch,
+    id: Vec<u8>,
+}
+
+fn parse_list(document: &[u8]) -> Result<Vec<Wish>, BlobError> {
+    let entries = parse_block_list(document).map_err(|error| match error {
+        XmlError::TooMany { .. } => BlobError::BlockListTooLong,
+        other => other.into(),
+    })?;
+    let mut kinds = HashMap::new();
+    let mut wishes = Vec::with_capacity(entries.len());
+    for entry in entries {
+        let id = blocks::decode_id(&entry.id).filter(|id| id.len() <= BLOCK_ID_BYTES_MAX);
+        let id = id.ok_or(BlobError::InvalidBlockList)?;
+        // An id may come again, but always from the same place.
+        if *kinds.entry(id.clone()).or_insert(entry.search) != entry.search {
+            return Err(BlobError::InvalidBlockList);
+        }
+        wishes.push(Wish { search: entry.search, id });
+    }
+    Ok(wishes)
+}
+
+/// The blocks that were found, in the order of the list.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+struct Resolved {
+    entries: Vec<ListEntry>,
+    /// Some of them come from the blocks that wait.
+    from_staging: bool,
+    /// Contents of the old list that the new one must refer to as well.
+    kept: Vec<u64>,
+}
+
+fn resolve(
+    wishes: &[Wish],
+    waiting: &HashMap<Vec<u8>, Block>,
+    old: &HashMap<Vec<u8>, Block>,
+) -> Result<Resolved, BlobError> {
+    let mut resolved = Resolved::default();
+    for wish in wishes {
+        let fresh = match wish.search {
+            BlockSearch::Uncommitted | BlockSearch::Latest => waiting.get(&wish.id),
+            BlockSearch::Committed => None,
+        };
+        let kept = match wish.search {
+            BlockSearch::Committed | BlockSearch::Latest => old.get(&wish.id),
+            BlockSearch::Uncommitted => None,
+        };
+        let block = match (fresh, kept) {
+            (Some(block), _) => {
+                resolved.from_staging = true;
+                block
+            }
+            (None, Some(block)) => {
+                resolved.kept.push(block.content);
+                block
+            }
+            (None, None) => return Err(BlobError::InvalidBlockList),
+        };
+        resolved.entries.push(ListEntry { id: wish.id.clone(), content: block.content, size: block.size });
+    }
+    Ok(resolved)
+}
+
+impl PutBlockList {
+    fn judge(&self, found: Option<&Blob>, now: Timestamp) -> Result<Lease, BlobError> {
+        let version = found.and_then(Blob::version);
+        self.conditions.check_write(version.as_ref())?;
+        let before = found.map_or(Lease::Available, |blob| blob.lease);
+        let lease = before.check_write(self.lease, now).map_err(BlobError::lease_on_blob)?;
+        self.conditions.check_create_only(version.is_some(), before.is_held_by(self.lease, now))?;
+        Ok(lease)
+    }
+
+    /// The blob as it becomes. Properties and metadata are those of this request; lease, snapshots and the time of
+    /// creation stay; what was waiting is gone, listed or not.
+    fn decide(&self, found: Option<&Blob>, content: ContentRef, length: u64, tick: Tick) -> Result<Blob, BlobError> {
+        let lease = self.judge(found, tick.now)?;
+        let before = found.and_then(|blob| blob.committed.as_ref());
+        let committed = Committed {
+            version: tick.id(1),
+            stamp: tick.stamp,
+            created: before.map_or(tick.stamp, |state| state.created),
+            length,
+            content,
+            headers: self.headers.clone(),
+            metadata: self.metadata.clone(),
+            tier: self.tier.map(|tier| TierSet { tier, since: tick.stamp }),
+        };
+        Ok(Blob {
+            uid: found.map_or(tick.id(0), |blob| blob.uid),
+            lease,
+            committed: Some(committed),
+            staging: None,
+            snapshots: found.map_or(0, |blob| blob.snapshots),
+        })
+    }
+
+    fn load_and_resolve(
+        &self,
+        rows: &dyn engine::Rows,
+        found: Option<&Blob>,
+        wishes: &[Wish],
+    ) -> Result<Resolved, model::Halt> {
+        let wants = |searches: &[BlockSearch]| wishes.iter().any(|wish| searches.contains(&wish.search));
+        let staging = found.and_then(|blob| blob.staging.as_ref());
+        let waiting = match staging.filter(|_| wants(&[BlockSearch::Uncommitted, BlockSearch::Latest])) {
+            Some(staging) => blocks::uncommitted(rows, staging)?.into_iter().collect(),
+            None => HashMap::new(),
+        };
+        let state = found.and_then(|blob| blob.committed.as_ref());
+        let old = match state.filter(|_| wants(&[BlockSearch::Committed, BlockSearch::Latest])) {
+            Some(state) => blocks::committed(rows, state)?
+                .into_iter()
+                .map(|entry| (entry.id, Block { content: entry.content, size: entry.size }))
+                .collect(),
+            None => HashMap::new(),
+        };
+        resolve(wishes, &waiting, &old).map_err(refuse)
+    }
+}
+
+/// The list takes the id of the staging area it empties: the references of those blocks are then its own already.
+fn list_id(found: Option<&Blob>, resolved: &Resolved, tick: Tick) -> u64 {
+    let staging = found.and_then(|blob| blob.staging.as_ref()).filter(|_| resolved.from_staging);
+    staging.map_or(tick.id(2), |staging| staging.id)
+}
+
+pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> {
+    let op = parse(call.head)?;
+    let account = call.account;
+    read(call.engine, |rows, now| {
+        let generation = model::generation(rows, account, &op.container)?;
+        let found = model::find_blob(rows, &blob_key(generation, &op.name))?;
+        op.judge(found.as_ref(), now).map_err(refuse)
+    })
+    .await?;
+
+    let document = collect(body, BODY_BYTES_MAX).await?;
+    let wanted = Wanted::by(call.head, &op.sums);
+    let (md5, crc64) = (wanted.md5.then(|| Md5::of(&document)), wanted.crc64.then(|| Crc64::of(&document)));
+    upload::verify(&op.sums, md5, crc64)?;
+    let wishes = parse_list(&document)?;
+
+    let mut answer = reply::reply(StatusCode::CREATED);
+    upload::answer_sums(&mut answer.headers, call.head, &op.sums, md5, crc64);
+    let partition = model::blob_partition(account, &op.container, &op.name);
+    let stamp = commit(call.engine, partition, move |rows, tick| {
+        let generation = model::generation(rows, account, &op.container)?;
+        let key = blob_key(generation, &op.name);
+        let found = model::find_blob(rows, &key)?;
+        op.judge(found.as_ref(), tick.now).map_err(refuse)?;
+        let resolved = op.load_and_resolve(rows, found.as_ref(), &wishes)?;
+        let list = list_id(found.as_ref(), &resolved, tick);
+        let content = if wishes.is_empty() { ContentRef::Empty } else { ContentRef::Blocks(list) };
+        let length = resolved.entries.iter().map(|entry| entry.size).sum();
+        let blob = op.decide(found.as_ref(), content, length, tick).map_err(refuse)?;
+        let mut changes = Changes::none();
+        if !wishes.is_empty() {
+            blocks::write_list(&mut changes, list, &resolved.entries);
+            changes.refer(list, tick.id(1));
+        }
+        for &content in &resolved.kept {
+            changes.refer(content, list);
+        }
+        if let Some(found) = &found {
+            found.let_go(&key, &mut changes, tick.now);
+        }
+        changes.put(key, codec::encode(&blob));
+        Ok(Commit { changes, outcome: tick.stamp })
+    })
+    .await?;
+    reply::set_version(&mut answer.headers, stamp);
+    answer.headers.insert(&reply::REQUEST_SERVER_ENCRYPTED, reply::TRUE);
+    Ok(answer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Bench, bytes, header, refusal};
+    use wire::base64;
+
+    fn found(blocks: &[(&str, u64)]) -> HashMap<Vec<u8>, Block> {
+        blocks.iter().map(|(id, content)| (id.as_bytes().to_vec(), Block { content: *content, size: 1 })).collect()
+    }
+
+    #[test]
+    fn each_search_looks_where_it_says() {
+        let (waiting, old) = (found(&[("a", 1), ("b", 2)]), found(&[("b", 20), ("c", 30)]));
+        let table = [
+            (BlockSearch::Uncommitted, "a", Some(1)),
+            (BlockSearch::Uncommitted, "c", None),
+            (BlockSearch::Committed, "b", Some(20)),
+            (BlockSearch::Committed, "a", None),
+            (BlockSearch::Latest, "b", Some(2)),
+            (BlockSearch::Latest, "c", Some(30)),
+            (BlockSearch::Latest, "d", None),
+        ];
+        for (search, id, content) in table {
+            let wish = Wish { search, id: id.as_bytes().to_vec() };
+            let resolved = resolve(&[wish], &waiting, &old);
+            assert_eq!(resolved.ok().map(|r| r.entries[0].content), content, "{search:?} {id}");
+        }
+    }
+
+    #[test]
+    fn an_id_comes_from_one_place() {
+        let list = |inner: &str| parse_list(format!("<BlockList>{inner}</BlockList>").as_bytes());
+        assert_eq!(list("<Latest>QQ==</Latest><Latest>QQ==</Latest>").map(|l| l.len()), Ok(2));
+        let mixed = list("<Latest>QQ==</Latest><Committed>QQ==</Committed>");
+        assert_eq!(mixed, Err(BlobError::InvalidBlockList));
+        assert_eq!(list("<Latest>Q</Latest>"), Err(BlobError::InvalidBlockList));
+        assert_eq!(list("<Latest></Latest>"), Err(BlobError::InvalidBlockList));
+        assert_eq!(parse_list(b"<List/>"), Err(BlobError::InvalidXmlDocument));
+        let many = "<Latest>QQ==</Latest>".repeat(50_001);
+        assert_eq!(list(&many), Err(BlobError::BlockListTooLong));
+    }
+
+    async fn put_block(bench: &Bench, id: &str, body: &[u8]) {
+        let url = format!("cont/blob?comp=block&blockid={}", base64::encode(id.as_bytes()));
+        bench.call("PUT", &url, &[], body).await.unwrap();
+    }
+
+    async fn put_list(bench: &Bench, list: &[(&str, &str)], headers: &[(&str, &str)]) -> Result<Reply, Failure> {
+        let entry = |(kind, id): &(&str, &str)| format!("<{kind}>{}</{kind}>", base64::encode(id.as_bytes()));
+        let entries: String = list.iter().map(entry).collect();
+        let body = format!("<BlockList>{entries}</BlockList>");
+        bench.call("PUT", "cont/blob?comp=blocklist", headers, body.as_bytes()).await
+    }
+
+    #[tokio::test]
+    async fn blocks_become_the_blob_and_blobs_are_edited_by_their_blocks() {
+        let bench = Bench::with_container().await;
+        for (id, body) in [("1", &b"one "[..]), ("2", b"two "), ("3", b"three "), ("4", b"unlisted ")] {
+            put_block(&bench, id, body).await;
+        }
+        let first = [("Latest", "1"), ("Uncommitted", "2"), ("Latest", "1"), ("Latest", "3")];
+        let answer = put_list(&bench, &first, &[("x-ms-meta-a", "1"), ("content-type", "text/xml")]).await.unwrap();
+        assert_eq!(answer.status, 201);
+        assert_eq!(bench.get("cont/blob").await, b"one two one three ");
+        let told = bench.call("HEAD", "cont/blob", &[], b"").await.unwrap();
+        assert_eq!(header(&told, "content-type"), Some("application/octet-stream"));
+        assert_eq!(header(&told, "content-md5"), None);
+        let created = header(&told, "x-ms-creation-time").unwrap().to_owned();
+        bench.sweep().await;
+        assert_eq!(bench.get("cont/blob").await, b"one two one three ");
+
+        // What was not listed is gone; what is not there cannot be listed, and then nothing changes.
+        let gone = put_list(&bench, &[("Latest", "4")], &[]).await;
+        assert_eq!(refusal(gone), BlobError::InvalidBlockList);
+        put_block(&bench, "2", b"TWO ").await;
+        put_list(&bench, &[("Committed", "3"), ("Latest", "2"), ("Latest", "1")], &[]).await.unwrap();
+        bench.sweep().await;
+        assert_eq!(bench.get("cont/blob").await, b"three TWO one ");
+        let told = bench.call("HEAD", "cont/blob", &[], b"").await.unwrap();
+        assert_eq!(header(&told, "x-ms-meta-a"), None);
+        assert_eq!(header(&told, "x-ms-creation-time"), Some(created.as_str()));
+
+        // Only committed blocks, so the list has an id of its own; then an empty one.
+        put_list(&bench, &[("Committed", "1")], &[]).await.unwrap();
+        bench.sweep().await;
+        assert_eq!(bench.get("cont/blob").await, b"one ");
+        put_list(&bench, &[], &[]).await.unwrap();
+        bench.sweep().await;
+        assert_eq!(bench.get("cont/blob").await, b"");
+    }
+
+    #[tokio::test]
+    async fn ranges_cross_blocks_and_rows_of_the_list() {
+        let bench = Bench::with_container().await;
+        let count = 2_500;
+        let ids: Vec<String> = (0..count).map(|n| format!("{n:05}")).collect();
+        for id in &ids {
+            put_block(&bench, id, &id.as_bytes()[1..]).await;
+        }
+        let list: Vec<(&str, &str)> = ids.iter().map(|id| ("Latest", id.as_str())).collect();
+        put_list(&bench, &list, &[]).await.unwrap();
+        let whole: Vec<u8> = (0..count).flat_map(|n| format!("{n:04}").into_bytes()).collect();
+        assert!(bench.get("cont/blob").await == whole);
+        for (first, last) in [(0, 0), (3, 4), (3_999, 4_000), (3_998, 8_001), (9_999, 9_999), (5, 9_990)] {
+            let range = format!("bytes={first}-{last}");
+            let answer = bench.call("GET", "cont/blob", &[("range", &range)], b"").await.unwrap();
+            assert!(bytes(answer).await == whole[first..=last], "{range}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_stale_condition_is_refused_before_the_list_is_read() {
+        let bench = Bench::with_container().await;
+        bench.put("cont/blob", b"x").await;
+        let refused = bench.call_unread("PUT", "cont/blob?comp=blocklist", &[("if-match", "\"0x1\"")]).await;
+        assert_eq!(refusal(refused), BlobError::ConditionNotMet);
+        // A condition that fails and a list that is wrong: the condition.
+        let refused = put_list(&bench, &[("Latest", "9")], &[("if-none-match", "*")]).await;
+        assert_eq!(refusal(refused), BlobError::BlobAlreadyExists);
+        let wrong = [("content-md5", "1B2M2Y8AsgTpgAmY7PhCfg==")];
+        assert!(matches!(refusal(put_list(&bench, &[], &wrong).await), BlobError::Md5Mismatch { .. }));
+        assert_eq!(bench.get("cont/blob").await, b"x");
+    }
+}
