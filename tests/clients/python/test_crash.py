@@ -25,7 +25,7 @@ def describe(service):
             policy["public_access"], [identifier.id for identifier in policy["signed_identifiers"]],
         )
         for found in client.list_blobs(include=["metadata", "snapshots", "uncommittedblobs"]):
-            blob = client.get_blob_client(found, snapshot=found.snapshot)
+            blob = client.get_blob_client(found.name, snapshot=found.snapshot)
             blocks = [[(block.id, block.size) for block in blocks] for blocks in blob.get_block_list("all")]
             content = blob.download_blob().readall() if found.etag else b""
             seen[container.name, found.name, found.snapshot] = (

@@ -1,0 +1,141 @@
+//! What the tests begin with: a server, a container, a client, and leases in every state.
+
+use crate::harness::{Answer, Client, Headers, Server};
+
+/// The id that holds or held the lease, and two others.
+pub const A: &str = "aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa";
+pub const B: &str = "bbbbbbbb-bbbb-bbbb-bbbb-bbbbbbbbbbbb";
+pub const C: &str = "cccccccc-cccc-cccc-cccc-cccccccccccc";
+
+pub const LEASE_STATES: [&str; 5] = ["available", "leased", "breaking", "broken", "expired"];
+
+pub const BLOCK_BLOB: (&str, &str) = ("x-ms-blob-type", "BlockBlob");
+pub const ACCEPTED: &str = "202";
+
+pub struct Stage {
+    pub server: Server,
+    pub client: Client,
+}
+
+impl Stage {
+    /// A server with the container `cont`.
+    pub fn new() -> Stage {
+        let server = Server::start();
+        let client = server.client();
+        let stage = Stage { server, client };
+        stage.call("PUT cont?restype=container", &[], "").ok();
+        stage
+    }
+
+    pub fn call(&self, line: &str, headers: Headers<'_>, body: impl AsRef<[u8]>) -> Answer {
+        self.client.call(line, headers, body)
+    }
+
+    pub fn get(&self, target: &str) -> Answer {
+        self.call(&format!("GET {target}"), &[], "")
+    }
+
+    pub fn head(&self, target: &str) -> Answer {
+        self.call(&format!("HEAD {target}"), &[], "")
+    }
+
+    /// Puts a blob, and goes on only if it worked.
+    #[track_caller]
+    pub fn put(&self, blob: &str, content: impl AsRef<[u8]>) -> Answer {
+        self.call(&format!("PUT {blob}"), &[BLOCK_BLOB], content).ok()
+    }
+
+    #[track_caller]
+    pub fn put_block(&self, blob: &str, id: &str, content: impl AsRef<[u8]>) -> Answer {
+        self.call(&format!("PUT {blob}?comp=block&blockid={}", percent(id)), &[], content).ok()
+    }
+
+    /// Lease calls on a blob (`cont/blob`) or a container (`cont?restype=container`).
+    pub fn lease(&self, target: &str, headers: Headers<'_>) -> Answer {
+        self.call(&format!("PUT {}", with_comp(target, "lease")), headers, "")
+    }
+
+    #[track_caller]
+    pub fn acquire(&self, target: &str, id: &str, duration: &str) {
+        let headers = [
+            ("x-ms-lease-action", "acquire"),
+            ("x-ms-lease-duration", duration),
+            ("x-ms-proposed-lease-id", id),
+        ];
+        self.lease(target, &headers).ok();
+    }
+
+    #[track_caller]
+    pub fn break_lease(&self, target: &str, period: &str) {
+        self.lease(target, &[("x-ms-lease-action", "break"), ("x-ms-lease-break-period", period)]).ok();
+    }
+
+    /// Takes the lease of something unleased into a state, with A as the id it remembers.
+    #[track_caller]
+    pub fn bring_lease(&self, target: &str, state: &str) {
+        match state {
+            "available" => {}
+            "leased" => self.acquire(target, A, "-1"),
+            "breaking" => {
+                self.acquire(target, A, "-1");
+                self.break_lease(target, "60");
+            }
+            "broken" => {
+                self.acquire(target, A, "-1");
+                self.break_lease(target, "0");
+            }
+            "expired" => {
+                self.acquire(target, A, "15");
+                self.server.advance(16);
+            }
+            other => panic!("no lease is {other}"),
+        }
+        assert_eq!(self.lease_state(target), state);
+    }
+
+    #[track_caller]
+    pub fn lease_state(&self, target: &str) -> String {
+        self.head(target).ok().header("x-ms-lease-state").expect("a lease state").to_owned()
+    }
+
+    /// Everything a client can find out about the blob `cont/blob` and its container, so that a test can tell whether a
+    /// refused request has changed anything.
+    pub fn everything(&self) -> Vec<Answer> {
+        let mut answers: Vec<Answer> = [
+            "?comp=list&include=metadata",
+            "cont?restype=container",
+            "cont?restype=container&comp=acl",
+            "cont?restype=container&comp=list&include=metadata,snapshots,uncommittedblobs",
+            "cont/blob",
+            "cont/blob?comp=blocklist&blocklisttype=all",
+        ]
+        .iter()
+        .map(|target| self.get(target))
+        .collect();
+        for answer in &mut answers {
+            answer.headers.retain(|(name, _)| name != "date" && name != "x-ms-request-id");
+        }
+        answers
+    }
+}
+
+/// Appends `comp=` to a target with or without a query.
+pub fn with_comp(target: &str, comp: &str) -> String {
+    let joint = if target.contains('?') { '&' } else { '?' };
+    format!("{target}{joint}comp={comp}")
+}
+
+/// Percent-encodes everything but letters and digits.
+pub fn percent(text: &str) -> String {
+    let encoded = |byte: u8| match byte {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => char::from(byte).to_string(),
+        _ => format!("%{byte:02X}"),
+    };
+    text.bytes().map(encoded).collect()
+}
+
+/// The body of a Put Block List: ids with the element they stand in.
+pub fn block_list(blocks: &[(&str, &str)]) -> String {
+    let items: String = blocks.iter().map(|(kind, id)| format!("<{kind}>{id}</{kind}>")).collect();
+    format!("<?xml version=\"1.0\" encoding=\"utf-8\"?><BlockList>{items}</BlockList>")
+}

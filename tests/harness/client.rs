@@ -1,0 +1,317 @@
+//! An HTTP/1.1 client on a plain socket, signing with Shared Key.
+//!
+//! What a test gives is what is sent; only `Host`, the length, the version, the date and the signature are added. Every
+//! answer is held against what all answers have in common.
+
+use std::cell::RefCell;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, SystemTime};
+
+use auth::Key;
+use concurrency::Timestamp;
+use wire::{dates, percent};
+
+use super::xml::Element;
+
+pub const ACCOUNT: &str = "devstoreaccount1";
+const KEY: &str = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
+const VERSION: &str = "2026-10-06";
+/// A test that waits longer than this for a byte has failed.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+pub type Headers<'a> = &'a [(&'a str, &'a str)];
+
+/// A caller with one connection, kept open between requests as long as the server keeps it.
+pub struct Client {
+    address: SocketAddr,
+    key: Key,
+    connection: RefCell<Option<BufReader<TcpStream>>>,
+}
+
+impl Client {
+    pub fn new(address: SocketAddr) -> Client {
+        let key = Key::from_base64(KEY).expect("the well-known key");
+        Client { address, key, connection: RefCell::new(None) }
+    }
+
+    /// Sends `line`, a verb and what follows the account in the URL (`PUT cont/blob?comp=lease`), and takes the answer.
+    pub fn call(&self, line: &str, headers: Headers<'_>, body: impl AsRef<[u8]>) -> Answer {
+        let body = body.as_ref();
+        let head = self.head(line, headers, Some(body.len() as u64));
+        self.exchange(line, &head, body)
+    }
+
+    /// The same with a head made by hand: `head` says what comes, `body` is what comes. The connection ends with it.
+    pub fn call_odd(&self, line: &str, head: &str, body: &[u8]) -> Answer {
+        self.connection.take();
+        let answer = self.exchange(line, head, body);
+        self.connection.take();
+        answer
+    }
+
+    /// Sends a head and only a part of its body, then hangs up without waiting for an answer.
+    pub fn hang_up(&self, head: &str, part: &[u8]) {
+        let mut stream = self.connect().into_inner();
+        stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(part)).expect("sent");
+    }
+
+    /// Sends a head and a part of its body and says that no more will come. The answer is `None` if there is none.
+    pub fn cut_short(&self, line: &str, head: &str, part: &[u8]) -> Option<Answer> {
+        let mut connection = self.connect();
+        let stream = connection.get_mut();
+        stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(part)).expect("sent");
+        stream.shutdown(std::net::Shutdown::Write).expect("half closed");
+        Answer::read(&mut connection, is_head(line))
+    }
+
+    /// Sends a request and takes only the head of the answer; the body stays on the way until it is asked for.
+    pub fn begin(&self, line: &str, headers: Headers<'_>) -> Begun {
+        let mut connection = self.connect();
+        let head = self.head(line, headers, None);
+        connection.get_mut().write_all(head.as_bytes()).expect("sent");
+        let (status, headers) = read_head(&mut connection).expect("an answer");
+        Begun { answer: Answer { status, headers, body: Vec::new() }, connection }
+    }
+
+    /// The head of a signed request.
+    pub fn head(&self, line: &str, headers: Headers<'_>, length: Option<u64>) -> String {
+        let (verb, rest) = line.split_once(' ').expect("a verb and a target");
+        let target = format!("/{ACCOUNT}/{rest}");
+        let mut all: Vec<(String, String)> =
+            headers.iter().map(|(name, value)| (name.to_ascii_lowercase(), (*value).to_owned())).collect();
+        if let Some(length) = length.filter(|length| *length > 0 || verb == "PUT" || verb == "POST") {
+            all.push(("content-length".into(), length.to_string()));
+        }
+        if !all.iter().any(|(name, _)| name == "x-ms-version") {
+            all.push(("x-ms-version".into(), VERSION.into()));
+        }
+        all.push(("x-ms-date".into(), dates::http_date(wall_clock()).to_string()));
+        let signature = self.key.sign(string_to_sign(verb, &target, &all).as_bytes());
+        all.push(("authorization".into(), format!("SharedKey {ACCOUNT}:{signature}")));
+        written(verb, &target, self.address, &all)
+    }
+
+    /// The head of a request that nobody signed.
+    pub fn unsigned_head(&self, line: &str, headers: Headers<'_>) -> String {
+        let (verb, rest) = line.split_once(' ').expect("a verb and a target");
+        let mut all: Vec<(String, String)> =
+            headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        all.push(("x-ms-version".into(), VERSION.into()));
+        written(verb, &format!("/{ACCOUNT}/{rest}"), self.address, &all)
+    }
+
+    fn exchange(&self, line: &str, head: &str, body: &[u8]) -> Answer {
+        let mut connection = self.connection.take().unwrap_or_else(|| self.connect());
+        let stream = connection.get_mut();
+        // A server that refuses early may close before it has read everything; its answer is there all the same.
+        let _ = stream.write_all(&[head.as_bytes(), body].concat());
+        let answer = Answer::read(&mut connection, is_head(line)).unwrap_or_else(|| panic!("{line}: no answer"));
+        answer.check(line);
+        if answer.header("connection") != Some("close") {
+            self.connection.replace(Some(connection));
+        }
+        answer
+    }
+
+    fn connect(&self) -> BufReader<TcpStream> {
+        let stream = TcpStream::connect(self.address).expect("the server listens");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a time-out");
+        stream.set_nodelay(true).expect("no delay");
+        BufReader::new(stream)
+    }
+}
+
+/// An answer whose body is still to come.
+pub struct Begun {
+    pub answer: Answer,
+    connection: BufReader<TcpStream>,
+}
+
+impl Begun {
+    /// Takes the rest.
+    pub fn finish(mut self) -> Answer {
+        self.answer.body = read_body(&mut self.connection, &self.answer.headers);
+        self.answer
+    }
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Answer {
+    pub status: u16,
+    /// Names in lower case.
+    pub headers: Vec<(String, String)>,
+    pub body: Vec<u8>,
+}
+
+impl Answer {
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    /// The status, and the error code if there is one: `201`, `412 LeaseIdMissing`.
+    pub fn said(&self) -> String {
+        match self.header("x-ms-error-code") {
+            Some(code) => format!("{} {code}", self.status),
+            None => self.status.to_string(),
+        }
+    }
+
+    pub fn is_success(&self) -> bool {
+        (200..300).contains(&self.status)
+    }
+
+    /// Goes on only with a success.
+    #[track_caller]
+    pub fn ok(self) -> Answer {
+        assert!(self.is_success(), "{} {}", self.said(), String::from_utf8_lossy(&self.body));
+        self
+    }
+
+    #[track_caller]
+    pub fn etag(&self) -> String {
+        self.header("etag").expect("an ETag").to_owned()
+    }
+
+    #[track_caller]
+    pub fn last_modified(&self) -> String {
+        self.header("last-modified").expect("a Last-Modified").to_owned()
+    }
+
+    #[track_caller]
+    pub fn xml(&self) -> Element {
+        assert_eq!(self.header("content-type"), Some("application/xml"));
+        Element::parse(&self.body).unwrap_or_else(|why| panic!("{why}: {}", String::from_utf8_lossy(&self.body)))
+    }
+
+    /// What all answers have in common.
+    fn check(&self, line: &str) {
+        for name in ["x-ms-request-id", "x-ms-version", "date"] {
+            assert!(self.header(name).is_some(), "{line}: {} without {name}", self.status);
+        }
+        let code = self.header("x-ms-error-code");
+        assert_eq!(code.is_some(), self.status >= 300, "{line}: {} {code:?}", self.status);
+        assert_ne!(self.status, 500, "{line}: {}", String::from_utf8_lossy(&self.body));
+        if self.status >= 300 && self.status != 304 && !is_head(line) {
+            let error = self.xml();
+            assert_eq!(error.name, "Error", "{line}");
+            assert_eq!(error.text_of("Code").as_deref(), code, "{line}");
+            let message = error.text_of("Message").expect("a message");
+            assert!(message.contains("\nRequestId:") && message.contains("\nTime:"), "{line}: {message}");
+        }
+    }
+
+    fn read(connection: &mut BufReader<TcpStream>, is_head: bool) -> Option<Answer> {
+        let (status, headers) = loop {
+            let (status, headers) = read_head(connection)?;
+            if status != 100 {
+                break (status, headers);
+            }
+        };
+        let body = if is_head || status == 304 || status == 204 { Vec::new() } else { read_body(connection, &headers) };
+        Some(Answer { status, headers, body })
+    }
+}
+
+fn is_head(line: &str) -> bool {
+    line.starts_with("HEAD ")
+}
+
+fn read_head(connection: &mut BufReader<TcpStream>) -> Option<(u16, Vec<(String, String)>)> {
+    let mut line = String::new();
+    let mut next = |line: &mut String| {
+        line.clear();
+        connection.read_line(line).ok().filter(|count| *count > 0)
+    };
+    next(&mut line)?;
+    let status = line.split(' ').nth(1).and_then(|word| word.parse().ok()).expect("a status");
+    let mut headers = Vec::new();
+    loop {
+        next(&mut line)?;
+        let text = line.trim_end_matches(['\r', '\n']);
+        if text.is_empty() {
+            return Some((status, headers));
+        }
+        let (name, value) = text.split_once(':').expect("a header");
+        headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
+    }
+}
+
+fn read_body(connection: &mut BufReader<TcpStream>, headers: &[(String, String)]) -> Vec<u8> {
+    let length = headers.iter().find(|(name, _)| name == "content-length").map(|(_, value)| value);
+    let length: usize = length.expect("a Content-Length").parse().expect("a number");
+    let mut body = vec![0; length];
+    connection.read_exact(&mut body).expect("the whole body");
+    body
+}
+
+fn written(verb: &str, target: &str, host: SocketAddr, headers: &[(String, String)]) -> String {
+    let mut head = format!("{verb} {target} HTTP/1.1\r\nhost: {host}\r\n");
+    for (name, value) in headers {
+        head.push_str(&format!("{name}: {value}\r\n"));
+    }
+    head + "\r\n"
+}
+
+/// The text that Shared Key signs; see the REST reference, "Authorize with Shared Key".
+fn string_to_sign(verb: &str, target: &str, headers: &[(String, String)]) -> String {
+    const LINES: [&str; 11] = [
+        "content-encoding",
+        "content-language",
+        "content-length",
+        "content-md5",
+        "content-type",
+        "date",
+        "if-modified-since",
+        "if-match",
+        "if-none-match",
+        "if-unmodified-since",
+        "range",
+    ];
+    let value_of = |wanted: &str| {
+        let found = headers.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.trim());
+        found.filter(|value| wanted != "content-length" || *value != "0").unwrap_or_default()
+    };
+    let mut text = format!("{verb}\n");
+    for name in LINES {
+        text += &format!("{}\n", value_of(name));
+    }
+    let mut named: Vec<_> = headers.iter().filter(|(name, _)| name.starts_with("x-ms-")).collect();
+    named.sort();
+    for (name, value) in named {
+        text += &format!("{name}:{}\n", value.trim());
+    }
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    text += &format!("/{ACCOUNT}{path}");
+    let mut pairs: Vec<_> =
+        percent::query_pairs(query).filter_map(Result::ok).map(|(name, value)| (name.to_lowercase(), value)).collect();
+    pairs.sort();
+    for (name, value) in pairs {
+        text += &format!("\n{name}:{value}");
+    }
+    text
+}
+
+fn wall_clock() -> Timestamp {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("after 1970");
+    Timestamp::UNIX_EPOCH.plus_ticks(since.as_secs() * Timestamp::TICKS_PER_SECOND)
+}
+
+/// A date of a header, moved by whole seconds.
+pub fn date_after(date: &str, seconds: i64) -> String {
+    let ticks = dates::parse_http_date(date).expect("a date").0;
+    let moved = ticks.saturating_add_signed(seconds * Timestamp::TICKS_PER_SECOND as i64);
+    dates::http_date(Timestamp(moved)).to_string()
+}
+
+/// A POST to the admin port; gives back everything that comes.
+pub fn plain_post(address: SocketAddr, path: &str, body: &str) -> String {
+    let mut stream = TcpStream::connect(address).expect("the admin port");
+    let length = body.len();
+    let request =
+        format!("POST {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}");
+    stream.write_all(request.as_bytes()).expect("sent");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("an answer");
+    answer
+}

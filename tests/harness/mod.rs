@@ -1,0 +1,13 @@
+//! What every black-box suite needs: a server of its own, a client that hides nothing, tables of expected answers.
+//!
+//! The client is ours on purpose. A library would mend, retry or refuse to send the very requests these tests are about.
+
+mod client;
+mod server;
+mod table;
+mod xml;
+
+pub use client::{Answer, Client, Headers, date_after};
+pub use server::Server;
+pub use table::Table;
+pub use xml::Element;

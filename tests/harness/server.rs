@@ -1,0 +1,82 @@
+//! A server of one's own: any free ports, a fresh folder, a clock that tests may move.
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::client::{Client, plain_post};
+
+/// Ends with the value: the process is killed and its folder removed.
+pub struct Server {
+    process: Child,
+    folder: PathBuf,
+    blob: SocketAddr,
+    admin: SocketAddr,
+}
+
+impl Server {
+    pub fn start() -> Server {
+        let folder = fresh_folder();
+        let errors = File::create(folder.join("stderr.txt")).expect("a file in the folder");
+        let mut process = Command::new(env!("CARGO_BIN_EXE_lazurite"))
+            .env_clear()
+            .arg("--location")
+            .arg(folder.join("data"))
+            .args(["--blob-port", "0", "--admin-port", "0", "--queue-port", "off", "--table-port", "off"])
+            .args(["--file-port", "off", "--dfs-port", "off", "--test-clock", "--silent"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(errors)
+            .spawn()
+            .expect("the server starts");
+        let said = BufReader::new(process.stdout.take().expect("standard output is ours"));
+        let said: Vec<String> =
+            said.lines().map(|line| line.expect("text")).take_while(|line| line != "Ready.").collect();
+        let port_of = |service: &str| {
+            let begin = format!("{service} is listening at http://");
+            let address = said.iter().find_map(|line| line.strip_prefix(&begin)?.parse().ok());
+            address.unwrap_or_else(|| panic!("no {service} in {said:?}; see {}", folder.display()))
+        };
+        let (blob, admin) = (port_of("Blob service"), port_of("Admin"));
+        Server { process, folder, blob, admin }
+    }
+
+    /// A client with a connection of its own, speaking for the owner of the account.
+    pub fn client(&self) -> Client {
+        Client::new(self.blob)
+    }
+
+    /// Lets time pass.
+    pub fn advance(&self, seconds: u64) {
+        let answer = plain_post(self.admin, "/test/clock", &format!("{{\"advance_seconds\": {seconds}}}"));
+        assert!(answer.starts_with("HTTP/1.1 200 "), "the clock did not move: {answer}");
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let ended_early = self.process.try_wait().is_ok_and(|ended| ended.is_some());
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+        let errors = fs::read_to_string(self.folder.join("stderr.txt")).unwrap_or_default();
+        let _ = fs::remove_dir_all(&self.folder);
+        let healthy = !ended_early && !errors.contains("panick");
+        if !healthy && std::thread::panicking() {
+            eprintln!("The server said:\n{errors}");
+        } else {
+            assert!(healthy, "the server did not stay alive and calm:\n{errors}");
+        }
+    }
+}
+
+fn fresh_folder() -> PathBuf {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    let folder = std::env::temp_dir().join(format!("lazurite-test-{}-{count}", std::process::id()));
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).expect("a fresh folder");
+    folder
+}
