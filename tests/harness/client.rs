@@ -42,6 +42,20 @@ impl Client {
         self.exchange(line, &head, body)
     }
 
+    /// The same, but `None` when the server goes away before the whole answer is there. The next call connects anew.
+    pub fn try_call(&self, line: &str, headers: Headers<'_>, body: impl AsRef<[u8]>) -> Option<Answer> {
+        let body = body.as_ref();
+        let head = self.head(line, headers, Some(body.len() as u64));
+        let mut connection = match self.connection.take() {
+            Some(connection) => connection,
+            None => self.try_connect().ok()?,
+        };
+        connection.get_mut().write_all(&[head.as_bytes(), body].concat()).ok()?;
+        let answer = Answer::read(&mut connection, is_head(line))?;
+        self.connection.replace(Some(connection));
+        Some(answer)
+    }
+
     /// The same with a head made by hand: `head` says what comes, `body` is what comes. The connection ends with it.
     pub fn call_odd(&self, line: &str, head: &str, body: &[u8]) -> Answer {
         self.connection.take();
@@ -115,10 +129,14 @@ impl Client {
     }
 
     fn connect(&self) -> BufReader<TcpStream> {
-        let stream = TcpStream::connect(self.address).expect("the server listens");
-        stream.set_read_timeout(Some(PATIENCE)).expect("a time-out");
-        stream.set_nodelay(true).expect("no delay");
-        BufReader::new(stream)
+        self.try_connect().expect("the server listens")
+    }
+
+    fn try_connect(&self) -> std::io::Result<BufReader<TcpStream>> {
+        let stream = TcpStream::connect(self.address)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_nodelay(true)?;
+        Ok(BufReader::new(stream))
     }
 }
 
@@ -131,7 +149,7 @@ pub struct Begun {
 impl Begun {
     /// Takes the rest.
     pub fn finish(mut self) -> Answer {
-        self.answer.body = read_body(&mut self.connection, &self.answer.headers);
+        self.answer.body = read_body(&mut self.connection, &self.answer.headers).expect("the whole body");
         self.answer
     }
 }
@@ -208,7 +226,8 @@ impl Answer {
                 break (status, headers);
             }
         };
-        let body = if is_head || status == 304 || status == 204 { Vec::new() } else { read_body(connection, &headers) };
+        let has_body = !is_head && status != 304 && status != 204;
+        let body = if has_body { read_body(connection, &headers)? } else { Vec::new() };
         Some(Answer { status, headers, body })
     }
 }
@@ -237,12 +256,13 @@ fn read_head(connection: &mut BufReader<TcpStream>) -> Option<(u16, Vec<(String,
     }
 }
 
-fn read_body(connection: &mut BufReader<TcpStream>, headers: &[(String, String)]) -> Vec<u8> {
+/// `None`: the connection ended before the whole body was there.
+fn read_body(connection: &mut BufReader<TcpStream>, headers: &[(String, String)]) -> Option<Vec<u8>> {
     let length = headers.iter().find(|(name, _)| name == "content-length").map(|(_, value)| value);
     let length: usize = length.expect("a Content-Length").parse().expect("a number");
     let mut body = vec![0; length];
-    connection.read_exact(&mut body).expect("the whole body");
-    body
+    connection.read_exact(&mut body).ok()?;
+    Some(body)
 }
 
 fn written(verb: &str, target: &str, host: SocketAddr, headers: &[(String, String)]) -> String {

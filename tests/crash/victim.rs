@@ -1,0 +1,61 @@
+//! A server that is going to die.
+
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+pub struct Victim {
+    process: Child,
+    pub blob: SocketAddr,
+}
+
+impl Victim {
+    /// Starts on a folder, whatever was left in it.
+    pub fn start(folder: &Path) -> Victim {
+        let mut process = Command::new(env!("CARGO_BIN_EXE_lazurite"))
+            .env_clear()
+            .arg("--location")
+            .arg(folder)
+            .args(["--blob-port", "0", "--admin-port", "off", "--queue-port", "off", "--table-port", "off"])
+            .args(["--file-port", "off", "--dfs-port", "off", "--silent"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the server starts");
+        let said = BufReader::new(process.stdout.take().expect("standard output is ours"));
+        let lines = said.lines().map_while(Result::ok).take_while(|line| line != "Ready.");
+        let blob = lines.filter_map(|line| line.strip_prefix("Blob service is listening at http://")?.parse().ok()).last();
+        match blob {
+            Some(blob) => Victim { process, blob },
+            None => panic!("the server did not start again: {:?}", process.wait()),
+        }
+    }
+
+    pub fn kill(mut self) {
+        self.process.kill().expect("killed");
+        self.process.wait().expect("gone");
+    }
+}
+
+impl Drop for Victim {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// `lazurite check` finds nothing wrong.
+pub fn check(folder: &Path) {
+    let checked = Command::new(env!("CARGO_BIN_EXE_lazurite")).env_clear().arg("check").arg(folder).output();
+    let checked = checked.expect("the check runs");
+    let said = String::from_utf8_lossy(&checked.stdout).into_owned() + &String::from_utf8_lossy(&checked.stderr);
+    assert!(checked.status.success(), "{said}");
+}
+
+pub fn fresh_folder(name: &str) -> PathBuf {
+    let folder = std::env::temp_dir().join(format!("lazurite-{name}-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).expect("a fresh folder");
+    folder
+}
