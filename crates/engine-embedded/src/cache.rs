@@ -11,7 +11,7 @@ use bytes::Bytes;
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 
-const SLOTS: usize = 1 << 16;
+pub const SLOTS: usize = 1 << 16;
 /// Larger rows would push out too many small ones.
 const ROW_BYTES_MAX: usize = 16 * 1024;
 
@@ -49,10 +49,20 @@ impl RowCache {
         RowCache { entries: Cache::with_weighter(about, bytes, ByBytes), written, hasher: Default::default() }
     }
 
-    fn slot(&self, key: &[u8]) -> &AtomicU64 {
+    /// The slot of a key, below [`SLOTS`].
+    pub fn slot_of(&self, key: &[u8]) -> usize {
         let mut hasher = self.hasher.build_hasher();
         hasher.write(key);
-        &self.written[usize::try_from(hasher.finish()).unwrap_or(0) % SLOTS]
+        usize::try_from(hasher.finish()).unwrap_or(0) % SLOTS
+    }
+
+    fn slot(&self, key: &[u8]) -> &AtomicU64 {
+        &self.written[self.slot_of(key)]
+    }
+
+    /// The last batch that may have written to this key.
+    pub fn last_written(&self, key: &[u8]) -> u64 {
+        self.slot(key).load(Ordering::Acquire)
     }
 
     /// What a reader of state `at` finds: `Some(row or absence)` if it is known.

@@ -139,6 +139,8 @@ struct Inner {
     disk_full: AtomicBool,
     stopping: AtomicBool,
     background: background::Signals,
+    /// The last batch that changed any partition of a slot; for decisions run outside.
+    partitions: Box<[AtomicU64]>,
     counters: Counters,
 }
 

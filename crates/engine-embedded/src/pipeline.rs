@@ -4,6 +4,7 @@
 //! syncs, publishes and answers everybody in it. While one batch syncs the next is decided; as soon as the sync returns
 //! the next goes. So one sync serves everything that waited, and a hot partition is batched, not limited by the disk.
 
+use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::sync::atomic::Ordering;
@@ -21,7 +22,7 @@ use crate::background::EndedLog;
 use crate::batch::BatchBuilder;
 use crate::manifest::{Manifest, Place, content_key, is_content_key, segment_key};
 use crate::segment::{PAGE, Segment, page_up};
-use crate::tree::NEWEST;
+use crate::tree::{NEWEST, Pin};
 use crate::{Durability, Inner, contents};
 
 /// A batch is closed at this size, so that no sync grows without bound.
@@ -30,6 +31,10 @@ const BATCH_BYTES: usize = 4 << 20;
 const TAKE: usize = 64;
 /// In relaxed durability the log is synced this often.
 const RELAXED_SYNC: Duration = Duration::from_millis(100);
+/// A decision that looks at more rows than this in its turn is run outside, on a snapshot, and only checked in its turn.
+const ROWS_IN_TURN_MAX: usize = 1_000;
+/// After so many tries outside that others overtook, a decision is run in its turn however long it takes.
+const TRIES_OUTSIDE: u32 = 3;
 /// Growing writes leave this much of the log to deletes when no new log can be made.
 const LOG_ROOM_FOR_DELETES: u64 = 1 << 20;
 
@@ -38,6 +43,18 @@ type Answer = Result<(), EngineError>;
 struct Request {
     decision: Box<dyn Decision>,
     answer: oneshot::Sender<Answer>,
+    /// How often it was run outside.
+    tries: u32,
+    /// What it decided outside.
+    prepared: Option<Prepared>,
+}
+
+/// A decision that was run on a snapshot. It holds if nothing it looked at has changed since.
+struct Prepared {
+    verdict: Verdict,
+    stamp: Timestamp,
+    at: u64,
+    keys: Vec<Key>,
 }
 
 /// What waits, and who works on it.
@@ -46,10 +63,14 @@ pub struct Pipeline {
     state: Mutex<State>,
     decider: Condvar,
     committer: Condvar,
+    outside: Condvar,
 }
 
 #[derive(Default)]
 struct State {
+    /// Decisions to be run outside, and how many are there or being run.
+    heavy: VecDeque<Request>,
+    heavy_count: usize,
     waiting: Waiting,
     /// Decided and ready to be written.
     handed_over: Option<Closed>,
@@ -114,7 +135,7 @@ impl Pipeline {
         if state.waiting.count >= most {
             return Err(EngineError::Busy);
         }
-        state.waiting.push(Request { decision, answer });
+        state.waiting.push(Request { decision, answer, tries: 0, prepared: None });
         drop(state);
         self.decider.notify_one();
         Ok(waiting)
@@ -141,9 +162,11 @@ impl Pipeline {
         let mut state = self.lock();
         state.broken = true;
         state.waiting = Waiting::default();
+        state.heavy.clear();
         drop(state);
         self.decider.notify_one();
         self.committer.notify_one();
+        self.outside.notify_one();
     }
 }
 
@@ -159,7 +182,7 @@ struct Closed {
 }
 
 pub fn start(inner: &Arc<Inner>) -> io::Result<Vec<JoinHandle<()>>> {
-    let (for_decider, for_committer) = (Arc::clone(inner), Arc::clone(inner));
+    let (for_decider, for_committer, for_outside) = (Arc::clone(inner), Arc::clone(inner), Arc::clone(inner));
     let log = inner.background.take_first_log();
     let decider = std::thread::Builder::new()
         .name("decider".into())
@@ -168,7 +191,51 @@ pub fn start(inner: &Arc<Inner>) -> io::Result<Vec<JoinHandle<()>>> {
     let committer = std::thread::Builder::new()
         .name("committer".into())
         .spawn(move || Committer { inner: for_committer, synced_through: number - 1 }.run())?;
-    Ok(vec![decider, committer])
+    let outside = std::thread::Builder::new().name("outside".into()).spawn(move || run_outside(&for_outside))?;
+    Ok(vec![decider, committer, outside])
+}
+
+/// Runs decisions that look at many rows, so that nobody waits for them.
+fn run_outside(inner: &Arc<Inner>) {
+    while let Some(mut request) = next_heavy(inner) {
+        let now = inner.clock.now();
+        let mut bytes = [0; 16];
+        let entropy = getrandom::fill(&mut bytes).map_or(0, |()| u128::from_le_bytes(bytes));
+        let tick = Tick { now, stamp: inner.stamps.next(now), entropy };
+        let rows = Outside { inner, pin: inner.tree.pin(), keys: RefCell::default() };
+        let verdict = run(&mut request.decision, &rows, tick);
+        request.tries += 1;
+        request.prepared = Some(Prepared { verdict, stamp: tick.stamp, at: rows.pin.at, keys: rows.keys.into_inner() });
+        let mut state = inner.pipeline.lock();
+        state.heavy_count -= 1;
+        if !state.broken {
+            state.waiting.push(request);
+        }
+        drop(state);
+        inner.pipeline.decider.notify_one();
+    }
+}
+
+fn next_heavy(inner: &Inner) -> Option<Request> {
+    let mut state = inner.pipeline.lock();
+    loop {
+        if state.broken {
+            return None;
+        }
+        if let Some(request) = state.heavy.pop_front() {
+            return Some(request);
+        }
+        if state.decider_done {
+            return None;
+        }
+        state = inner.pipeline.outside.wait(state).expect("nothing panics under this lock");
+    }
+}
+
+/// A decision that panics is a fault of the service; it must not take everybody's engine with it.
+fn run(decision: &mut Box<dyn Decision>, rows: &dyn Rows, tick: Tick) -> Verdict {
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| decision.decide(rows, tick)))
+        .unwrap_or_else(|_| Verdict::Unread(Unread::Failed(EngineError::Unavailable("a decision panicked".into()))))
 }
 
 /// Runs decisions in order and fills batches.
@@ -204,6 +271,7 @@ impl Decider {
         let mut state = self.inner.pipeline.lock();
         state.decider_done = true;
         state.next_batch = self.number;
+        self.inner.pipeline.outside.notify_one();
         self.inner.pipeline.committer.notify_one();
     }
 
@@ -228,7 +296,7 @@ impl Decider {
                 taken.into_iter().for_each(|request| self.decide(request));
                 return true;
             }
-            if state.closing && state.waiting.count == 0 && self.open.is_none() {
+            if state.closing && state.waiting.count == 0 && state.heavy_count == 0 && self.open.is_none() {
                 return false;
             }
             state = inner.pipeline.decider.wait(state).expect("nothing panics under this lock");
@@ -305,30 +373,53 @@ impl Decider {
     }
 
     fn decide(&mut self, mut request: Request) {
-        let now = self.inner.clock.now();
-        let tick = Tick { now, stamp: self.inner.stamps.next(now), entropy: self.entropy.next() };
-        let verdict = {
-            let inner = Arc::clone(&self.inner);
-            let decision = &mut request.decision;
-            // A decision that panics is a fault of the service; it must not take everybody's engine with it.
-            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| decision.decide(&Newest(&inner), tick)))
+        let (verdict, stamp) = match request.prepared.take() {
+            Some(prepared) if self.still_holds(&request, &prepared) => (prepared.verdict, prepared.stamp),
+            _ => {
+                let now = self.inner.clock.now();
+                let tick = Tick { now, stamp: self.inner.stamps.next(now), entropy: self.entropy.next() };
+                let inner = Arc::clone(&self.inner);
+                let budget = if request.tries < TRIES_OUTSIDE { ROWS_IN_TURN_MAX } else { usize::MAX };
+                let rows = Newest { inner: &inner, left: Cell::new(budget) };
+                let verdict = run(&mut request.decision, &rows, tick);
+                if matches!(verdict, Verdict::Unread(Unread::NotYet)) && rows.left.get() == 0 {
+                    return self.send_outside(request);
+                }
+                (verdict, tick.stamp)
+            }
         };
+        let partition = self.inner.cache.slot_of(request.decision.partition().as_bytes());
         let answer = match verdict {
-            Ok(Verdict::Commit(changes)) => self.apply(changes, tick.stamp),
-            Ok(Verdict::Refuse) => {
+            Verdict::Commit(changes) => self.apply(changes, stamp, partition),
+            Verdict::Refuse => {
                 self.inner.counters.refusals.fetch_add(1, Ordering::Relaxed);
                 Ok(())
             }
-            Ok(Verdict::Unread(Unread::Failed(error))) => Err(error),
-            Ok(Verdict::Unread(Unread::NotYet)) => Err(EngineError::Unavailable("a row was not at hand".into())),
-            Err(_) => Err(EngineError::Unavailable("a decision panicked".into())),
+            Verdict::Unread(Unread::Failed(error)) => Err(error),
+            Verdict::Unread(Unread::NotYet) => Err(EngineError::Unavailable("a row was not at hand".into())),
         };
         // A refusal is an answer too: it goes out with the batch whose writes it may have been decided on.
         self.open_batch().answers.push((request.answer, answer));
     }
 
+    fn send_outside(&self, request: Request) {
+        let mut state = self.inner.pipeline.lock();
+        state.heavy_count += 1;
+        state.heavy.push_back(request);
+        drop(state);
+        self.inner.pipeline.outside.notify_one();
+    }
+
+    /// Whether nobody has written to the partition, or to a row it looked at, since the decision was run outside.
+    fn still_holds(&self, request: &Request, prepared: &Prepared) -> bool {
+        let cache = &self.inner.cache;
+        let partition =
+            self.inner.partitions[cache.slot_of(request.decision.partition().as_bytes())].load(Ordering::Acquire);
+        partition < prepared.at && prepared.keys.iter().all(|key| cache.last_written(key.as_bytes()) < prepared.at)
+    }
+
     /// Everything that can fail is done before the first row is written: a decision is in the batch whole or not at all.
-    fn apply(&mut self, changes: Changes, stamp: Timestamp) -> Answer {
+    fn apply(&mut self, changes: Changes, stamp: Timestamp, partition: usize) -> Answer {
         changes.validate()?;
         if changes.is_empty() {
             return Ok(());
@@ -346,7 +437,10 @@ impl Decider {
             note_places(old.as_ref(), -1, &mut live)?;
             note_places(value.as_ref(), 1, &mut live)?;
         }
-        self.open_batch().builder.stamp = stamp.0;
+        let open = self.open_batch();
+        open.builder.stamp = open.builder.stamp.max(stamp.0);
+        let seq = open.builder.seq;
+        self.inner.partitions[partition].store(seq, Ordering::Release);
         for staged in &changes.contents {
             if let Part::Inline(bytes) = staged.part() {
                 let manifest = self.place_inline(staged.id(), bytes);
@@ -446,12 +540,23 @@ fn note_places(row: Option<&Bytes>, sign: i64, live: &mut Vec<(u64, i64)>) -> An
     Ok(())
 }
 
-/// What the decider sees: everything decided so far, durable or not.
-struct Newest<'a>(&'a Arc<Inner>);
+/// What the decider sees: everything decided so far, durable or not; as many rows as one may look at in one's turn.
+struct Newest<'a> {
+    inner: &'a Arc<Inner>,
+    left: Cell<usize>,
+}
+
+impl Newest<'_> {
+    fn look(&self) -> Result<(), Unread> {
+        self.left.set(self.left.get().saturating_sub(1));
+        if self.left.get() == 0 { Err(Unread::NotYet) } else { Ok(()) }
+    }
+}
 
 impl Rows for Newest<'_> {
     fn get(&self, key: &Key) -> Result<Option<Bytes>, Unread> {
-        Ok(self.0.get(key.as_bytes(), NEWEST)?)
+        self.look()?;
+        Ok(self.inner.get(key.as_bytes(), NEWEST)?)
     }
 
     fn scan(
@@ -461,11 +566,46 @@ impl Rows for Newest<'_> {
         _about: usize,
         visit: &mut dyn FnMut(&[u8], &Bytes) -> Visit,
     ) -> Result<(), Unread> {
-        Ok(self.0.tree.scan(from.as_bytes(), to.as_bytes(), NEWEST, visit)?)
+        self.look()?;
+        let mut looked = Ok(());
+        self.inner.tree.scan(from.as_bytes(), to.as_bytes(), NEWEST, &mut |key, value| {
+            looked = self.look();
+            if looked.is_ok() { visit(key, value) } else { Visit::Stop }
+        })?;
+        looked
     }
 
     fn content(&self, id: ContentId) -> Result<Content, Unread> {
-        Ok(contents::open(self.0, id, NEWEST)?)
+        self.look()?;
+        Ok(contents::open(self.inner, id, NEWEST)?)
+    }
+}
+
+/// What a decision sees that is run outside: the newest durable state. What it looks at is noted.
+struct Outside<'a> {
+    inner: &'a Arc<Inner>,
+    pin: Pin<'a>,
+    keys: RefCell<Vec<Key>>,
+}
+
+impl Rows for Outside<'_> {
+    fn get(&self, key: &Key) -> Result<Option<Bytes>, Unread> {
+        self.keys.borrow_mut().push(key.clone());
+        Ok(self.inner.get(key.as_bytes(), self.pin.at)?)
+    }
+
+    fn scan(
+        &self,
+        from: &Key,
+        to: &Key,
+        _about: usize,
+        visit: &mut dyn FnMut(&[u8], &Bytes) -> Visit,
+    ) -> Result<(), Unread> {
+        Ok(self.inner.tree.scan(from.as_bytes(), to.as_bytes(), self.pin.at, visit)?)
+    }
+
+    fn content(&self, id: ContentId) -> Result<Content, Unread> {
+        Ok(contents::open(self.inner, id, self.pin.at)?)
     }
 }
 

@@ -16,7 +16,7 @@ use engine::{Clock, Key, KeyReader, StampSource, Timestamp, Visit, space};
 
 use crate::background::{EndedLog, Signals};
 use crate::batch::{Batch, BatchHeader, HEADER, pages_from};
-use crate::cache::RowCache;
+use crate::cache::{RowCache, SLOTS};
 use crate::contents::Lanes;
 use crate::faults::Faults;
 use crate::folder::{Folder, OpenError, State, io_error};
@@ -61,6 +61,7 @@ pub fn open(path: &Path, options: Options) -> Result<Inner, OpenError> {
         disk_full: AtomicBool::new(false),
         stopping: AtomicBool::new(false),
         background: Signals::new(log, replayed.next_batch, ended),
+        partitions: (0..SLOTS).map(|_| AtomicU64::new(0)).collect(),
         counters: Counters::default(),
         folder,
         options,

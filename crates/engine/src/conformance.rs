@@ -21,7 +21,7 @@ macro_rules! conformance_tests {
         $crate::conformance_tests!(@each $make;
             a_commit_is_seen_by_every_later_read, a_refusal_changes_nothing, decisions_see_those_before_them,
             one_winner_per_version, the_later_of_two_writes_counts, stamps_rise_and_ids_never_repeat,
-            scans_keep_order_and_bounds, scans_skip_and_stop, a_read_is_one_state, contents_come_back_whole,
+            many_rows_are_judged_as_one_state, scans_keep_order_and_bounds, scans_skip_and_stop, a_read_is_one_state, contents_come_back_whole,
             ranges_of_contents_are_right, a_content_nobody_stored_is_not_there,
             an_open_content_outlives_its_owner, the_last_reference_takes_the_content_along,
             account_ids_stay, the_clock_only_goes_forward, a_row_too_large_is_refused_whole,
@@ -253,6 +253,48 @@ pub async fn stamps_rise_and_ids_never_repeat(engine: Arc<dyn Engine>) {
         let content = stage(&*engine, &Bytes::from_static(b"x"), 1).await;
         assert!(ids.insert(content.id().0), "a content has an id of its own");
     }
+}
+
+/// Decisions that count thousands of rows and add one, while a guard in another partition changes: none is lost.
+pub async fn many_rows_are_judged_as_one_state(engine: Arc<dyn Engine>) {
+    let row = |number: u64| Key::new(SPACE).text("many").number(number);
+    commit::<(), Infallible, _>(&*engine, key("many"), move |_, _| {
+        let mut changes = Changes::none();
+        for number in 0..3_000 {
+            changes.put(row(number), "x");
+        }
+        Ok(Commit { changes, outcome: () })
+    })
+    .await
+    .expect("many rows");
+    let count_and_add = move |engine: &dyn Engine| {
+        let decision = move |rows: &dyn crate::Rows, _| {
+            let guard = number(rows.get(&key("guard"))?);
+            let (from, mut count) = (Key::new(SPACE).text("many"), 0);
+            rows.scan(&from, &from.after_all(), 3_000, &mut |_, _| {
+                count += 1;
+                Visit::Next
+            })?;
+            assert_eq!(guard, number(rows.get(&key("guard"))?));
+            let mut changes = Changes::none();
+            changes.put(row(count), "x");
+            Ok(Commit { changes, outcome: (count, guard) })
+        };
+        block_on(commit::<(u64, u64), Infallible, _>(engine, key("many"), decision)).expect("counted")
+    };
+    let threads: Vec<_> = (0..3)
+        .map(|_| {
+            let engine = Arc::clone(&engine);
+            std::thread::spawn(move || (0..8).map(|_| count_and_add(&*engine)).collect::<Vec<_>>())
+        })
+        .collect();
+    for _ in 0..20 {
+        increment(&*engine, "guard").await;
+    }
+    let seen: Vec<(u64, u64)> = threads.into_iter().flat_map(|thread| thread.join().expect("a writer")).collect();
+    let mut counts: Vec<u64> = seen.iter().map(|(count, _)| *count).collect();
+    counts.sort_unstable();
+    assert_eq!(counts, (3_000..3_024).collect::<Vec<u64>>(), "every count exactly once");
 }
 
 pub async fn scans_keep_order_and_bounds(engine: Arc<dyn Engine>) {

@@ -9,7 +9,7 @@
 //! - Decisions are judged one after another: each sees the changes of all that came before it.
 //! - An answer, a refusal too, is given only when everything it was decided on is durable.
 //! - A [`read`] sees one state, and that state is durable: nothing a crash can take back.
-//! - `stamp` rises strictly over all commits, restarts and clock steps; `now` follows the clock.
+//! - `stamp` is unique and rises strictly within a partition, over restarts and clock steps; `now` follows the clock.
 //! - Contents become reachable with the commit that stores them and stay whole until nobody refers to them; a
 //!   [`Content`] once opened can be read to its end whatever happens to its owner.
 
@@ -181,6 +181,9 @@ pub enum Verdict {
 /// A decision as engines see it: run it, perhaps more than once, and commit what it says.
 pub trait Decision: Send {
     /// The partition it changes: the key of its head row. Engines serve partitions in turn.
+    ///
+    /// A decision that looks at more than a thousand rows may be run beside the others and only checked in its turn. So
+    /// whoever scans that much scans rows that decisions of its own partition write.
     fn partition(&self) -> &Key;
     fn decide(&mut self, rows: &dyn Rows, tick: Tick) -> Verdict;
 }
