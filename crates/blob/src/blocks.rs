@@ -1,11 +1,12 @@
 //! Block ids and block lists, as far as more than one operation knows them.
 
-use engine::{Changes, KeyReader, Rows, Unread, Visit};
+use bytes::Bytes;
+use engine::{KeyReader, Rows, Unread, Visit};
 use wire::base64;
 
 use crate::codec;
 use crate::download::for_each_chunk;
-use crate::model::{Block, Committed, ContentRef, ListChunk, ListEntry, Staging, blocks_of, chunk_key};
+use crate::model::{Block, Committed, ContentRef, ListChunk, ListEntry, Staging, blocks_of};
 
 /// A block id has at most this many bytes before it is encoded.
 pub const BLOCK_ID_BYTES_MAX: usize = 64;
@@ -53,12 +54,15 @@ pub fn committed(rows: &dyn Rows, state: &Committed) -> Result<Vec<ListEntry>, U
     Ok(entries)
 }
 
-/// Writes the rows of a committed list. Every block has at least one byte, so no two chunks end at the same offset.
-pub fn write_list(changes: &mut Changes, list: u64, entries: &[ListEntry]) {
+/// The rows of a committed list: the offset at which each ends, and what stands in it. Every block has at least one
+/// byte, so no two end at the same offset.
+pub fn list_chunks(entries: &[ListEntry]) -> Vec<(u64, Bytes)> {
     let mut start = 0;
-    for entries in entries.chunks(ENTRIES_PER_CHUNK) {
+    let chunks = entries.chunks(ENTRIES_PER_CHUNK).map(|entries| {
         let end = start + entries.iter().map(|entry| entry.size).sum::<u64>();
-        changes.put(chunk_key(list, end), codec::encode(&ListChunk { start, entries: entries.to_vec() }));
+        let row = codec::encode(&ListChunk { start, entries: entries.to_vec() });
         start = end;
-    }
+        (end, row)
+    });
+    chunks.collect()
 }

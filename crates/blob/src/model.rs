@@ -208,6 +208,9 @@ pub struct Staging {
     /// The due row that looks after them stands at this time.
     #[cbor(n(4), with = "codec::time")]
     pub due: Timestamp,
+    /// Rises with every block that comes, so that equal values mean equal blocks.
+    #[n(5)]
+    pub revision: u64,
 }
 
 /// One uncommitted block.

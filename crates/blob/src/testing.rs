@@ -1,14 +1,12 @@
 //! What the tests share: requests from text, a service on the memory engine, and a few values.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use concurrency::{Lease, LeaseDuration, LeaseId, Timestamp, Until};
 use engine::memory::MemoryEngine;
-use engine::{BoxFuture, Engine, Tick, collector};
-use wire::http::{
-    Body, BodyError, FixedBody, Head, HeaderMap, HeaderName, HeaderValue, Method, Query, Reply, ReplyBody,
-};
+use engine::{BoxFuture, ContentWriter, Decision, Engine, EngineError, Query, Tick, collector};
+use wire::http::{Body, BodyError, FixedBody, Head, HeaderMap, HeaderName, HeaderValue, Method, Reply, ReplyBody};
 
 use crate::model::{Committed, ContentRef, HttpHeaders};
 use crate::{BlobError, BlobService, Failure, Op};
@@ -52,7 +50,7 @@ pub fn request(method: &str, url: &str, headers: &[(&str, &str)]) -> Head {
         secondary: false,
         resource: wire::percent::decode_path(path).unwrap().into_owned(),
         raw_path: format!("/acct/{path}"),
-        query: Query::new(pairs.map(|(name, value)| (name.into_owned(), value.into_owned())).collect()),
+        query: wire::http::Query::new(pairs.map(|(name, value)| (name.into_owned(), value.into_owned())).collect()),
         headers: map,
         endpoint: "http://127.0.0.1:10000/acct".into(),
         version: "2026-10-06".into(),
@@ -194,4 +192,61 @@ impl Body for Untouchable {
 /// What stands between the two texts, everywhere in a document.
 pub fn between<'a>(text: &'a str, before: &str, after: &str) -> Vec<&'a str> {
     text.split(before).skip(1).filter_map(|rest| rest.split_once(after)).map(|(inner, _)| inner).collect()
+}
+
+/// An engine on which somebody else gets in between the reads of a request and its commit, once.
+#[derive(Debug)]
+pub struct Interrupted {
+    pub engine: Arc<MemoryEngine>,
+    other: Mutex<Option<Other>>,
+}
+
+/// A request with its body.
+type Other = (Head, Bytes);
+
+impl Interrupted {
+    /// A service on the engine of `bench`, for which `other` comes first.
+    pub fn by(bench: &Bench, other: Head, body: &'static [u8]) -> Bench {
+        let other = Mutex::new(Some((other, Bytes::from_static(body))));
+        let engine = Interrupted { engine: bench.engine.clone(), other };
+        Bench { service: BlobService::new(Arc::new(engine)), engine: bench.engine.clone() }
+    }
+}
+
+impl Engine for Interrupted {
+    fn commit(&self, decision: Box<dyn Decision>) -> BoxFuture<'_, Result<(), EngineError>> {
+        Box::pin(async move {
+            let other = self.other.lock().unwrap().take();
+            if let Some((head, body)) = other {
+                let service = BlobService::new(self.engine.clone());
+                let op = Op::named_by(&head).unwrap();
+                service.run(op, &head, ACCOUNT, &mut FixedBody::new(body)).await.unwrap();
+            }
+            self.engine.commit(decision).await
+        })
+    }
+
+    fn query<'a>(&'a self, query: &'a mut dyn Query) -> BoxFuture<'a, Result<(), EngineError>> {
+        self.engine.query(query)
+    }
+
+    fn writer(&self, length: Option<u64>) -> Box<dyn ContentWriter> {
+        self.engine.writer(length)
+    }
+
+    fn now(&self) -> Timestamp {
+        self.engine.now()
+    }
+
+    fn advance_clock(&self, seconds: u64) -> BoxFuture<'_, Result<u64, EngineError>> {
+        self.engine.advance_clock(seconds)
+    }
+
+    fn figures(&self) -> Vec<(&'static str, u64)> {
+        self.engine.figures()
+    }
+
+    fn close(&self) -> BoxFuture<'_, Result<(), EngineError>> {
+        self.engine.close()
+    }
 }

@@ -164,7 +164,7 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Bench, HELD, MINE, NOW, YOURS, committed, header, refusal, tick};
+    use crate::testing::{Bench, HELD, Interrupted, MINE, NOW, YOURS, committed, header, refusal, request, tick};
     use concurrency::{ETag, ETagMatch};
     use wire::http::BodyError;
 
@@ -329,5 +329,29 @@ mod tests {
         let headers = [("x-ms-blob-type", "BlockBlob"), ("x-ms-tags", "a=b")];
         let result = bench.call("PUT", "cont/blob", &headers, b"").await;
         assert!(matches!(refusal(result), BlobError::HeaderNotImplemented { name: "x-ms-tags", .. }));
+    }
+    #[tokio::test]
+    async fn of_two_writers_with_one_etag_the_second_loses() {
+        let bench = Bench::with_container().await;
+        let etag = bench.put("cont/blob", b"first").await;
+        let headers = [("x-ms-blob-type", "BlockBlob"), ("if-match", etag.as_str())];
+        // Both were let in; the other one commits before us.
+        let interrupted = Interrupted::by(&bench, request("PUT", "cont/blob", &headers), b"theirs");
+        let refused = interrupted.call("PUT", "cont/blob", &headers, b"ours").await;
+        assert_eq!(refusal(refused), BlobError::ConditionNotMet);
+        assert_eq!(bench.get("cont/blob").await, b"theirs");
+        bench.sweep().await;
+        assert_eq!(bench.figures(), (3, 1));
+    }
+
+    #[tokio::test]
+    async fn nothing_is_written_into_a_container_that_was_deleted_meanwhile() {
+        let bench = Bench::with_container().await;
+        let delete = request("DELETE", "cont?restype=container", &[]);
+        let interrupted = Interrupted::by(&bench, delete, b"");
+        let refused = interrupted.call("PUT", "cont/blob", &[("x-ms-blob-type", "BlockBlob")], b"late").await;
+        assert_eq!(refusal(refused), BlobError::ContainerNotFound);
+        bench.sweep().await;
+        assert_eq!(bench.figures(), (0, 0));
     }
 }

@@ -89,6 +89,7 @@ impl PutBlock {
                 count: 1,
                 last_put: tick.now,
                 due: tick.now.plus_seconds(UNCOMMITTED_SECONDS),
+                revision: tick.stamp.0,
             },
         };
         let blob = match found {
@@ -171,7 +172,7 @@ mod tests {
     }
 
     fn blob(lease: Lease, count: u32) -> Blob {
-        let staging = Staging { id: 9, id_length: 1, count, last_put: Timestamp(1), due: Timestamp(2) };
+        let staging = Staging { id: 9, id_length: 1, count, last_put: Timestamp(1), due: Timestamp(2), revision: 1 };
         Blob { uid: 3, lease, committed: None, staging: Some(staging), snapshots: 0 }
     }
 

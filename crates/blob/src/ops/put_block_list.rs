@@ -1,9 +1,13 @@
 //! Put Block List: make a list of blocks the content of the blob, all at once.
+//!
+//! A list may have 50,000 entries. They are looked up in a read, before the commit; the commit only makes sure that the
+//! blocks are still the same, and looks again if they are not. So a long list does not keep everybody else waiting.
 
 use std::collections::HashMap;
 
+use bytes::Bytes;
 use concurrency::{Conditions, Lease, LeaseId, Timestamp};
-use engine::{Changes, Commit, Tick, commit, read};
+use engine::{Changes, Commit, Key, Rows, Tick, commit, read};
 use wire::checksum::{Crc64, Md5};
 use wire::http::{Body, Head, Reply, StatusCode, collect};
 use wire::names::{BlobName, ContainerName};
@@ -13,7 +17,8 @@ use super::Call;
 use crate::blocks::{self, BLOCK_ID_BYTES_MAX};
 use crate::error::BlobError;
 use crate::model::{
-    self, Blob, Block, Committed, ContentRef, HttpHeaders, ListEntry, Pairs, Tier, TierSet, blob_key, refuse,
+    self, Blob, Block, Committed, ContentRef, Halt, HttpHeaders, ListEntry, Pairs, Staging, Tier, TierSet, blob_key,
+    chunk_key, refuse,
 };
 use crate::request::BodySums;
 use crate::upload::{self, Wanted};
@@ -155,12 +160,14 @@ impl PutBlockList {
         })
     }
 
-    fn load_and_resolve(
-        &self,
-        rows: &dyn engine::Rows,
-        found: Option<&Blob>,
-        wishes: &[Wish],
-    ) -> Result<Resolved, model::Halt> {
+    fn load(&self, rows: &dyn Rows, account: u64) -> Result<(Key, Option<Blob>), Halt> {
+        let generation = model::generation(rows, account, &self.container)?;
+        let key = blob_key(generation, &self.name);
+        let found = model::find_blob(rows, &key)?;
+        Ok((key, found))
+    }
+
+    fn look_up(&self, rows: &dyn Rows, found: Option<&Blob>, wishes: &[Wish]) -> Result<LookedUp, Halt> {
         let wants = |searches: &[BlockSearch]| wishes.iter().any(|wish| searches.contains(&wish.search));
         let staging = found.and_then(|blob| blob.staging.as_ref());
         let waiting = match staging.filter(|_| wants(&[BlockSearch::Uncommitted, BlockSearch::Latest])) {
@@ -175,22 +182,74 @@ impl PutBlockList {
                 .collect(),
             None => HashMap::new(),
         };
-        resolve(wishes, &waiting, &old).map_err(refuse)
+        let resolved = resolve(wishes, &waiting, &old).map_err(refuse)?;
+        Ok(LookedUp {
+            basis: Basis::of(found),
+            length: resolved.entries.iter().map(|entry| entry.size).sum(),
+            chunks: blocks::list_chunks(&resolved.entries),
+            from_staging: resolved.from_staging,
+            kept: resolved.kept,
+        })
     }
 }
 
-/// The list takes the id of the staging area it empties: the references of those blocks are then its own already.
-fn list_id(found: Option<&Blob>, resolved: &Resolved, tick: Tick) -> u64 {
-    let staging = found.and_then(|blob| blob.staging.as_ref()).filter(|_| resolved.from_staging);
-    staging.map_or(tick.id(2), |staging| staging.id)
+/// What the look-up saw. As long as it is the same, so are the blocks: every Put Block changes the staging area, and
+/// every change of the content the version.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Basis {
+    staging: Option<Staging>,
+    version: Option<u64>,
+}
+
+impl Basis {
+    fn of(found: Option<&Blob>) -> Basis {
+        Basis {
+            staging: found.and_then(|blob| blob.staging.clone()),
+            version: found.and_then(|blob| blob.committed.as_ref()).map(|state| state.version),
+        }
+    }
+}
+
+/// A list that is ready to be committed.
+struct LookedUp {
+    basis: Basis,
+    length: u64,
+    chunks: Vec<(u64, Bytes)>,
+    from_staging: bool,
+    kept: Vec<u64>,
+}
+
+impl LookedUp {
+    /// The list takes the id of the staging area it empties: the references of those blocks are then its own already.
+    fn list_id(&self, tick: Tick) -> u64 {
+        let staging = self.basis.staging.as_ref().filter(|_| self.from_staging);
+        staging.map_or(tick.id(2), |staging| staging.id)
+    }
+
+    fn content(&self, tick: Tick) -> ContentRef {
+        if self.chunks.is_empty() { ContentRef::Empty } else { ContentRef::Blocks(self.list_id(tick)) }
+    }
+
+    /// The rows of the list, and the references to and from it.
+    fn write(&self, changes: &mut Changes, version: u64, tick: Tick) {
+        let list = self.list_id(tick);
+        for (end, row) in &self.chunks {
+            changes.put(chunk_key(list, *end), row.clone());
+        }
+        for &content in &self.kept {
+            changes.refer(content, list);
+        }
+        if !self.chunks.is_empty() {
+            changes.refer(list, version);
+        }
+    }
 }
 
 pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> {
     let op = parse(call.head)?;
     let account = call.account;
     read(call.engine, |rows, now| {
-        let generation = model::generation(rows, account, &op.container)?;
-        let found = model::find_blob(rows, &blob_key(generation, &op.name))?;
+        let (_, found) = op.load(rows, account)?;
         op.judge(found.as_ref(), now).map_err(refuse)
     })
     .await?;
@@ -201,27 +260,29 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
     upload::verify(&op.sums, md5, crc64)?;
     let wishes = parse_list(&document)?;
 
+    let looked_up = read(call.engine, |rows, now| {
+        let (_, found) = op.load(rows, account)?;
+        op.judge(found.as_ref(), now).map_err(refuse)?;
+        op.look_up(rows, found.as_ref(), &wishes)
+    })
+    .await?;
+
     let mut answer = reply::reply(StatusCode::CREATED);
     upload::answer_sums(&mut answer.headers, call.head, &op.sums, md5, crc64);
     let partition = model::blob_partition(account, &op.container, &op.name);
     let stamp = commit(call.engine, partition, move |rows, tick| {
-        let generation = model::generation(rows, account, &op.container)?;
-        let key = blob_key(generation, &op.name);
-        let found = model::find_blob(rows, &key)?;
+        let (key, found) = op.load(rows, account)?;
         op.judge(found.as_ref(), tick.now).map_err(refuse)?;
-        let resolved = op.load_and_resolve(rows, found.as_ref(), &wishes)?;
-        let list = list_id(found.as_ref(), &resolved, tick);
-        let content = if wishes.is_empty() { ContentRef::Empty } else { ContentRef::Blocks(list) };
-        let length = resolved.entries.iter().map(|entry| entry.size).sum();
-        let blob = op.decide(found.as_ref(), content, length, tick).map_err(refuse)?;
+        let looked_again;
+        let list = if looked_up.basis == Basis::of(found.as_ref()) {
+            &looked_up
+        } else {
+            looked_again = op.look_up(rows, found.as_ref(), &wishes)?;
+            &looked_again
+        };
+        let blob = op.decide(found.as_ref(), list.content(tick), list.length, tick).map_err(refuse)?;
         let mut changes = Changes::none();
-        if !wishes.is_empty() {
-            blocks::write_list(&mut changes, list, &resolved.entries);
-            changes.refer(list, tick.id(1));
-        }
-        for &content in &resolved.kept {
-            changes.refer(content, list);
-        }
+        list.write(&mut changes, tick.id(1), tick);
         if let Some(found) = &found {
             found.let_go(&key, &mut changes, tick.now);
         }
@@ -237,7 +298,7 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Bench, bytes, header, refusal};
+    use crate::testing::{Bench, Interrupted, bytes, header, refusal, request};
     use wire::base64;
 
     fn found(blocks: &[(&str, u64)]) -> HashMap<Vec<u8>, Block> {
@@ -356,5 +417,30 @@ mod tests {
         let wrong = [("content-md5", "1B2M2Y8AsgTpgAmY7PhCfg==")];
         assert!(matches!(refusal(put_list(&bench, &[], &wrong).await), BlobError::Md5Mismatch { .. }));
         assert_eq!(bench.get("cont/blob").await, b"x");
+    }
+    #[tokio::test]
+    async fn a_block_that_comes_in_between_counts() {
+        let bench = Bench::with_container().await;
+        put_block(&bench, "1", b"old ").await;
+        put_block(&bench, "2", b"two").await;
+        let url = format!("cont/blob?comp=block&blockid={}", base64::encode(b"1"));
+        let interrupted = Interrupted::by(&bench, request("PUT", &url, &[]), b"new ");
+        put_list(&interrupted, &[("Latest", "1"), ("Latest", "2")], &[]).await.unwrap();
+        bench.sweep().await;
+        assert_eq!(bench.get("cont/blob").await, b"new two");
+        bench.call("DELETE", "cont/blob", &[], b"").await.unwrap();
+        bench.sweep().await;
+        assert_eq!(bench.figures(), (1, 0));
+    }
+
+    #[tokio::test]
+    async fn blocks_that_go_in_between_are_not_found() {
+        let bench = Bench::with_container().await;
+        put_block(&bench, "1", b"one").await;
+        let put = request("PUT", "cont/blob", &[("x-ms-blob-type", "BlockBlob")]);
+        let interrupted = Interrupted::by(&bench, put, b"whole");
+        let refused = put_list(&interrupted, &[("Latest", "1")], &[]).await;
+        assert_eq!(refusal(refused), BlobError::InvalidBlockList);
+        assert_eq!(bench.get("cont/blob").await, b"whole");
     }
 }
