@@ -3,6 +3,7 @@
 //! Lines gather in memory and one thread writes them, so no request waits for a slow terminal or a full pipe. When
 //! nobody takes the lines, the newest are dropped and counted; requests go on. Signatures never reach a line.
 
+use std::cell::RefCell;
 use std::fmt::Write as _;
 use std::io::Write;
 use std::net::IpAddr;
@@ -58,13 +59,22 @@ impl AccessLog {
     }
 
     pub(crate) fn write(&self, line: &Line<'_>) {
+        // Written down before the lock is taken: there is one lock for all.
+        LINE.with_borrow_mut(|text| {
+            text.clear();
+            put(text, line);
+            self.append(text);
+        });
+    }
+
+    fn append(&self, line: &str) {
         let mut waiting = self.0.lock();
         if waiting.lines.len() >= ACCESS_LOG_BYTES_MAX {
             waiting.dropped += 1;
             return;
         }
         let was_empty = waiting.lines.is_empty();
-        put(&mut waiting.lines, line);
+        waiting.lines.push_str(line);
         drop(waiting);
         if was_empty {
             self.0.something.notify_all();
@@ -117,20 +127,29 @@ impl Shared {
     }
 }
 
+thread_local! {
+    /// The line that this thread is writing.
+    static LINE: RefCell<String> = const { RefCell::new(String::new()) };
+}
+
 fn put(out: &mut String, line: &Line<'_>) {
+    let _ = write!(out, "{}", line.peer);
     let date = dates::http_date(line.at);
     let date = date.as_str();
     // `Sun, 15 Nov 2026 20:54:37 GMT` becomes `15/Nov/2026:20:54:37 +0000`.
-    let (day, month, year, clock) = (&date[5..7], &date[8..11], &date[12..16], &date[17..25]);
-    let _ = write!(out, "{} - - [{day}/{month}/{year}:{clock} +0000] \"{} ", line.peer, line.method);
+    for part in [" - - [", &date[5..7], "/", &date[8..11], "/", &date[12..16], ":", &date[17..25], " +0000] \""] {
+        out.push_str(part);
+    }
+    out.push_str(line.method.as_str());
+    out.push(' ');
     put_escaped(out, line.uri.path());
     if let Some(query) = line.uri.query() {
         out.push('?');
         put_query(out, query);
     }
-    let millis = line.took.as_micros() as f64 / 1000.0;
+    let (millis, micros) = (line.took.as_millis(), line.took.subsec_micros() % 1000);
     let (status, bytes, operation, id) = (line.status, line.bytes, line.operation, line.request_id);
-    let _ = writeln!(out, " {:?}\" {status} {bytes} {operation} {millis:.3}ms {id}", line.http);
+    let _ = writeln!(out, " {:?}\" {status} {bytes} {operation} {millis}.{micros:03}ms {id}", line.http);
 }
 
 /// The query without the secret that is in it.
@@ -230,11 +249,10 @@ mod tests {
         }
         let (sender, receiver) = mpsc::channel();
         let log = AccessLog::to(Out(sender)).unwrap();
-        log.0.lock().lines.push_str("hello\n");
-        log.0.something.notify_all();
+        log.append("hello\n");
         assert_eq!(receiver.recv_timeout(Duration::from_secs(5)).unwrap(), "hello\n");
         drop(receiver);
-        log.0.lock().lines.push_str("lost\n");
+        log.append("lost\n");
         log.close(Duration::from_secs(5));
         assert!(log.0.lock().lines.is_empty());
     }

@@ -213,7 +213,7 @@ mod tests {
         let reply = refusal(&error, &envelope(Service::Blob, "2021-12-02"), &id, NOW);
         let expected = format!(
             "<?xml version=\"1.0\" encoding=\"utf-8\"?><Error><Code>InvalidHeaderValue</Code><Message>Wrong &lt;value&gt;.\n\
-             RequestId:{}\nTime:2022-09-29T14:13:20.0000001Z</Message><HeaderName>x-ms-a&amp;b</HeaderName></Error>",
+             RequestId:{}\nTime:2022-09-28T22:13:20.0000001Z</Message><HeaderName>x-ms-a&amp;b</HeaderName></Error>",
             id.as_str()
         );
         assert_eq!(body(&reply), expected);
