@@ -1,8 +1,9 @@
 //! Serving: from the options to a running server, and its end.
 
+use std::env::VarError;
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, ErrorKind};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +26,12 @@ const LOG_PATIENCE: Duration = Duration::from_secs(1);
 
 pub fn run(options: Options, called_as: CalledAs) -> Result<(), Wrong> {
     start_logging(options.debug.as_deref())?;
-    let list = std::env::var("AZURITE_ACCOUNTS").ok();
+    allow_many_files();
+    let list = match std::env::var("AZURITE_ACCOUNTS") {
+        Ok(list) => Some(list),
+        Err(VarError::NotPresent) => None,
+        Err(VarError::NotUnicode(_)) => return Err(Wrong("AZURITE_ACCOUNTS is not readable text.".into())),
+    };
     let known = Known::load(options.config.as_deref(), list.as_deref()).map_err(|error| Wrong(error.to_string()))?;
     let azurite = options.azurite_compat || called_as.is_azurite();
     keep_the_known_key_at_home(&known, &options, azurite)?;
@@ -115,7 +121,7 @@ fn open(doors: &mut Doors, options: &Options, called_as: CalledAs) -> Result<Lis
         Some(Port::Off) | None => None,
     };
     if let Some(port) = admin {
-        let address = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port);
+        let address = SocketAddr::new(options.admin_host, port);
         let opened =
             doors.open_admin(address).map_err(|error| no_port(address, "administration", "--admin-port", error))?;
         listening.admin = Some(opened);
@@ -167,6 +173,21 @@ fn seed() -> u128 {
     let half = || u128::from(RandomState::new().hash_one(std::process::id()));
     half() << 64 | half()
 }
+
+/// Every connection is a file, and the usual soft limit of 1024 is soon reached. What is allowed is taken; that it is
+/// not more shows when it is needed.
+#[cfg(unix)]
+fn allow_many_files() {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    if let Err(error) = setrlimit(Resource::Nofile, limit) {
+        tracing::debug!(%error, "the limit of open files stays as it is");
+    }
+}
+
+#[cfg(not(unix))]
+fn allow_many_files() {}
 
 fn start_logging(file: Option<&Path>) -> Result<(), Wrong> {
     let builder = tracing_subscriber::fmt().with_target(false).with_ansi(false);

@@ -1,5 +1,7 @@
 //! The program as a person or a test tool starts it: its lines, its refusals, its end.
 
+#![allow(clippy::unwrap_used)] // Clippy sees tests only inside #[test]; all of this is one.
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};

@@ -30,7 +30,6 @@ use blob::BlobService;
 use engine::collector::Handler;
 use engine::{Engine, EngineError};
 use tokio::net::TcpListener;
-use tokio::sync::Notify;
 
 pub use access_log::AccessLog;
 pub use limits::Limits;
@@ -41,6 +40,7 @@ use admin::{Admin, TestClock};
 use listener::Connections;
 use pipeline::{House, Pipeline};
 use request_id::RequestIds;
+use sweeper::Sweeper;
 
 /// The ports of a server. Clients that come before it runs wait.
 #[derive(Debug, Default)]
@@ -86,8 +86,8 @@ pub struct Setup {
 pub struct Server {
     engine: Arc<dyn Engine>,
     house: Arc<House>,
+    sweeper: Arc<Sweeper>,
     connections: Connections,
-    nudge: Arc<Notify>,
     test_clock: bool,
 }
 
@@ -98,20 +98,22 @@ impl Server {
         for name in setup.accounts.names() {
             account_ids.insert(name.to_owned(), engine::account::id(setup.engine.as_ref(), name).await?);
         }
+        let blob = Arc::new(BlobService::new(Arc::clone(&setup.engine)));
+        let handlers: Vec<Arc<dyn Handler>> = vec![Arc::clone(&blob) as _];
         let house = House {
             accounts: setup.accounts,
             account_ids,
-            blob: Arc::new(BlobService::new(Arc::clone(&setup.engine))),
+            blob,
             hosts: setup.hosts,
             limits: setup.limits,
             access_log: setup.access_log,
             request_ids: RequestIds::new(),
         };
         Ok(Server {
+            sweeper: Arc::new(Sweeper { engine: Arc::clone(&setup.engine), handlers }),
             engine: setup.engine,
             house: Arc::new(house),
             connections: Connections::new(setup.limits),
-            nudge: Arc::new(Notify::new()),
             test_clock: setup.test_clock,
         })
     }
@@ -128,13 +130,12 @@ impl Server {
                 engine: Arc::clone(&self.engine),
                 connections: self.connections.clone(),
                 limits,
-                test_clock: self.test_clock.then(|| TestClock { nudge: Arc::clone(&self.nudge) }),
+                test_clock: self.test_clock.then(|| TestClock { sweeper: Arc::clone(&self.sweeper) }),
             });
             tokio::spawn(self.connections.clone().accept(listener, admin, limits.idle));
         }
-        let handlers: Vec<Arc<dyn Handler>> = vec![Arc::clone(&self.house.blob) as _];
-        let (engine, nudge) = (Arc::clone(&self.engine), Arc::clone(&self.nudge));
-        let sweeper = tokio::spawn(sweeper::run(engine, handlers, self.connections.clone(), nudge));
+        let (sweeper, connections) = (Arc::clone(&self.sweeper), self.connections.clone());
+        let sweeper = tokio::spawn(async move { sweeper.run(connections).await });
 
         stop.await;
         let left = self.connections.end().await;

@@ -29,6 +29,9 @@ pub const ACCESS_LOG_PAUSE: Duration = Duration::from_millis(100);
 /// How often the sweeper looks when nothing is due.
 pub const SWEEP_PAUSE: Duration = Duration::from_secs(1);
 
+/// How many sweeps a move of the test clock waits for.
+pub const SWEEPS_AT_ONCE_MAX: usize = 1_000;
+
 /// The limits that differ between a server and a test of its limits.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {

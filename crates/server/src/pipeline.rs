@@ -136,6 +136,10 @@ impl Pipeline {
 
     /// May the caller do this here?
     async fn may(&self, caller: &Caller, op: Op, account: u64, head: &Head) -> Result<(), Stop> {
+        // A browser asks what it may ask, before it shows who it is.
+        if op == Op::PreflightBlobRequest {
+            return Ok(());
+        }
         match (caller, op.anonymous()) {
             (Caller::Owner | Caller::Sas(_), _) => caller.may(&op.needs())?,
             (Caller::Anonymous, least) => {
@@ -166,7 +170,7 @@ impl Pipeline {
             Ok(Ok(reply)) => return (reply, None),
             Ok(Err(Stop::Refused(error))) => error,
             Ok(Err(Stop::Failed(error))) => {
-                tracing::error!(request_id = id.as_str(), %error, "the engine failed");
+                log_failure(&error, id);
                 respond::engine_failure(&error)
             }
             Ok(Err(Stop::Body(error))) => respond::body_failure(&error),
@@ -260,6 +264,18 @@ impl From<Failure> for Stop {
             Failure::Refused(error) => error.into(),
             Failure::Failed(error) => error.into(),
             Failure::Body(error) => Stop::Body(error),
+        }
+    }
+}
+
+/// What somebody must look at is an error; that there is too much to do is not.
+fn log_failure(error: &EngineError, id: &RequestId) {
+    let request_id = id.as_str();
+    match error {
+        EngineError::Busy | EngineError::Closed => tracing::debug!(request_id, %error, "a request has to come again"),
+        EngineError::Full => tracing::warn!(request_id, %error, "a write was refused"),
+        EngineError::Unavailable(_) | EngineError::Corrupt(_) | EngineError::TooLarge { .. } => {
+            tracing::error!(request_id, %error, "the engine failed");
         }
     }
 }

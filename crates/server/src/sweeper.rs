@@ -4,43 +4,60 @@ use std::sync::Arc;
 
 use engine::Engine;
 use engine::collector::{self, DUE_PER_SWEEP, Handler};
-use tokio::sync::Notify;
 
-use crate::limits::SWEEP_PAUSE;
+use crate::limits::{SWEEP_PAUSE, SWEEPS_AT_ONCE_MAX};
 use crate::listener::Connections;
 use crate::panics::{Panicked, caught};
 
-/// Sweeps until shutdown begins. `nudge` makes it look at once.
-pub(crate) async fn run(
-    engine: Arc<dyn Engine>,
-    handlers: Vec<Arc<dyn Handler>>,
-    connections: Connections,
-    nudge: Arc<Notify>,
-) {
-    while !connections.is_ending() {
-        if sweep(engine.as_ref(), &handlers).await {
-            // More may be due. Others get their turn in between.
-            tokio::task::yield_now().await;
-            continue;
-        }
-        tokio::select! {
-            () = connections.ending() => return,
-            () = nudge.notified() => {}
-            () = tokio::time::sleep(SWEEP_PAUSE) => {}
-        }
-    }
+#[derive(Debug)]
+pub(crate) struct Sweeper {
+    pub engine: Arc<dyn Engine>,
+    pub handlers: Vec<Arc<dyn Handler>>,
 }
 
-/// Whether it found so much that there is probably more.
-async fn sweep(engine: &dyn Engine, handlers: &[Arc<dyn Handler>]) -> bool {
-    let handlers: Vec<&dyn Handler> = handlers.iter().map(AsRef::as_ref).collect();
-    match caught(collector::sweep(engine, &handlers)).await {
-        Ok(Ok(handled)) => handled >= DUE_PER_SWEEP,
-        Ok(Err(error)) => {
-            // What was not done is still due; the next round tries again.
-            tracing::warn!(%error, "a sweep did not finish");
-            false
+/// Whether a sweep left something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Left {
+    Nothing,
+    /// It did as much as one sweep does.
+    Probably,
+}
+
+impl Sweeper {
+    /// Sweeps until shutdown begins.
+    pub(crate) async fn run(&self, connections: Connections) {
+        while !connections.is_ending() {
+            match self.sweep().await {
+                // Others get their turn in between.
+                Left::Probably => tokio::task::yield_now().await,
+                Left::Nothing => tokio::select! {
+                    () = connections.ending() => return,
+                    () = tokio::time::sleep(SWEEP_PAUSE) => {}
+                },
+            }
         }
-        Err(Panicked) => false,
+    }
+
+    /// Does what is due now. Two that sweep at once do no harm: every step is a decision that finds its row or does not.
+    pub(crate) async fn catch_up(&self) {
+        for _ in 0..SWEEPS_AT_ONCE_MAX {
+            if self.sweep().await == Left::Nothing {
+                return;
+            }
+        }
+    }
+
+    async fn sweep(&self) -> Left {
+        let handlers: Vec<&dyn Handler> = self.handlers.iter().map(AsRef::as_ref).collect();
+        match caught(collector::sweep(self.engine.as_ref(), &handlers)).await {
+            Ok(Ok(handled)) if handled >= DUE_PER_SWEEP => Left::Probably,
+            Ok(Ok(_)) => Left::Nothing,
+            Ok(Err(error)) => {
+                // What was not done is still due; the next round tries again.
+                tracing::warn!(%error, "a sweep did not finish");
+                Left::Nothing
+            }
+            Err(Panicked) => Left::Nothing,
+        }
     }
 }

@@ -5,7 +5,7 @@ mod support;
 use std::time::Duration;
 
 use server::Limits;
-use support::{Client, put_blob, raw, sas, signed, start, start_with};
+use support::{Client, Running, put_blob, raw, sas, sas_for, signed, start, start_with};
 
 #[test]
 fn a_connection_serves_many_requests() {
@@ -166,11 +166,11 @@ fn a_slow_body_is_not_waited_for() {
 
 #[test]
 fn a_client_that_takes_nothing_of_its_answer_is_cut_off() {
-    let limits = Limits { write_pause: Duration::from_millis(200), ..Limits::default() };
+    let limits = Limits { write_pause: Duration::from_millis(100), ..Limits::default() };
     let server = start_with(limits, false).with_blob(&vec![b'x'; 32 << 20]);
     let mut client = server.client();
     client.send(&signed("GET", "/acct/box/thing", "", b""));
-    std::thread::sleep(Duration::from_millis(1_000));
+    std::thread::sleep(Duration::from_millis(1_500));
     let mut read = 0;
     let mut buffer = vec![0; 1 << 20];
     while let Ok(some @ 1..) = std::io::Read::read(&mut client.tcp, &mut buffer) {
@@ -275,6 +275,40 @@ fn the_secondary_can_be_read() {
 }
 
 #[test]
+fn what_is_public_needs_no_signature() {
+    let server = start();
+    let mut client = server.client();
+    let public = "x-ms-blob-public-access: blob\r\n";
+    assert_eq!(client.ask(&signed("PUT", "/acct/open?restype=container", public, b"")).status, 201);
+    assert_eq!(client.ask(&put_blob("/acct/open/thing", b"hello")).status, 201);
+    assert_eq!(client.ask(&raw("GET", "/acct/open/thing", "", b"")).text(), "hello");
+    // The blobs are public, the container is not, and writing never is.
+    for (method, target) in [("GET", "/acct/open?restype=container"), ("DELETE", "/acct/open/thing")] {
+        let answer = client.ask(&raw(method, target, "x-ms-version: 2021-12-02\r\n", b""));
+        assert_eq!((answer.status, answer.code()), (401, "NoAuthenticationInformation"), "{method}");
+        assert!(answer.header("www-authenticate").contains("resource_id=https://storage.azure.com"));
+    }
+}
+
+#[test]
+fn a_signature_allows_what_it_says_and_no_more() {
+    let server = start().with_blob(b"hello");
+    let mut client = server.client();
+    let blob = "x-ms-blob-type: BlockBlob\r\n";
+    let mut ask = |method, path: &str, permissions, headers| {
+        let answer = client.ask(&raw(method, &format!("{path}?{}", sas_for(permissions)), headers, b""));
+        (answer.status, answer.code().to_owned())
+    };
+    let mismatch = (403, "AuthorizationPermissionMismatch".to_owned());
+    assert_eq!(ask("GET", "/acct/box/thing", "w", ""), mismatch);
+    assert_eq!(ask("PUT", "/acct/box/thing", "r", blob), mismatch);
+    assert_eq!(ask("GET", "/acct/box/thing", "r", "").0, 200);
+    // The right to create does not reach what is already there.
+    assert_eq!(ask("PUT", "/acct/box/thing", "c", blob).0, 403);
+    assert_eq!(ask("PUT", "/acct/box/new", "c", blob).0, 201);
+}
+
+#[test]
 fn http_1_0_is_served_and_closed() {
     let server = start().with_blob(b"hello");
     let mut client = server.client();
@@ -324,13 +358,10 @@ fn at_shutdown_what_runs_comes_to_its_end_and_nothing_new_begins() {
     let mut idle = server.client();
     assert_eq!(idle.ask(&signed("GET", "/acct/box/thing", "", b"")).status, 200);
     let mut never_used = server.client();
-    let mut busy = server.client();
-    let request = put_blob("/acct/box/new", b"0123456789");
-    busy.send(&request[..request.len() - 5]);
-    std::thread::sleep(Duration::from_millis(200));
+    let mut busy = upload_under_way(&server);
     server.ask_to_stop();
     assert!(idle.is_closed() && never_used.is_closed());
-    busy.send(b"56789");
+    busy.send(b"0123456789");
     let answer = busy.receive();
     assert_eq!((answer.status, answer.header("connection")), (201, "close"));
     assert!(busy.is_closed());
@@ -339,14 +370,21 @@ fn at_shutdown_what_runs_comes_to_its_end_and_nothing_new_begins() {
     assert!(std::net::TcpStream::connect(address).is_err());
 }
 
+/// A client that has been told to go on and has ten bytes to send.
+fn upload_under_way(server: &Running) -> Client {
+    let mut client = server.client();
+    let headers = "Expect: 100-continue\r\nx-ms-blob-type: BlockBlob\r\n";
+    let request = signed("PUT", "/acct/box/new", headers, b"0123456789");
+    client.send(&request[..request.len() - 10]);
+    assert_eq!(client.receive_head().status, 100);
+    client
+}
+
 #[test]
 fn shutdown_does_not_wait_for_ever() {
-    let mut server = start_with(Limits { shutdown: Duration::from_millis(300), ..Limits::default() }, false);
-    let mut busy = server.client();
-    assert_eq!(busy.ask(&signed("PUT", "/acct/box?restype=container", "", b"")).status, 201);
-    let request = put_blob("/acct/box/new", b"0123456789");
-    busy.send(&request[..request.len() - 5]);
-    std::thread::sleep(Duration::from_millis(100));
+    let limits = Limits { shutdown: Duration::from_millis(300), ..Limits::default() };
+    let mut server = start_with(limits, false).with_blob(b"hello");
+    let _busy = upload_under_way(&server);
     let began = std::time::Instant::now();
     server.ask_to_stop();
     server.wait();
