@@ -1,6 +1,6 @@
 //! Lease Blob. The table of actions holds for Lease Container, too, and is run there as well.
 
-use crate::harness::{Answer, Table, date_after};
+use crate::harness::{Answer, Headers, Table, date_after};
 use crate::stage::{A, B, C, Stage, with_comp};
 
 const MISMATCH: &str = "409 LeaseIdMismatchWithLeaseOperation";
@@ -11,8 +11,7 @@ const BREAKING_CHANGE: &str = "409 LeaseIsBreakingAndCannotBeChanged";
 const NO_RENEWAL: &str = "409 LeaseIsBrokenAndCannotBeRenewed";
 
 /// The states that actions begin in: A holds, or held, the lease.
-const BEFORE: [&str; 6] =
-    ["available", "leased for 60 s", "leased for ever", "breaking for 30 s", "broken", "expired"];
+const BEFORE: [&str; 6] = ["available", "leased for 60 s", "leased for ever", "breaking for 30 s", "broken", "expired"];
 
 /// What becomes of the lease: for a success the status, the state, and who holds it or how many seconds the break takes.
 /// X is the id the server makes. A refusal leaves the lease as it was.
@@ -163,8 +162,7 @@ pub fn check_shown(title: &'static str, stage: &Stage, fresh: impl Fn(usize) -> 
         bring(stage, &target, before);
         for verb in ["HEAD", "GET"] {
             let answer = stage.call(&format!("{verb} {target}"), &[], "");
-            let got =
-                ["x-ms-lease-status", "x-ms-lease-state", "x-ms-lease-duration"].map(|name| answer.header(name));
+            let got = ["x-ms-lease-status", "x-ms-lease-state", "x-ms-lease-duration"].map(|name| answer.header(name));
             table.row(format!("{verb}, {before}"), format!("{got:?}"), format!("{expected:?}"));
         }
     }
@@ -259,7 +257,7 @@ fn a_write_makes_an_ended_lease_available() {
 
 /// Headers that an action needs, or cannot have.
 #[rustfmt::skip]
-pub const PARAMETERS: &[(&str, &[(&str, &str)], &str)] = &[
+pub const PARAMETERS: &[(&str, Headers<'static>, &str)] = &[
     ("no action",              &[], "400 MissingRequiredHeader"),
     ("an unknown action",      &[("x-ms-lease-action", "steal")], "400 InvalidHeaderValue"),
     ("an empty action",        &[("x-ms-lease-action", "")], "400 InvalidHeaderValue"),
@@ -333,7 +331,7 @@ fn conditions_come_first() {
     let (etag, date) = (put.etag(), put.last_modified());
     let (earlier, later) = (date_after(&date, -10), date_after(&date, 10));
     #[rustfmt::skip]
-    let rows: &[(&str, &[(&str, &str)], &str)] = &[
+    let rows: &[(&str, Headers<'_>, &str)] = &[
         ("the ETag matches",     &[("if-match", &etag)], "200"),
         ("it does not",          &[("if-match", "\"0x1\"")], "412 ConditionNotMet"),
         ("it is another",        &[("if-none-match", "\"0x1\"")], "200"),

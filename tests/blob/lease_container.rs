@@ -1,6 +1,6 @@
 //! Lease Container: the same actions as on a blob.
 
-use crate::harness::{Table, date_after};
+use crate::harness::{Headers, Table, date_after};
 use crate::lease_blob::{PARAMETERS, check_actions, check_shown, check_stories};
 use crate::stage::{A, Stage};
 
@@ -40,7 +40,11 @@ fn bad_parameters_change_nothing() {
         table.row(what, stage.lease(CONT, headers).said(), expected);
         assert_eq!(stage.everything(), before, "{what}");
     }
-    table.row("no container", stage.lease("none?restype=container", &[("x-ms-lease-action", "break")]).said(), "404 ContainerNotFound");
+    table.row(
+        "no container",
+        stage.lease("none?restype=container", &[("x-ms-lease-action", "break")]).said(),
+        "404 ContainerNotFound",
+    );
 }
 
 /// Writing to a container does not make an ended lease available, as writing to a blob does.
@@ -61,7 +65,7 @@ fn conditions_are_dates() {
     stage.acquire(CONT, A, "-1");
     let (earlier, later) = (date_after(&date, -10), date_after(&date, 10));
     #[rustfmt::skip]
-    let rows: &[(&str, &[(&str, &str)], &str)] = &[
+    let rows: &[(&str, Headers<'_>, &str)] = &[
         ("changed since",        &[("if-modified-since", &earlier)], "200"),
         ("not changed since",    &[("if-modified-since", &later)], "412 ConditionNotMet"),
         ("unchanged since",      &[("if-unmodified-since", &later)], "200"),

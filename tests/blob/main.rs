@@ -13,6 +13,7 @@ mod blob_operations;
 mod container_operations;
 mod not_yet;
 mod races;
+mod requests;
 
 // Containers.
 mod create_container;
@@ -36,4 +37,9 @@ mod set_blob_properties;
 mod snapshot_blob;
 
 /// Rows that do not get the right answer yet: (`table: row`, why). See [`harness::Table`].
-const NOT_YET: &[(&str, &str)] = &[];
+const NOT_YET: &[(&str, &str)] = &[
+    ("container operations: conditions: Set Container Metadata, if-unmodified-since unmet", UNMODIFIED_SINCE),
+    ("container operations: conditions: Set Container Metadata, if-unmodified-since met", UNMODIFIED_SINCE),
+];
+
+const UNMODIFIED_SINCE: &str = "judged like the other date, while the reference takes If-Modified-Since only";

@@ -10,7 +10,6 @@ pub const C: &str = "cccccccc-cccc-cccc-cccc-cccccccccccc";
 pub const LEASE_STATES: [&str; 5] = ["available", "leased", "breaking", "broken", "expired"];
 
 pub const BLOCK_BLOB: (&str, &str) = ("x-ms-blob-type", "BlockBlob");
-pub const ACCEPTED: &str = "202";
 
 pub struct Stage {
     pub server: Server,
@@ -45,6 +44,14 @@ impl Stage {
         self.call(&format!("PUT {blob}"), &[BLOCK_BLOB], content).ok()
     }
 
+    /// Writes something that has nothing to do with the test, so that the server has work and a reason to tidy up.
+    pub fn put_elsewhere(&self) {
+        let _ = self.call("PUT elsewhere?restype=container", &[], "");
+        for count in 0..4 {
+            self.put(&format!("elsewhere/{count}"), vec![count; 1 << 20]);
+        }
+    }
+
     #[track_caller]
     pub fn put_block(&self, blob: &str, id: &str, content: impl AsRef<[u8]>) -> Answer {
         self.call(&format!("PUT {blob}?comp=block&blockid={}", percent(id)), &[], content).ok()
@@ -57,11 +64,8 @@ impl Stage {
 
     #[track_caller]
     pub fn acquire(&self, target: &str, id: &str, duration: &str) {
-        let headers = [
-            ("x-ms-lease-action", "acquire"),
-            ("x-ms-lease-duration", duration),
-            ("x-ms-proposed-lease-id", id),
-        ];
+        let headers =
+            [("x-ms-lease-action", "acquire"), ("x-ms-lease-duration", duration), ("x-ms-proposed-lease-id", id)];
         self.lease(target, &headers).ok();
     }
 
@@ -100,23 +104,27 @@ impl Stage {
 
     /// Everything a client can find out about the blob `cont/blob` and its container, so that a test can tell whether a
     /// refused request has changed anything.
-    pub fn everything(&self) -> Vec<Answer> {
-        let mut answers: Vec<Answer> = [
+    pub fn everything(&self) -> Vec<String> {
+        let targets = [
             "?comp=list&include=metadata",
             "cont?restype=container",
             "cont?restype=container&comp=acl",
             "cont?restype=container&comp=list&include=metadata,snapshots,uncommittedblobs",
             "cont/blob",
             "cont/blob?comp=blocklist&blocklisttype=all",
-        ]
-        .iter()
-        .map(|target| self.get(target))
-        .collect();
-        for answer in &mut answers {
-            answer.headers.retain(|(name, _)| name != "date" && name != "x-ms-request-id");
-        }
-        answers
+        ];
+        targets.iter().map(|target| told(&self.get(target))).collect()
     }
+}
+
+/// An answer as text, without what differs from one to the next.
+fn told(answer: &Answer) -> String {
+    if !answer.is_success() {
+        return answer.said();
+    }
+    let headers = answer.headers.iter().filter(|(name, _)| name != "date" && name != "x-ms-request-id");
+    let headers: Vec<String> = headers.map(|(name, value)| format!("{name}: {value}")).collect();
+    format!("{} {} {}", answer.status, headers.join(", "), String::from_utf8_lossy(&answer.body))
 }
 
 /// Appends `comp=` to a target with or without a query.

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::client::{Client, plain_post};
 
-/// Ends with the value: the process is killed and its folder removed.
+/// Ends with the value: the process is killed, what it leaves behind is checked, and its folder removed.
 pub struct Server {
     process: Child,
     folder: PathBuf,
@@ -49,6 +49,15 @@ impl Server {
         Client::new(self.blob)
     }
 
+    /// Whether the killed server has left everything in order: every row readable, every content whole, no reference
+    /// to nothing.
+    fn check(&self) -> Result<(), String> {
+        let mut check = Command::new(env!("CARGO_BIN_EXE_lazurite"));
+        let report = check.env_clear().arg("check").arg(self.folder.join("data")).output().expect("the check runs");
+        let said = [report.stdout, report.stderr].concat();
+        if report.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&said).into_owned()) }
+    }
+
     /// Lets time pass.
     pub fn advance(&self, seconds: u64) {
         let answer = plain_post(self.admin, "/test/clock", &format!("{{\"advance_seconds\": {seconds}}}"));
@@ -62,12 +71,15 @@ impl Drop for Server {
         let _ = self.process.kill();
         let _ = self.process.wait();
         let errors = fs::read_to_string(self.folder.join("stderr.txt")).unwrap_or_default();
+        let is_calm = !ended_early && !errors.contains("panick");
+        let failed_already = std::thread::panicking();
+        let checked = if is_calm && !failed_already { self.check() } else { Ok(()) };
         let _ = fs::remove_dir_all(&self.folder);
-        let healthy = !ended_early && !errors.contains("panick");
-        if !healthy && std::thread::panicking() {
+        if failed_already {
             eprintln!("The server said:\n{errors}");
         } else {
-            assert!(healthy, "the server did not stay alive and calm:\n{errors}");
+            assert!(is_calm, "the server did not stay alive and calm:\n{errors}");
+            assert_eq!(checked, Ok(()), "the server left a folder that is not in order");
         }
     }
 }

@@ -107,9 +107,8 @@ impl<'a> Rest<'a> {
 
 /// Only what XML 1.0 can say, with its five entities and character references.
 fn unescaped(text: &str) -> Result<String, String> {
-    let is_allowed = |char: char| {
-        matches!(char, '\t' | '\n' | '\r' | ' '..='\u{d7ff}' | '\u{e000}'..='\u{fffd}' | '\u{10000}'..)
-    };
+    let is_allowed =
+        |char: char| matches!(char, '\t' | '\n' | '\r' | ' '..='\u{d7ff}' | '\u{e000}'..='\u{fffd}' | '\u{10000}'..);
     let mut out = String::new();
     let mut parts = text.split('&');
     out += parts.next().unwrap_or_default();
