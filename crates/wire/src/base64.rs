@@ -1,7 +1,7 @@
-//! Base64 as the protocols use it: the standard alphabet, padded, nothing else accepted.
+//! Base64 as the protocols use it: the standard alphabet, padded, nothing else accepted; tokens have a form of their own.
 
 use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 
 pub fn encode(bytes: &[u8]) -> String {
     STANDARD.encode(bytes)
@@ -18,6 +18,11 @@ pub fn decode_exact<const N: usize>(text: &str) -> Option<[u8; N]> {
     let mut room = [0; 66];
     let length = STANDARD.decode_slice(text, &mut room).ok()?;
     room[..length].try_into().ok()
+}
+
+/// The form inside tokens: `-` and `_` for `+` and `/`, without padding. Nothing else is accepted.
+pub fn decode_url(text: &str) -> Option<Vec<u8>> {
+    URL_SAFE_NO_PAD.decode(text).ok()
 }
 
 /// `Content-MD5` and its relatives: 16 bytes.
@@ -45,6 +50,15 @@ mod tests {
         assert_eq!(decode(""), Some(vec![]));
         for text in ["-_8=", "+/8", "+/9=", " +/8=", "+/8=\n", "+", "====", "ä==="] {
             assert_eq!(decode(text), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn tokens_have_a_form_of_their_own() {
+        assert_eq!(decode_url("-_8"), Some(vec![0xfb, 0xff]));
+        assert_eq!(decode_url(""), Some(vec![]));
+        for text in ["-_8=", "+/8", "-_9", " -_8", "-"] {
+            assert_eq!(decode_url(text), None, "{text:?}");
         }
     }
 

@@ -5,6 +5,7 @@
 
 pub mod base64;
 pub mod checksum;
+pub mod cors;
 pub mod dates;
 pub mod http;
 pub mod metadata;

@@ -8,6 +8,7 @@ mod key_info;
 mod read;
 mod service_properties;
 mod signed_identifiers;
+mod user_delegation_key;
 mod write;
 
 pub use block_list::{BLOCKS_PER_LIST_MAX, BlockEntry, BlockSearch, parse_block_list};
@@ -18,6 +19,7 @@ pub use service_properties::{
     CORS_RULES_MAX, CorsRule, DeleteRetention, Logging, Metrics, Retention, ServiceProperties, StaticWebsite,
 };
 pub use signed_identifiers::{SIGNED_IDENTIFIERS_MAX, SignedIdentifier, SignedIdentifiers};
+pub use user_delegation_key::UserDelegationKey;
 pub use write::XmlWriter;
 
 #[cfg(test)]
