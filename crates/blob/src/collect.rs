@@ -14,7 +14,6 @@ use engine::{
 };
 
 use crate::BlobService;
-use crate::blocks::UNCOMMITTED_SECONDS;
 use crate::codec;
 use crate::download::for_each_chunk;
 use crate::model::{
@@ -149,7 +148,7 @@ fn age_blocks(
 ) -> Result<bool, Unread> {
     let Some(mut blob) = model::find_blob(rows, key)? else { return Ok(false) };
     let Some(mut staging) = blob.staging.take().filter(|staging| staging.due == at) else { return Ok(false) };
-    let end = staging.last_put.plus_seconds(UNCOMMITTED_SECONDS);
+    let end = staging.end();
     if end > tick.now {
         staging.due = end;
         changes.put(due::key(end, Kind::UncommittedBlocks, key.as_bytes()), Bytes::new());
@@ -328,6 +327,40 @@ mod tests {
         assert_eq!(refusal(gone), BlobError::BlobNotFound);
         assert_eq!(bench.figures(), kept);
         assert_eq!(bench.get("cont/kept").await, b"x");
+    }
+
+    /// What clients see does not wait for the sweep.
+    #[tokio::test]
+    async fn after_a_week_blocks_are_gone_even_if_nobody_sweeps() {
+        let bench = Bench::with_container().await;
+        bench.put("cont/kept", b"x").await;
+        let list = put_blocks(&bench, "cont/blob", 3).await;
+        put_blocks(&bench, "cont/kept", 3).await;
+        put_blocks(&bench, "cont/again", 3).await;
+        bench.advance(blocks::UNCOMMITTED_SECONDS).await;
+        let gone = async |method: &str, url: &str, headers: &[(&str, &str)], body: &[u8]| {
+            refusal(bench.call(method, url, headers, body).await)
+        };
+        let acquire = [("x-ms-lease-action", "acquire"), ("x-ms-lease-duration", "-1")];
+        assert_eq!(gone("GET", "cont/blob?comp=blocklist", &[], b"").await, BlobError::BlobNotFound);
+        assert_eq!(gone("DELETE", "cont/blob", &[], b"").await, BlobError::BlobNotFound);
+        assert_eq!(gone("PUT", "cont/blob?comp=lease", &acquire, b"").await, BlobError::BlobNotFound);
+        for blob in ["cont/blob?comp=blocklist", "cont/kept?comp=blocklist"] {
+            assert_eq!(gone("PUT", blob, &[], list.as_bytes()).await, BlobError::InvalidBlockList);
+        }
+        let shown = bench.text("GET", "cont?restype=container&comp=list&include=uncommittedblobs").await;
+        assert_eq!(shown.matches("<Blob>").count(), 1);
+        // A new block begins a new week, and may have an id of another length.
+        bench.call("PUT", "cont/again?comp=block&blockid=QQ==", &[], b"x").await.unwrap();
+        let waiting = bench.text("GET", "cont/again?comp=blocklist&blocklisttype=all").await;
+        assert_eq!(waiting.matches("<Block>").count(), 1);
+        bench.sweep().await;
+        let waiting = bench.text("GET", "cont/again?comp=blocklist&blocklisttype=all").await;
+        assert_eq!(waiting.matches("<Block>").count(), 1);
+        bench.put("cont/again", b"x").await;
+        bench.sweep().await;
+        // The container and two whole blobs with a reference each.
+        assert_eq!(bench.figures(), (5, 2));
     }
 
     #[tokio::test]

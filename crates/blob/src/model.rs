@@ -16,6 +16,7 @@ use minicbor::{Decode, Encode};
 use wire::names::{BlobName, ContainerName};
 use wire::xml::SignedIdentifier;
 
+use crate::blocks::UNCOMMITTED_SECONDS;
 use crate::codec;
 use crate::error::BlobError;
 use crate::request::Which;
@@ -256,6 +257,16 @@ impl Blob {
         self.committed.as_ref().map(Committed::version)
     }
 
+    /// The blocks that wait at `now`. A week after the last of them came there are none, though their rows go later.
+    pub fn waiting(&self, now: Timestamp) -> Option<&Staging> {
+        self.staging.as_ref().filter(|staging| now < staging.end())
+    }
+
+    /// Whether there is more left of it than blocks that waited too long.
+    pub fn is_there(&self, now: Timestamp) -> bool {
+        self.committed.is_some() || self.waiting(now).is_some()
+    }
+
     /// Takes back what this blob refers to, but for its snapshots. Its row at `key` must not be stored any longer.
     pub fn let_go(&self, key: &Key, changes: &mut Changes, now: Timestamp) {
         if let Some(committed) = &self.committed {
@@ -292,6 +303,11 @@ impl Committed {
 }
 
 impl Staging {
+    /// When all of them go, unless another block comes.
+    pub fn end(&self) -> Timestamp {
+        self.last_put.plus_seconds(UNCOMMITTED_SECONDS)
+    }
+
     /// The blocks are committed or unwanted: their rows go later, the blob's own row no longer names them.
     pub fn leave(&self, blob: &Key, changes: &mut Changes, now: Timestamp) {
         changes.delete(due::key(self.due, Kind::UncommittedBlocks, blob.as_bytes()));

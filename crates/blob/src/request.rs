@@ -31,6 +31,8 @@ pub fn blob(head: &Head) -> Result<(ContainerName, BlobName), BlobError> {
             }
             Ok((container, BlobName::parse(blob)?))
         }
+        // A slash at the end says that there is a container, and no blob.
+        (Some(_), None) if head.resource.ends_with('/') => Err(BlobError::OutOfRangeInput),
         (Some(blob), None) => Ok((ContainerName::root(), BlobName::parse(blob)?)),
         (None, _) => Err(BlobError::InvalidResourceName),
     }
@@ -252,6 +254,7 @@ mod tests {
         assert_eq!(names("CONT/a"), Err(BlobError::InvalidResourceName));
         assert_eq!(names("c/a"), Err(BlobError::OutOfRangeInput));
         assert_eq!(names(""), Err(BlobError::InvalidResourceName));
+        assert_eq!(names("cont/"), Err(BlobError::OutOfRangeInput));
         assert_eq!(container(&request("PUT", "cont/a?restype=container", &[])), Err(BlobError::InvalidResourceName));
     }
 

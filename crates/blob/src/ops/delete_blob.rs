@@ -88,7 +88,8 @@ impl DeleteBlob {
 
     fn delete_base(&self, rows: &dyn Rows, key: Key, tick: Tick) -> Result<Changes, Halt> {
         let found = model::find_blob(rows, &key)?;
-        let doomed = self.decide(found.as_ref(), tick.now).map_err(refuse)?;
+        let there = found.as_ref().filter(|blob| blob.is_there(tick.now));
+        let doomed = self.decide(there, tick.now).map_err(refuse)?;
         let mut changes = Changes::none().freeing_space();
         let Some(mut blob) = found else { return Ok(changes) };
         if blob.snapshots > 0 {

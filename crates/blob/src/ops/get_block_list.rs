@@ -64,10 +64,11 @@ impl GetBlockList {
     fn look(&self, rows: &dyn Rows, account: u64, now: Timestamp) -> Result<Found, Halt> {
         let generation = model::generation(rows, account, &self.container)?;
         let blob = model::find_blob(rows, &blob_key(generation, &self.name))?;
-        let blob = blob.ok_or(refuse(BlobError::BlobNotFound))?;
+        let blob = blob.filter(|blob| blob.is_there(now)).ok_or(refuse(BlobError::BlobNotFound))?;
+        let waiting = blob.waiting(now).cloned();
         // A blob of waiting blocks only is found here, and its committed list is empty.
         let (state, staging, lease) = match self.which {
-            Which::Base => (blob.committed, blob.staging, blob.lease),
+            Which::Base => (blob.committed, waiting, blob.lease),
             Which::Snapshot(at) => {
                 let snapshot = model::find_snapshot(rows, blob.uid, at)?;
                 (Some(snapshot.ok_or(refuse(BlobError::BlobNotFound))?), None, Default::default())

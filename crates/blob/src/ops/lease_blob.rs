@@ -45,7 +45,8 @@ pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
     let (told, stamp): (Told, Option<Timestamp>) = commit(call.engine, partition, move |rows, tick| {
         let generation = model::generation(rows, account, &op.container)?;
         let key = blob_key(generation, &op.name);
-        let (blob, told) = op.decide(model::find_blob(rows, &key)?, tick).map_err(refuse)?;
+        let found = model::find_blob(rows, &key)?.filter(|blob| blob.is_there(tick.now));
+        let (blob, told) = op.decide(found, tick).map_err(refuse)?;
         let mut changes = Changes::none();
         changes.put(key, codec::encode(&blob));
         Ok(Commit { changes, outcome: (told, blob.committed.map(|state| state.stamp)) })

@@ -134,8 +134,8 @@ struct Walk {
 }
 
 impl ListBlobs {
-    fn page(&self, rows: &dyn Rows, generation: u64) -> Result<Page, Unread> {
-        let walk = self.walk(rows, generation)?;
+    fn page(&self, rows: &dyn Rows, generation: u64, now: Timestamp) -> Result<Page, Unread> {
+        let walk = self.walk(rows, generation, now)?;
         let mut page = Page { entries: Vec::with_capacity(walk.items.len()), next: None };
         for item in walk.items {
             let fits = match item {
@@ -188,7 +188,7 @@ impl ListBlobs {
     }
 
     /// Walks the head rows until the page must be full or too many rows have been seen.
-    fn walk(&self, rows: &dyn Rows, generation: u64) -> Result<Walk, Unread> {
+    fn walk(&self, rows: &dyn Rows, generation: u64, now: Timestamp) -> Result<Walk, Unread> {
         let (from, to) = self.bounds(generation);
         let mut walk = Walk { items: Vec::new(), stopped: None };
         let mut last = None;
@@ -209,7 +209,8 @@ impl ListBlobs {
                     return Visit::Stop;
                 }
             };
-            if blob.committed.is_none() && !self.include.uncommitted {
+            let is_shown = blob.committed.is_some() || (self.include.uncommitted && blob.is_there(now));
+            if !is_shown {
                 last = Some(After::Name(name));
                 return Visit::Next;
             }
@@ -274,7 +275,7 @@ pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
     let op = parse(call.head)?;
     let (page, now) = read(call.engine, |rows, now| {
         let generation = model::generation(rows, call.account, &op.container)?;
-        Ok((op.page(rows, generation)?, now))
+        Ok((op.page(rows, generation, now)?, now))
     })
     .await?;
     Ok(reply::xml(StatusCode::OK, op.document(call.head, &page, now)))

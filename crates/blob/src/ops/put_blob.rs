@@ -129,7 +129,7 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
     read(call.engine, |rows, now| {
         let generation = model::generation(rows, account, &op.container)?;
         let found = model::find_blob(rows, &blob_key(generation, &op.name))?;
-        op.judge(found.as_ref(), now).map_err(refuse)
+        op.judge(found.as_ref().filter(|blob| blob.is_there(now)), now).map_err(refuse)
     })
     .await?;
 
@@ -144,7 +144,8 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
         let generation = model::generation(rows, account, &op.container)?;
         let key = blob_key(generation, &op.name);
         let found = model::find_blob(rows, &key)?;
-        let blob = op.decide(found.as_ref(), &received, tick).map_err(refuse)?;
+        let there = found.as_ref().filter(|blob| blob.is_there(tick.now));
+        let blob = op.decide(there, &received, tick).map_err(refuse)?;
         let mut changes = Changes::none();
         if let Some(staged) = &received.staged {
             changes.store(staged, tick.id(1));

@@ -64,7 +64,7 @@ impl PutBlock {
     fn judge(&self, found: Option<&Blob>, again: bool, now: Timestamp) -> Result<Lease, BlobError> {
         let before = found.map_or(Lease::Available, |blob| blob.lease);
         let lease = before.check_write(self.lease, now).map_err(BlobError::lease_on_blob)?;
-        if let Some(staging) = found.and_then(|blob| blob.staging.as_ref()) {
+        if let Some(staging) = found.and_then(|blob| blob.waiting(now)) {
             if usize::from(staging.id_length) != self.id.len() {
                 return Err(BlobError::InvalidBlobOrBlock);
             }
@@ -78,10 +78,13 @@ impl PutBlock {
     /// The blob as it becomes, with one more block waiting.
     fn decide(&self, found: Option<&Blob>, again: bool, tick: Tick) -> Result<(Blob, Staging), BlobError> {
         let lease = self.judge(found, again, tick.now)?;
-        let staging = match found.and_then(|blob| blob.staging.as_ref()) {
-            Some(staging) => {
-                Staging { count: staging.count + u32::from(!again), last_put: tick.now, ..staging.clone() }
-            }
+        let staging = match found.and_then(|blob| blob.waiting(tick.now)) {
+            Some(staging) => Staging {
+                count: staging.count + u32::from(!again),
+                last_put: tick.now,
+                revision: tick.stamp.0,
+                ..staging.clone()
+            },
             None => Staging {
                 id: tick.id(2),
                 // At most 64, as `parse` has seen to.
@@ -99,18 +102,30 @@ impl PutBlock {
         Ok((blob, staging))
     }
 
-    /// The block that waits under the same id, which the new one replaces.
-    fn earlier(&self, rows: &dyn Rows, found: Option<&Blob>) -> Result<Option<Block>, engine::Unread> {
-        let Some(staging) = found.and_then(|blob| blob.staging.as_ref()) else { return Ok(None) };
-        rows.get(&block_key(staging.id, &self.id))?.map(|row| codec::decode(&row)).transpose()
-    }
-
-    fn load(&self, rows: &dyn Rows, account: u64) -> Result<(Key, Option<Blob>, Option<Block>), model::Halt> {
+    fn load(&self, rows: &dyn Rows, account: u64, now: Timestamp) -> Result<Loaded, model::Halt> {
         let generation = model::generation(rows, account, &self.container)?;
         let key = blob_key(generation, &self.name);
-        let found = model::find_blob(rows, &key)?;
-        let earlier = self.earlier(rows, found.as_ref())?;
-        Ok((key, found, earlier))
+        let row = model::find_blob(rows, &key)?;
+        let earlier = match row.as_ref().and_then(|blob| blob.waiting(now)) {
+            Some(staging) => rows.get(&block_key(staging.id, &self.id))?,
+            None => None,
+        };
+        let earlier = earlier.map(|row| codec::decode(&row)).transpose()?;
+        Ok(Loaded { key, row, earlier })
+    }
+}
+
+/// What is stored when a block comes.
+struct Loaded {
+    key: Key,
+    row: Option<Blob>,
+    /// The block that waits under the same id, which the new one replaces.
+    earlier: Option<Block>,
+}
+
+impl Loaded {
+    fn there(&self, now: Timestamp) -> Option<&Blob> {
+        self.row.as_ref().filter(|blob| blob.is_there(now))
     }
 }
 
@@ -122,8 +137,8 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
     }
     let account = call.account;
     read(call.engine, |rows, now| {
-        let (_, found, earlier) = op.load(rows, account)?;
-        op.judge(found.as_ref(), earlier.is_some(), now).map_err(refuse)
+        let loaded = op.load(rows, account, now)?;
+        op.judge(loaded.there(now), loaded.earlier.is_some(), now).map_err(refuse)
     })
     .await?;
 
@@ -134,21 +149,26 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
     upload::answer_sums(&mut answer.headers, call.head, &op.sums, received.md5, received.crc64);
     let partition = model::blob_partition(account, &op.container, &op.name);
     commit(call.engine, partition, move |rows, tick| {
-        let (key, found, earlier) = op.load(rows, account)?;
-        let (blob, staging) = op.decide(found.as_ref(), earlier.is_some(), tick).map_err(refuse)?;
+        let loaded = op.load(rows, account, tick.now)?;
+        let decided = op.decide(loaded.there(tick.now), loaded.earlier.is_some(), tick);
+        let (blob, staging) = decided.map_err(refuse)?;
         let mut changes = Changes::none();
         if let Some(staged) = &received.staged {
             let block = Block { content: staged.id().0, size: length };
             changes.store(staged, staging.id);
             changes.put(block_key(staging.id, &op.id), codec::encode(&block));
         }
-        if let Some(earlier) = earlier {
+        if let Some(earlier) = loaded.earlier {
             changes.unrefer(Kind::Content, earlier.content, staging.id, tick.now);
         }
-        if found.as_ref().is_none_or(|blob| blob.staging.is_none()) {
-            changes.put(due::key(staging.due, Kind::UncommittedBlocks, key.as_bytes()), Bytes::new());
+        let before = loaded.row.as_ref().and_then(|blob| blob.staging.as_ref());
+        if before.is_none_or(|before| before.id != staging.id) {
+            if let Some(before) = before {
+                before.leave(&loaded.key, &mut changes, tick.now);
+            }
+            changes.put(due::key(staging.due, Kind::UncommittedBlocks, loaded.key.as_bytes()), Bytes::new());
         }
-        changes.put(key, codec::encode(&blob));
+        changes.put(loaded.key, codec::encode(&blob));
         Ok(Commit { changes, outcome: () })
     })
     .await?;
@@ -172,7 +192,7 @@ mod tests {
     }
 
     fn blob(lease: Lease, count: u32) -> Blob {
-        let staging = Staging { id: 9, id_length: 1, count, last_put: Timestamp(1), due: Timestamp(2), revision: 1 };
+        let staging = Staging { id: 9, id_length: 1, count, last_put: NOW, due: Timestamp(2), revision: 1 };
         Blob { uid: 3, lease, committed: None, staging: Some(staging), snapshots: 0 }
     }
 
@@ -201,6 +221,7 @@ mod tests {
         let (more, staging) = ask(b"b", None).decide(Some(&blob(Lease::Available, 4)), false, tick()).unwrap();
         assert_eq!((again.staging.unwrap().count, more.staging.unwrap().count), (4, 5));
         assert_eq!((staging.id, staging.last_put, staging.due), (9, NOW, Timestamp(2)));
+        assert_ne!(staging.revision, 1);
     }
 
     #[tokio::test]

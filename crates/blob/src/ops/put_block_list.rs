@@ -167,9 +167,15 @@ impl PutBlockList {
         Ok((key, found))
     }
 
-    fn look_up(&self, rows: &dyn Rows, found: Option<&Blob>, wishes: &[Wish]) -> Result<LookedUp, Halt> {
+    fn look_up(
+        &self,
+        rows: &dyn Rows,
+        found: Option<&Blob>,
+        wishes: &[Wish],
+        now: Timestamp,
+    ) -> Result<LookedUp, Halt> {
         let wants = |searches: &[BlockSearch]| wishes.iter().any(|wish| searches.contains(&wish.search));
-        let staging = found.and_then(|blob| blob.staging.as_ref());
+        let staging = found.and_then(|blob| blob.waiting(now));
         let waiting = match staging.filter(|_| wants(&[BlockSearch::Uncommitted, BlockSearch::Latest])) {
             Some(staging) => blocks::uncommitted(rows, staging)?.into_iter().collect(),
             None => HashMap::new(),
@@ -184,7 +190,7 @@ impl PutBlockList {
         };
         let resolved = resolve(wishes, &waiting, &old).map_err(refuse)?;
         Ok(LookedUp {
-            basis: Basis::of(found),
+            basis: Basis::of(found, now),
             length: resolved.entries.iter().map(|entry| entry.size).sum(),
             chunks: blocks::list_chunks(&resolved.entries),
             from_staging: resolved.from_staging,
@@ -202,9 +208,9 @@ struct Basis {
 }
 
 impl Basis {
-    fn of(found: Option<&Blob>) -> Basis {
+    fn of(found: Option<&Blob>, now: Timestamp) -> Basis {
         Basis {
-            staging: found.and_then(|blob| blob.staging.clone()),
+            staging: found.and_then(|blob| blob.waiting(now)).cloned(),
             version: found.and_then(|blob| blob.committed.as_ref()).map(|state| state.version),
         }
     }
@@ -250,7 +256,7 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
     let account = call.account;
     read(call.engine, |rows, now| {
         let (_, found) = op.load(rows, account)?;
-        op.judge(found.as_ref(), now).map_err(refuse)
+        op.judge(found.as_ref().filter(|blob| blob.is_there(now)), now).map_err(refuse)
     })
     .await?;
 
@@ -262,8 +268,9 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
 
     let looked_up = read(call.engine, |rows, now| {
         let (_, found) = op.load(rows, account)?;
-        op.judge(found.as_ref(), now).map_err(refuse)?;
-        op.look_up(rows, found.as_ref(), &wishes)
+        let there = found.as_ref().filter(|blob| blob.is_there(now));
+        op.judge(there, now).map_err(refuse)?;
+        op.look_up(rows, there, &wishes, now)
     })
     .await?;
 
@@ -272,15 +279,16 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
     let partition = model::blob_partition(account, &op.container, &op.name);
     let stamp = commit(call.engine, partition, move |rows, tick| {
         let (key, found) = op.load(rows, account)?;
-        op.judge(found.as_ref(), tick.now).map_err(refuse)?;
+        let there = found.as_ref().filter(|blob| blob.is_there(tick.now));
+        op.judge(there, tick.now).map_err(refuse)?;
         let looked_again;
-        let list = if looked_up.basis == Basis::of(found.as_ref()) {
+        let list = if looked_up.basis == Basis::of(there, tick.now) {
             &looked_up
         } else {
-            looked_again = op.look_up(rows, found.as_ref(), &wishes)?;
+            looked_again = op.look_up(rows, there, &wishes, tick.now)?;
             &looked_again
         };
-        let blob = op.decide(found.as_ref(), list.content(tick), list.length, tick).map_err(refuse)?;
+        let blob = op.decide(there, list.content(tick), list.length, tick).map_err(refuse)?;
         let mut changes = Changes::none();
         list.write(&mut changes, tick.id(1), tick);
         if let Some(found) = &found {

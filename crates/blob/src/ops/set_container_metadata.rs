@@ -56,6 +56,10 @@ impl WriteContainer {
 
 pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
     let op = WriteContainer::parse(call.head)?;
+    // The other writes to containers take both dates.
+    if op.conditions.if_unmodified_since.is_some() {
+        return Err(BlobError::ConditionHeadersNotSupported.into());
+    }
     let metadata: Pairs = request::metadata(call.head)?;
     let stamp = op.run(call, move |container| container.metadata = metadata.clone()).await?;
     let mut answer = reply::reply(StatusCode::OK);
