@@ -35,19 +35,21 @@ pub enum Hosts {
 impl Target {
     pub(crate) fn parse(uri: &Uri, headers: &HeaderMap, hosts: Hosts) -> Result<Target, ErrorReply> {
         let host = host(uri, headers).unwrap_or("localhost");
-        let path = percent::decode_path(uri.path()).map_err(|_| unparsable())?;
-        if path.contains('\0') {
-            return Err(unparsable());
-        }
-        let path = path.strip_prefix('/').unwrap_or(&path);
+        let path = uri.path().strip_prefix('/').unwrap_or(uri.path());
         let named_by_host = match hosts {
             Hosts::MayNameAccounts => account_of_host(host),
             Hosts::NeverNameAccounts => None,
         };
+        // The account ends at the first slash as it was sent. Who decoded first would let `%2F` move the border between
+        // what a signature was checked for and what is done.
         let (named, resource) = match named_by_host {
             Some(account) => (account, path),
             None => path.split_once('/').unwrap_or((path, "")),
         };
+        let resource = percent::decode_path(resource).map_err(|_| unparsable())?;
+        if resource.contains('\0') {
+            return Err(unparsable());
+        }
         let (account, secondary) = match named.strip_suffix("-secondary") {
             Some(account) => (account, true),
             None => (named, false),
@@ -58,7 +60,7 @@ impl Target {
             None => format!("http://{host}/{named}"),
         };
         // The service takes a backslash in a path for a slash.
-        let resource = if resource.contains('\\') { resource.replace('\\', "/") } else { resource.to_owned() };
+        let resource = if resource.contains('\\') { resource.replace('\\', "/") } else { resource.into_owned() };
         let path_style = named_by_host.is_none();
         Ok(Target { account: account.to_owned(), secondary, path_style, resource, endpoint })
     }
@@ -131,6 +133,12 @@ mod tests {
             let expected = target(account, secondary, resource, &format!("http://127.0.0.1:10000/{named}"));
             assert_eq!(found, expected, "{uri}");
         }
+    }
+
+    #[test]
+    fn an_encoded_slash_does_not_end_the_account() {
+        assert_eq!(parse("127.0.0.1", "/acct%2Fbox/thing").unwrap().account, "acct%2Fbox");
+        assert_eq!(parse("127.0.0.1", "/acct/box%2Fthing").unwrap().resource, "box/thing");
     }
 
     #[test]
