@@ -17,7 +17,7 @@ const WRITERS: usize = 16;
 /// exactly one later one, and the count of successes is the count of versions.
 #[test]
 fn one_winner_per_version() {
-    const VERSIONS: usize = 200;
+    const VERSIONS: usize = 300;
     let stage = Stage::new();
     let first = stage.put("cont/blob", "0").etag();
     // For each version, who replaced it: it must be nobody or one.
@@ -61,7 +61,7 @@ fn one_winner_per_version() {
 /// The same start for all, thousands of times: whoever comes first wins, all others are told.
 #[test]
 fn everybody_at_once() {
-    const ROUNDS: usize = 130;
+    const ROUNDS: usize = 180;
     let stage = Stage::new();
     #[rustfmt::skip]
     let races: &[(&str, &str, Headers<'_>, &str, &str)] = &[
