@@ -3,7 +3,7 @@
 //! Everything here turns text into values that cannot be wrong; a refusal names the header or parameter.
 
 use concurrency::{Conditions, ETagMatch, LeaseId, Timestamp};
-use wire::http::{Head, HeaderName, header};
+use wire::http::Head;
 use wire::metadata::Metadata;
 use wire::names::{BlobName, ContainerName};
 use wire::{base64, dates};
@@ -68,13 +68,13 @@ pub fn only_base(head: &Head) -> Result<(), BlobError> {
     }
 }
 
-/// A header as text. One that is not visible ASCII is refused and not passed over.
+/// A header as text. One that is not visible ASCII, or that is there twice, is refused and not passed over.
 pub fn text<'a>(head: &'a Head, name: &'static str) -> Result<Option<&'a str>, BlobError> {
-    match head.headers.get(name) {
-        None => Ok(None),
-        Some(value) => {
-            value.to_str().map(Some).map_err(|_| BlobError::header(name, String::from_utf8_lossy(value.as_bytes())))
-        }
+    let mut values = head.headers.get_all(name).iter();
+    let Some(value) = values.next() else { return Ok(None) };
+    match (value.to_str(), values.next()) {
+        (Ok(text), None) => Ok(Some(text)),
+        _ => Err(BlobError::header(name, String::from_utf8_lossy(value.as_bytes()))),
     }
 }
 
@@ -94,10 +94,10 @@ pub fn guid(head: &Head, name: &'static str) -> Result<Option<LeaseId>, BlobErro
 /// The four conditional headers.
 pub fn conditions(head: &Head) -> Result<Conditions, BlobError> {
     Ok(Conditions {
-        if_match: etags(head, header::IF_MATCH, "if-match")?,
-        if_none_match: etags(head, header::IF_NONE_MATCH, "if-none-match")?,
-        if_modified_since: date(head, header::IF_MODIFIED_SINCE, "if-modified-since")?,
-        if_unmodified_since: date(head, header::IF_UNMODIFIED_SINCE, "if-unmodified-since")?,
+        if_match: etags(head, "if-match")?,
+        if_none_match: etags(head, "if-none-match")?,
+        if_modified_since: date(head, "if-modified-since")?,
+        if_unmodified_since: date(head, "if-unmodified-since")?,
     })
 }
 
@@ -112,20 +112,14 @@ pub fn container_conditions(head: &Head) -> Result<Conditions, BlobError> {
     Ok(conditions)
 }
 
-fn etags(head: &Head, key: HeaderName, name: &'static str) -> Result<Option<ETagMatch>, BlobError> {
-    let Some(value) = head.headers.get(key) else { return Ok(None) };
-    let value = value.to_str().unwrap_or_default();
+fn etags(head: &Head, name: &'static str) -> Result<Option<ETagMatch>, BlobError> {
+    let Some(value) = text(head, name)? else { return Ok(None) };
     ETagMatch::parse(value).map(Some).ok_or_else(|| BlobError::header(name, value))
 }
 
-fn date(head: &Head, key: HeaderName, name: &'static str) -> Result<Option<Timestamp>, BlobError> {
-    let mut values = head.headers.get_all(key).iter();
-    let Some(value) = values.next() else { return Ok(None) };
-    let value = value.to_str().unwrap_or_default();
-    match (dates::parse_http_date(value), values.next()) {
-        (Some(date), None) => Ok(Some(date)),
-        _ => Err(BlobError::header(name, value)),
-    }
+fn date(head: &Head, name: &'static str) -> Result<Option<Timestamp>, BlobError> {
+    let Some(value) = text(head, name)? else { return Ok(None) };
+    dates::parse_http_date(value).map(Some).ok_or_else(|| BlobError::header(name, value))
 }
 
 /// The metadata in the `x-ms-meta-*` headers.
@@ -283,6 +277,8 @@ mod tests {
             ("if-modified-since", "Sun, 15 Nov 2026 18:00:01 GMT"),
         ]);
         assert!(conditions(&twice).is_err());
+        let mine = "01010101-0101-0101-0101-010101010101";
+        assert!(lease_id(&with(&[("x-ms-lease-id", mine), ("x-ms-lease-id", mine)])).is_err());
     }
 
     #[test]
