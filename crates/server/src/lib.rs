@@ -14,6 +14,7 @@ mod pipeline;
 mod request_id;
 mod respond;
 mod service;
+mod spelling;
 mod stream;
 mod sweeper;
 mod target;

@@ -192,6 +192,7 @@ impl Answers for Pipeline {
     ) -> Response<AnswerBody> {
         let began = Instant::now();
         let (mut parts, incoming) = request.into_parts();
+        traffic.asked.tell(&mut parts.headers);
         let id = self.house.request_ids.next();
         let client_request_id = Envelope::echoed(parts.headers.get("x-ms-client-request-id"));
         let mut body = RequestBody::new(incoming, &parts.headers, self.house.limits.body_pause);

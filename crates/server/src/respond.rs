@@ -55,6 +55,7 @@ pub(crate) fn answer(
     traffic: Arc<Traffic>,
 ) -> Response<AnswerBody> {
     let Reply { status, mut headers, body } = reply;
+    traffic.answered.hear(&mut headers);
     headers.insert(header::SERVER, envelope.service.banner());
     headers.insert(VERSION, envelope.version);
     if let Ok(id) = HeaderValue::from_bytes(request_id.as_bytes()) {

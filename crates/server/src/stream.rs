@@ -17,6 +17,7 @@ use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::limits::{LINGER_BYTES_MAX, Limits};
+use crate::spelling::{Reader, Spelling};
 
 /// What the socket and the requests on it tell each other. One task runs both, so the atomics cost nothing.
 #[derive(Debug)]
@@ -29,6 +30,9 @@ pub(crate) struct Traffic {
     last_end: AtomicU64,
     /// The answer went out before the request's body was read.
     linger: AtomicBool,
+    /// How the request spelled its metadata, or how the answer should.
+    pub(crate) asked: Spelling,
+    pub(crate) answered: Spelling,
 }
 
 impl Traffic {
@@ -39,6 +43,8 @@ impl Traffic {
             ended: AtomicU64::new(0),
             last_end: AtomicU64::new(0),
             linger: AtomicBool::new(false),
+            asked: Spelling::default(),
+            answered: Spelling::default(),
         }
     }
 
@@ -79,6 +85,7 @@ pub(crate) struct TimedStream {
     timer: Pin<Box<Sleep>>,
     /// When the first byte of a head came, and after how many requests.
     head: Option<(u64, Instant)>,
+    names: Reader,
     write_blocked_since: Option<Instant>,
     lingering: Option<(Instant, u64)>,
 }
@@ -86,7 +93,16 @@ pub(crate) struct TimedStream {
 impl TimedStream {
     pub(crate) fn new(tcp: TcpStream, traffic: Arc<Traffic>, limits: Limits) -> TimedStream {
         let timer = Box::pin(sleep_until(traffic.since + limits.idle));
-        TimedStream { tcp, traffic, limits, timer, head: None, write_blocked_since: None, lingering: None }
+        TimedStream {
+            tcp,
+            traffic,
+            limits,
+            timer,
+            head: None,
+            names: Reader::default(),
+            write_blocked_since: None,
+            lingering: None,
+        }
     }
 
     /// Pending until the deadline, then an error.
@@ -122,11 +138,13 @@ impl TimedStream {
     }
 
     /// Bytes that come while nothing runs begin a head.
-    fn note_read(&mut self) {
+    fn note_read(&mut self, bytes: &[u8]) {
         let Some(count) = self.traffic.between_requests() else { return };
         if !self.is_in_head(count) {
             self.head = Some((count, Instant::now()));
+            self.names.begin();
         }
+        self.names.read(bytes, &self.traffic.asked);
     }
 
     fn is_in_head(&self, count: u64) -> bool {
@@ -177,8 +195,8 @@ impl AsyncRead for TimedStream {
         match Pin::new(&mut self.tcp).poll_read(cx, buffer) {
             Poll::Pending => self.waited_read(cx),
             Poll::Ready(read) => {
-                if buffer.filled().len() > before {
-                    self.note_read();
+                if let Some(bytes @ [_, ..]) = buffer.filled().get(before..) {
+                    self.note_read(bytes);
                 }
                 Poll::Ready(read)
             }
@@ -188,7 +206,11 @@ impl AsyncRead for TimedStream {
 
 impl AsyncWrite for TimedStream {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.tcp).poll_write(cx, bytes);
+        let spelled = self.traffic.answered.spelled(bytes);
+        let written = Pin::new(&mut self.tcp).poll_write(cx, spelled.as_deref().unwrap_or(bytes));
+        if let (Some(spelled), Poll::Ready(Ok(count))) = (&spelled, &written) {
+            self.traffic.answered.written(spelled, *count);
+        }
         self.waited_write(cx, written)
     }
 
@@ -197,6 +219,11 @@ impl AsyncWrite for TimedStream {
         cx: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        if self.traffic.answered.is_any() {
+            // The head is in the first piece; the others have their turn after it.
+            let first = slices.iter().find(|slice| !slice.is_empty());
+            return self.poll_write(cx, first.map_or(&[], |slice| slice));
+        }
         let written = Pin::new(&mut self.tcp).poll_write_vectored(cx, slices);
         self.waited_write(cx, written)
     }
