@@ -140,17 +140,16 @@ impl Pipeline {
         if op == Op::PreflightBlobRequest {
             return Ok(());
         }
-        match (caller, op.anonymous()) {
-            (Caller::Owner | Caller::Sas(_), _) => caller.may(&op.needs())?,
-            (Caller::Anonymous, least) => {
-                let is_public = match least {
-                    None => false,
-                    Some(least) => self.house.blob.access(account, container(head)).await?.public >= least,
-                };
-                if !is_public {
-                    return Err(Refusal::anonymous(head.header("x-ms-version")).into());
-                }
+        if *caller == Caller::Anonymous {
+            let is_public = match op.anonymous() {
+                None => false,
+                Some(least) => self.house.blob.access(account, container(head)).await?.public >= least,
+            };
+            if !is_public {
+                return Err(Refusal::anonymous(head.header("x-ms-version")).into());
             }
+        } else {
+            caller.may(&op.needs())?;
         }
         if head.secondary && !matches!(head.method, Method::GET | Method::HEAD | Method::OPTIONS) {
             let message = "Write operations are not allowed.";
