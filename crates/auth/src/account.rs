@@ -18,11 +18,11 @@ pub struct BadKey;
 impl Key {
     pub fn from_base64(text: &str) -> Result<Key, BadKey> {
         let bytes = wire::base64::decode(text).filter(|bytes| !bytes.is_empty()).ok_or(BadKey)?;
-        Key::from_bytes(&bytes).ok_or(BadKey)
+        Ok(Key::from_bytes(&bytes))
     }
 
-    fn from_bytes(bytes: &[u8]) -> Option<Key> {
-        Hmac::new_from_slice(bytes).ok().map(Key)
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Key {
+        Key(Hmac::new_from_slice(bytes).expect("HMAC takes a key of any length"))
     }
 
     /// Whether this key made the signature. Takes the same time wherever the two differ.
@@ -34,9 +34,14 @@ impl Key {
 
     /// The signature of a message, as it is written on the wire.
     pub fn sign(&self, message: &[u8]) -> String {
+        wire::base64::encode(&self.tag(message))
+    }
+
+    /// The same as bytes.
+    pub(crate) fn tag(&self, message: &[u8]) -> [u8; 32] {
         let mut mac = self.0.clone();
         mac.update(message);
-        wire::base64::encode(&mac.finalize().into_bytes())
+        mac.finalize().into_bytes().into()
     }
 }
 

@@ -1,5 +1,6 @@
 //! What a caller may do, and what an operation needs.
 
+use crate::bearer::Bearer;
 use crate::refusal::Refusal;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -107,16 +108,21 @@ pub enum Caller {
     Owner,
     /// Holds a signature that allows some things.
     Sas(Grant),
+    /// Holds a token. There are no roles here: who has one may do what a token can do at all.
+    Bearer(Bearer),
     /// Anybody. What is public is for the operation to say.
     Anonymous,
 }
 
 impl Caller {
     pub fn may(&self, need: &Need) -> Result<(), Refusal> {
-        match self {
-            Caller::Owner => Ok(()),
-            Caller::Sas(grant) => grant.may(need),
-            Caller::Anonymous => Err(Refusal::NoAuthenticationInformation),
+        match (self, need.bearer) {
+            (Caller::Owner, BearerUse::Only) => Err(Refusal::other("Only authentication scheme Bearer is supported")),
+            (Caller::Owner, BearerUse::Any | BearerUse::Never) => Ok(()),
+            (Caller::Sas(grant), _) => grant.may(need),
+            (Caller::Bearer(_), BearerUse::Never) => Err(Refusal::NotByBearer),
+            (Caller::Bearer(_), BearerUse::Any | BearerUse::Only) => Ok(()),
+            (Caller::Anonymous, _) => Err(Refusal::NoAuthenticationInformation),
         }
     }
 
@@ -124,7 +130,7 @@ impl Caller {
     /// not overwrite, a write permission does.
     pub fn has(&self, letter: u8) -> bool {
         match self {
-            Caller::Owner => true,
+            Caller::Owner | Caller::Bearer(_) => true,
             Caller::Sas(grant) => grant.permissions.has(letter),
             Caller::Anonymous => false,
         }
@@ -134,7 +140,15 @@ impl Caller {
     pub fn grant(&self) -> Option<&Grant> {
         match self {
             Caller::Sas(grant) => Some(grant),
-            Caller::Owner | Caller::Anonymous => None,
+            Caller::Owner | Caller::Bearer(_) | Caller::Anonymous => None,
+        }
+    }
+
+    /// The holder of the token, if the caller came with one: who a user delegation key is made for.
+    pub fn bearer(&self) -> Option<&Bearer> {
+        match self {
+            Caller::Bearer(bearer) => Some(bearer),
+            Caller::Owner | Caller::Sas(_) | Caller::Anonymous => None,
         }
     }
 }
@@ -148,6 +162,22 @@ pub struct Grant {
     pub overrides: Option<Box<Overrides>>,
     /// Writes must use this encryption scope.
     pub encryption_scope: Option<Box<str>>,
+    /// Who had the key that signed, if it was a user delegation key.
+    pub delegation: Option<Box<Delegation>>,
+}
+
+/// On whose behalf a signature was made, as far as it is signed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Delegation {
+    /// Who asked for the key.
+    pub oid: String,
+    pub tid: String,
+    /// `saoid`: whom the holder of the key vouches for.
+    pub authorized_oid: Option<String>,
+    /// `suoid`: for whom the access lists of a directory still have to be asked.
+    pub unauthorized_oid: Option<String>,
+    /// `scid`: for the log.
+    pub correlation_id: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -205,6 +235,7 @@ pub struct Need {
     /// All of these as well.
     pub all_of: Permissions,
     pub sas: SasUse,
+    pub bearer: BearerUse,
 }
 
 /// Which signatures can allow an operation at all.
@@ -215,9 +246,25 @@ pub enum SasUse {
     Never,
 }
 
+/// Whether a token can allow an operation at all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BearerUse {
+    Any,
+    Never,
+    /// Nothing else can: there must be a user to act for.
+    Only,
+}
+
 impl Need {
     pub const fn new(service: Service, resource: ResourceType, any_of: &str) -> Need {
-        Need { service, resource, any_of: Permissions::of(any_of), all_of: Permissions::NONE, sas: SasUse::Any }
+        Need {
+            service,
+            resource,
+            any_of: Permissions::of(any_of),
+            all_of: Permissions::NONE,
+            sas: SasUse::Any,
+            bearer: BearerUse::Any,
+        }
     }
 
     pub const fn all_of(mut self, letters: &str) -> Need {
@@ -230,8 +277,22 @@ impl Need {
         self
     }
 
+    /// For access lists: only a key of the account will do, no signature and no token.
     pub const fn never_by_sas(mut self) -> Need {
         self.sas = SasUse::Never;
+        self.bearer = BearerUse::Never;
+        self
+    }
+
+    pub const fn never_by_bearer(mut self) -> Need {
+        self.bearer = BearerUse::Never;
+        self
+    }
+
+    /// For Get User Delegation Key.
+    pub const fn only_by_bearer(mut self) -> Need {
+        self.sas = SasUse::Never;
+        self.bearer = BearerUse::Only;
         self
     }
 }
@@ -260,7 +321,7 @@ impl Grant {
 }
 
 impl Scope {
-    fn service(&self) -> Service {
+    pub(crate) fn service(&self) -> Service {
         match self {
             Scope::Blob | Scope::Snapshot | Scope::Version | Scope::Container | Scope::Directory { .. } => {
                 Service::Blob
@@ -302,7 +363,13 @@ mod tests {
     }
 
     fn grant(kind: GrantKind, permissions: &str) -> Grant {
-        Grant { kind, permissions: Permissions::of(permissions), overrides: None, encryption_scope: None }
+        Grant {
+            kind,
+            permissions: Permissions::of(permissions),
+            overrides: None,
+            encryption_scope: None,
+            delegation: None,
+        }
     }
 
     #[test]
@@ -354,5 +421,28 @@ mod tests {
         assert!(sas.has(b'c') && !sas.has(b'w') && sas.grant().is_some());
         assert!(Caller::Owner.has(b'w') && Caller::Owner.may(&READ.never_by_sas()).is_ok());
         assert!(!Caller::Anonymous.has(b'r') && Caller::Anonymous.grant().is_none());
+    }
+
+    #[test]
+    fn a_token_allows_everything_but_access_lists() {
+        let bearer = Caller::Bearer(Bearer { oid: "o".into(), tid: "t".into() });
+        assert!(bearer.has(b'w') && bearer.grant().is_none() && bearer.bearer().is_some());
+        for need in [READ, LIST, UPSERT, LIST.account_sas_only(), READ.only_by_bearer()] {
+            assert_eq!(bearer.may(&need), Ok(()), "{need:?}");
+        }
+        for need in [LIST.never_by_sas(), LIST.never_by_bearer()] {
+            assert_eq!(bearer.may(&need), Err(Refusal::NotByBearer), "{need:?}");
+            assert_eq!(Caller::Owner.may(&need), Ok(()), "{need:?}");
+        }
+    }
+
+    #[test]
+    fn a_delegation_key_needs_a_user() {
+        let need = Need::new(Service::Blob, ResourceType::Service, "").only_by_bearer();
+        let refused = Caller::Owner.may(&need).expect_err("no user");
+        assert_eq!((refused.status(), refused.code()), (403, "AuthenticationFailed"));
+        assert_eq!(refused.detail().as_deref(), Some("Only authentication scheme Bearer is supported"));
+        assert_eq!(Caller::Sas(account("b", "s", "r")).may(&need), Err(Refusal::AuthorizationFailure));
+        assert_eq!(Caller::Anonymous.may(&need), Err(Refusal::NoAuthenticationInformation));
     }
 }

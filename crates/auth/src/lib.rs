@@ -1,16 +1,20 @@
 //! Who calls, and what may they do.
 //!
-//! [`identify`] turns the credentials of a request into a [`Caller`]; [`Caller::may`] holds it against what an operation
+//! [`Identifier`] turns the credentials of a request into a [`Caller`]; [`Caller::may`] holds it against what an operation
 //! needs. Both are plain functions of their arguments: the time and the stored policies are given, nothing is looked up.
 //!
 //! - [`account`]: names and keys
 //! - [`shared_key`]: the `Authorization` header signed with an account key
+//! - [`bearer`]: the `Authorization` header with a token
 //! - [`sas`]: the signature in the query, with limits of its own
+//! - [`delegation`]: the keys that users sign such a query with
 //! - [`grant`]: what such a signature allows
 //! - [`refusal`]: every way to be turned away, as the wire says it
 
 pub mod account;
+pub mod bearer;
 mod collation;
+pub mod delegation;
 pub mod grant;
 pub mod refusal;
 pub mod sas;
@@ -20,10 +24,15 @@ use std::fmt;
 use std::net::IpAddr;
 
 use concurrency::Timestamp;
+use delegation::Secret;
 
 pub use account::{Account, Accounts, BadAccounts, BadKey, Key};
-pub use grant::{Caller, Grant, GrantKind, Need, Overrides, Permissions, ResourceType, SasUse, Scope, Service};
-pub use refusal::{Fault, Refusal};
+pub use bearer::{BadKeySet, Bearer, KeySet, Tokens};
+pub use delegation::DelegationKey;
+pub use grant::{
+    BearerUse, Caller, Delegation, Grant, GrantKind, Need, Overrides, Permissions, ResourceType, SasUse, Scope, Service,
+};
+pub use refusal::{Fault, Refusal, TokenFault};
 pub use sas::{Policy, policy_named};
 
 /// What of a request decides who calls.
@@ -51,26 +60,80 @@ impl fmt::Debug for Request<'_> {
     }
 }
 
-/// Finds out who calls. An `Authorization` header wins over a signature in the query; without either the caller is
-/// anonymous, which the operation may or may not accept.
-///
-/// `policies` answers with the stored access policy of that id on the container (queue, table, share) of the request;
-/// [`policy_named`] tells beforehand which one will be asked for.
+/// What a server knows about those who may call: its accounts, and on request whom it takes tokens from and the secret
+/// that user delegation keys are made from.
+#[derive(Clone, Copy, Debug)]
+pub struct Identifier<'a> {
+    accounts: &'a Accounts,
+    tokens: &'a Tokens,
+    secret: Secret<'a>,
+}
+
+static NO_TOKENS: Tokens = Tokens::refused();
+
+impl<'a> Identifier<'a> {
+    /// Knows keys and what they have signed.
+    pub fn new(accounts: &'a Accounts) -> Identifier<'a> {
+        Identifier { accounts, tokens: &NO_TOKENS, secret: Secret(None) }
+    }
+
+    /// Takes tokens as well.
+    pub fn tokens(self, tokens: &'a Tokens) -> Identifier<'a> {
+        Identifier { tokens, ..self }
+    }
+
+    /// Takes signatures made with user delegation keys as well, if they were derived from this secret.
+    pub fn delegation_secret(self, secret: &'a [u8; 32]) -> Identifier<'a> {
+        Identifier { secret: Secret(Some(secret)), ..self }
+    }
+
+    /// Finds out who calls. An `Authorization` header wins over a signature in the query, unless the signature names the
+    /// one user who may use it: then the token in the header says who that is. Without either the caller is anonymous,
+    /// which the operation may or may not accept.
+    ///
+    /// `policies` answers with the stored access policy of that id on the container (queue, table, share) of the request;
+    /// [`policy_named`] tells beforehand which one will be asked for.
+    pub fn identify(
+        &self,
+        request: &Request<'_>,
+        now: Timestamp,
+        policies: impl Fn(&str) -> Option<Policy>,
+    ) -> Result<Caller, Refusal> {
+        let account = self.accounts.get(request.account).ok_or(Refusal::AccountNotFound)?;
+        let mut headers = request.headers.get_all(http::header::AUTHORIZATION).iter();
+        if let (Some(_), Some(_)) = (headers.next(), headers.next()) {
+            return Err(Refusal::InvalidAuthenticationInfo);
+        }
+        let signature = |bearer: Option<&Bearer>| {
+            sas::verify(request, account, self.secret, bearer, now, policies).map(Caller::Sas)
+        };
+        if let Some(token) = bearer::token(request) {
+            let bearer = self.tokens.verify(request, token, now)?;
+            return if sas::names_a_user(request.query) {
+                signature(Some(&bearer))
+            } else {
+                Ok(Caller::Bearer(bearer))
+            };
+        }
+        if request.headers.contains_key(http::header::AUTHORIZATION) {
+            shared_key::verify(request, account, now)?;
+            return Ok(Caller::Owner);
+        }
+        if sas::is_signed(request.query) {
+            return signature(None);
+        }
+        Ok(Caller::Anonymous)
+    }
+}
+
+/// Finds out who calls by keys alone: see [`Identifier::identify`].
 pub fn identify(
     request: &Request<'_>,
     accounts: &Accounts,
     now: Timestamp,
     policies: impl Fn(&str) -> Option<Policy>,
 ) -> Result<Caller, Refusal> {
-    let account = accounts.get(request.account).ok_or(Refusal::AccountNotFound)?;
-    if request.headers.contains_key(http::header::AUTHORIZATION) {
-        shared_key::verify(request, account, now)?;
-        return Ok(Caller::Owner);
-    }
-    if sas::is_signed(request.query) {
-        return sas::verify(request, account, now, policies).map(Caller::Sas);
-    }
-    Ok(Caller::Anonymous)
+    Identifier::new(accounts).identify(request, now, policies)
 }
 
 #[cfg(test)]

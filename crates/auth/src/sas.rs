@@ -1,8 +1,11 @@
 //! Shared access signatures: a signature in the query, with limits that are signed along.
 //!
 //! An account signature (`ss` and `srt`) opens services and levels; a service signature opens one resource, which is part
-//! of the signed text though it does not stand in the query. Which fields are signed, and in which order, depends on the
-//! version `sv` and is written down once, in [`account_text`] and [`service_text`].
+//! of the signed text though it does not stand in the query. A user delegation signature (`skoid`) is a service signature
+//! made with the key of a user. Which fields are signed, and in which order, depends on the version `sv` and is written
+//! down once, in [`account_text`], [`service_text`] and [`delegated`].
+
+mod delegated;
 
 use std::net::IpAddr;
 
@@ -12,7 +15,9 @@ use wire::names::ContainerName;
 use wire::xml::SignedIdentifier;
 
 use crate::Request;
-use crate::account::Account;
+use crate::account::{Account, Key};
+use crate::bearer::Bearer;
+use crate::delegation::Secret;
 use crate::grant::{Grant, GrantKind, KeyBound, Overrides, Permissions, Scope, Service};
 use crate::refusal::{Fault, Refusal};
 
@@ -51,44 +56,79 @@ pub(crate) fn is_signed(query: &[(String, String)]) -> bool {
     find(query, "sig").is_some()
 }
 
+/// Whether there is a signature that only one user may use, who has to show a token, too.
+pub(crate) fn names_a_user(query: &[(String, String)]) -> bool {
+    ["sig", "skoid", "sduoid"].iter().all(|name| find(query, name).is_some_and(|value| !value.is_empty()))
+}
+
 fn find<'a>(query: &'a [(String, String)], name: &str) -> Option<&'a str> {
     query.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
 }
 
-/// Checks a signature: its fields, then that it is genuine, then time, address and protocol. What it allows is for the
-/// grant to say.
+/// Checks a signature: its fields, then that it is genuine, then time, user, address and protocol. What it allows is for
+/// the grant to say.
 pub(crate) fn verify(
     request: &Request<'_>,
     account: &Account,
+    secret: Secret<'_>,
+    bearer: Option<&Bearer>,
     now: Timestamp,
     policies: impl Fn(&str) -> Option<Policy>,
 ) -> Result<Grant, Refusal> {
     let token = Token::of(request.query)?;
     let limits = Limits::parse(&token)?;
-    let (kind, text) = match (token.skoid, token.ss, token.srt) {
-        (Some(_), _, _) => return Err(Refusal::other("User delegation signatures are not supported.")),
+    let (kind, text, signer) = match (token.skoid, token.ss, token.srt) {
+        (Some(_), _, _) => delegated::claimed(request, &token, secret)?,
         (None, Some(services), Some(resource_types)) => {
-            (account_kind(&token, services, resource_types)?, account_text(&token, &account.name))
+            let kind = account_kind(&token, services, resource_types)?;
+            (kind, account_text(&token, &account.name), Signer::Account(account))
         }
-        (None, _, _) => service_kind(request, &token)?,
+        (None, _, _) => {
+            let (kind, text) = service_kind(request, &token)?;
+            (kind, text, Signer::Account(account))
+        }
     };
-    verify_signature(&token, account, text)?;
+    verify_signature(&token, &signer, text)?;
     let terms = Terms::agree(&token, policies)?;
     terms.hold_at(now)?;
+    if let Signer::User { lifetime, .. } = &signer {
+        lifetime.hold_at(now)?;
+        delegated::verify_user(&token, bearer)?;
+    }
     limits.hold_for(request)?;
     Ok(Grant {
         overrides: overrides(&token, &kind),
+        encryption_scope: encryption_scope(&token, &kind),
+        delegation: matches!(signer, Signer::User { .. }).then(|| Box::new(delegated::delegation(&token))),
         kind,
         permissions: terms.permissions,
-        encryption_scope: token.ses.map(Into::into),
     })
 }
 
-fn verify_signature(token: &Token<'_>, account: &Account, text: String) -> Result<(), Refusal> {
+/// Who is said to have signed.
+enum Signer<'a> {
+    Account(&'a Account),
+    /// The holder of a user delegation key.
+    User {
+        key: Key,
+        lifetime: delegated::Lifetime,
+    },
+}
+
+impl Signer<'_> {
+    fn signed(&self, text: &[u8], signature: &[u8; 32]) -> bool {
+        match self {
+            Signer::Account(account) => account.signed(text, signature),
+            Signer::User { key, .. } => key.signed(text, signature),
+        }
+    }
+}
+
+fn verify_signature(token: &Token<'_>, signer: &Signer<'_>, text: String) -> Result<(), Refusal> {
     let signature = token.sig.unwrap_or_default();
     // A plus sign that was not encoded has become a space on the way. There are no spaces in base64.
     let genuine = |signature: &str| {
-        wire::base64::decode_exact(signature).is_some_and(|bytes| account.signed(text.as_bytes(), &bytes))
+        wire::base64::decode_exact(signature).is_some_and(|bytes| signer.signed(text.as_bytes(), &bytes))
     };
     let genuine = if signature.contains(' ') { genuine(&signature.replace(' ', "+")) } else { genuine(signature) };
     genuine.then_some(()).ok_or(Refusal::AuthenticationFailed(Fault::SasMismatch { string_to_sign: text }))
@@ -124,10 +164,15 @@ macro_rules! token {
 }
 
 token! {
-    sv ss srt sp st se sip spr si sr sdd sig snapshot versionid restype tn spk srk epk erk rscc rscd rsce rscl rsct ses skoid
+    sv ss srt sp st se sip spr si sr sdd sig snapshot versionid restype tn spk srk epk erk rscc rscd rsce rscl rsct ses
+    skoid sktid skt ske sks skv saoid suoid scid skdutid sduoid srh srq
 }
 
 fn take<'a>(field: &mut Option<&'a str>, name: &'static str, value: &'a str) -> Result<(), Refusal> {
+    // Fields are signed as lines, so a field with two lines could pass for two fields.
+    if value.contains('\n') {
+        return Err(Refusal::field(name, "is not valid"));
+    }
     match field.replace(value) {
         None => Ok(()),
         Some(_) => Err(Refusal::field(name, "is given more than once")),
@@ -138,6 +183,19 @@ impl Token<'_> {
     /// No version at all means the first ones, whose signatures did not have it.
     fn version(&self) -> &str {
         self.sv.unwrap_or_default()
+    }
+
+    fn since(&self, version: &str) -> bool {
+        self.version() >= version
+    }
+
+    /// The one state of a blob that the signature is for.
+    fn state(&self) -> Option<&str> {
+        match self.sr {
+            Some("bs") => self.snapshot,
+            Some("bv") => self.versionid,
+            _ => None,
+        }
     }
 }
 
@@ -163,18 +221,17 @@ impl Lines {
 fn account_text(token: &Token<'_>, account: &str) -> String {
     let t = token;
     let mut lines = Lines::of(&[Some(account), t.sp, t.ss, t.srt, t.st, t.se, t.sip, t.spr, t.sv]);
-    if t.version() >= "2020-12-06" {
+    if t.since("2020-12-06") {
         lines.add(&[t.ses]);
     }
     lines.add(&[None]);
     lines.0
 }
 
-fn service_text(token: &Token<'_>, service: Service, account: &str, resource: &str) -> String {
-    let t = token;
-    let since = |version: &str| t.version() >= version;
+/// The resource as it is signed.
+fn full_resource(token: &Token<'_>, service: Service, account: &str, resource: &str) -> String {
     let mut full = String::with_capacity(resource.len() + account.len() + 8);
-    if since("2015-02-21") {
+    if token.since("2015-02-21") {
         full.push('/');
         full.push_str(service.word());
     }
@@ -182,27 +239,28 @@ fn service_text(token: &Token<'_>, service: Service, account: &str, resource: &s
     full.push_str(account);
     full.push('/');
     full.push_str(resource);
+    full
+}
+
+fn service_text(token: &Token<'_>, service: Service, account: &str, resource: &str) -> String {
+    let t = token;
+    let full = full_resource(token, service, account, resource);
     let mut lines = Lines::of(&[t.sp, t.st, t.se, Some(&full), t.si]);
-    if since("2015-04-05") {
+    if t.since("2015-04-05") {
         lines.add(&[t.sip, t.spr]);
     }
-    if since("2012-02-12") {
+    if t.since("2012-02-12") {
         lines.add(&[t.sv]);
     }
-    if service == Service::Blob && since("2018-11-09") {
-        let snapshot = match t.sr {
-            Some("bs") => t.snapshot,
-            Some("bv") => t.versionid,
-            _ => None,
-        };
-        lines.add(&[t.sr, snapshot]);
+    if service == Service::Blob && t.since("2018-11-09") {
+        lines.add(&[t.sr, t.state()]);
     }
-    if service == Service::Blob && since("2020-12-06") {
+    if service == Service::Blob && t.since("2020-12-06") {
         lines.add(&[t.ses]);
     }
     match service {
-        Service::Blob | Service::File if since("2013-08-15") => lines.add(&[t.rscc, t.rscd, t.rsce, t.rscl, t.rsct]),
-        Service::Table if since("2012-02-12") => lines.add(&[t.spk, t.srk, t.epk, t.erk]),
+        Service::Blob | Service::File if t.since("2013-08-15") => lines.add(&[t.rscc, t.rscd, t.rsce, t.rscl, t.rsct]),
+        Service::Table if t.since("2012-02-12") => lines.add(&[t.spk, t.srk, t.epk, t.erk]),
         Service::Blob | Service::File | Service::Queue | Service::Table => {}
     }
     lines.0
@@ -224,15 +282,24 @@ fn account_kind(token: &Token<'_>, services: &str, resource_types: &str) -> Resu
 
 /// What a service signature is for, and the text that it signs for this request.
 fn service_kind(request: &Request<'_>, token: &Token<'_>) -> Result<(GrantKind, String), Refusal> {
-    let path = below_account(request)?;
-    let (scope, resource) = match request.service {
-        Service::Blob => blob_scope(token, &path)?,
-        Service::File => file_scope(token, &path)?,
-        Service::Queue => (Scope::Queue, split(&path).0.to_owned()),
-        Service::Table => table_scope(token, &path)?,
-    };
+    let (scope, resource) = scope(request, token)?;
+    // The first versions had blobs only, and did not sign which service they were for.
+    if request.service != Service::Blob && !token.since("2012-02-12") {
+        return Err(Refusal::field("sv", "is too old for this service"));
+    }
     let text = service_text(token, request.service, request.account, &resource);
     Ok((GrantKind::Service(scope), text))
+}
+
+/// What a signature for this request is for, and how that is named below the account.
+fn scope(request: &Request<'_>, token: &Token<'_>) -> Result<(Scope, String), Refusal> {
+    let path = below_account(request)?;
+    match request.service {
+        Service::Blob => blob_scope(token, &path),
+        Service::File => file_scope(token, &path),
+        Service::Queue => Ok((Scope::Queue, split(&path).0.to_owned())),
+        Service::Table => table_scope(token, &path),
+    }
 }
 
 /// The path below the account, decoded, without a leading slash; a backslash is a slash. Operations read it the same way,
@@ -269,7 +336,7 @@ fn blob_scope(token: &Token<'_>, path: &str) -> Result<(Scope, String), Refusal>
     };
     let whole = || blob.map_or(container.to_owned(), |blob| format!("{container}/{blob}"));
     // Before these versions `sr` is not signed, so a signature for one blob could be passed off as one for a directory.
-    let since = |version: &str| token.version() >= version;
+    let since = |version: &str| token.since(version);
     Ok(match token.sr.ok_or(Refusal::field("sr", "is mandatory. Cannot be empty"))? {
         "b" => (Scope::Blob, whole()),
         "c" => (Scope::Container, container.to_owned()),
@@ -315,17 +382,29 @@ fn table_scope(token: &Token<'_>, path: &str) -> Result<(Scope, String), Refusal
     Ok((Scope::Table { name: name.as_str().into(), start, end }, name))
 }
 
-/// Only a service signature signs them, so only there do they count.
+/// Only signatures for blobs and files sign them, so only there do they count.
 fn overrides(token: &Token<'_>, kind: &GrantKind) -> Option<Box<Overrides>> {
     let t = token;
     let fields = [t.rscc, t.rscd, t.rsce, t.rscl, t.rsct];
-    let signed = matches!(kind, GrantKind::Service(_)) && t.version() >= "2013-08-15";
+    let signed = match kind {
+        GrantKind::Service(scope) => matches!(scope.service(), Service::Blob | Service::File) && t.since("2013-08-15"),
+        GrantKind::Account { .. } => false,
+    };
     if !signed || fields.iter().all(Option::is_none) {
         return None;
     }
     let [cache_control, content_disposition, content_encoding, content_language, content_type] =
         fields.map(|field| field.map(str::to_owned));
     Some(Box::new(Overrides { cache_control, content_disposition, content_encoding, content_language, content_type }))
+}
+
+/// The same for accounts and blobs.
+fn encryption_scope(token: &Token<'_>, kind: &GrantKind) -> Option<Box<str>> {
+    let signed = match kind {
+        GrantKind::Service(scope) => scope.service() == Service::Blob,
+        GrantKind::Account { .. } => true,
+    };
+    token.ses.filter(|_| signed && token.since("2020-12-06")).map(Into::into)
 }
 
 /// From when to when, and what: from the signature or from the stored policy it names.
@@ -365,7 +444,7 @@ impl Terms {
 /// A field may stand in the signature or in the policy, not in both.
 fn one_of<T>(name: &'static str, signed: Option<T>, stored: Option<T>) -> Result<Option<T>, Refusal> {
     match (signed, stored) {
-        (Some(_), Some(_)) => Err(Refusal::field(name, "is set by the stored access policy already")),
+        (Some(_), Some(_)) => Err(Refusal::AuthenticationFailed(Fault::FieldInBoth { name })),
         (signed, stored) => Ok(signed.or(stored)),
     }
 }

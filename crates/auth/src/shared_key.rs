@@ -59,10 +59,6 @@ fn credentials<'a>(request: &Request<'a>) -> Result<(Scheme, &'a str), Refusal> 
     let scheme = match scheme {
         "SharedKey" => Scheme::Full,
         "SharedKeyLite" => Scheme::Lite,
-        "Bearer" if !request.https => {
-            return Err(Refusal::other("Authentication scheme Bearer is not allowed with HTTP."));
-        }
-        "Bearer" => return Err(Refusal::other("Authentication scheme Bearer is not supported.")),
         _ => return Err(Refusal::InvalidAuthenticationInfo),
     };
     let (name, signature) = rest.trim_ascii().split_once(':').ok_or(Refusal::InvalidAuthenticationInfo)?;

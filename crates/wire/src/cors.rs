@@ -274,9 +274,9 @@ mod tests {
     #[test]
     fn the_table_of_vary() {
         let none: &[CorsRule] = &[];
-        let exact = &[rule("http://a", "GET,HEAD", "", "x-e")];
-        let star = &[rule("*", "GET,HEAD", "", "x-e")];
-        let table: [(Option<&str>, &[CorsRule], bool, Option<&str>, bool); 7] = [
+        let exact: &[CorsRule] = &[rule("http://a", "GET,HEAD", "", "x-e")];
+        let star: &[CorsRule] = &[rule("*", "GET,HEAD", "", "x-e")];
+        let table = [
             (None, none, false, None, false),
             (Some("http://a"), none, false, None, false),
             (None, exact, true, None, false),
