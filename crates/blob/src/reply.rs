@@ -61,11 +61,15 @@ pub fn set_version(headers: &mut HeaderMap, stamp: Timestamp) {
 }
 
 pub fn set_metadata(headers: &mut HeaderMap, metadata: &[(String, String)]) {
+    let spelled = wire::metadata::spelling(metadata.iter().map(|(name, _)| name.as_str()));
+    if let (false, Ok(spelled)) = (spelled.is_empty(), HeaderValue::try_from(spelled)) {
+        headers.insert(HeaderName::from_static(wire::metadata::SPELLED_NAMES), spelled);
+    }
     for (name, text) in metadata {
         let mut header = String::with_capacity(PREFIX.len() + name.len());
         header.push_str(PREFIX);
         header.push_str(name);
-        // Header names are written in lower case; names were checked when they were set.
+        // A header name has no case here; the names were checked when they were set.
         header.make_ascii_lowercase();
         if let (Ok(name), Ok(text)) = (HeaderName::try_from(header), HeaderValue::try_from(text.as_str())) {
             headers.insert(name, text);

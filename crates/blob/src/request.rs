@@ -4,7 +4,7 @@
 
 use concurrency::{Conditions, ETagMatch, LeaseId, Timestamp};
 use wire::http::Head;
-use wire::metadata::Metadata;
+use wire::metadata::{Metadata, SPELLED_NAMES};
 use wire::names::{BlobName, ContainerName};
 use wire::{base64, dates};
 
@@ -125,7 +125,11 @@ fn date(head: &Head, name: &'static str) -> Result<Option<Timestamp>, BlobError>
 /// The metadata in the `x-ms-meta-*` headers.
 pub fn metadata(head: &Head) -> Result<Pairs, BlobError> {
     let headers = head.headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
-    Ok(Metadata::parse(headers)?.into_pairs())
+    let metadata = Metadata::parse(headers)?;
+    Ok(match head.header(SPELLED_NAMES) {
+        Some(spelled) => metadata.spelled(spelled).into_pairs(),
+        None => metadata.into_pairs(),
+    })
 }
 
 pub fn public_access(head: &Head) -> Result<PublicAccess, BlobError> {

@@ -1,7 +1,7 @@
 //! What runs beside: spare logs, flushes, the retirement of logs, compaction, collection, a look at the free space.
 
 use std::io;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -68,14 +68,17 @@ impl Signals {
         self.wake.notify_all();
     }
 
+    /// Under the lock, so that nobody who is about to wait misses it.
     pub fn wake_all(&self) {
+        let _state = self.lock();
         self.wake.notify_all();
     }
 
-    fn wait(&self, most: Duration) {
+    /// Waits for something to do, unless it is there already.
+    fn wait(&self, stopping: &AtomicBool, is_something_to_do: impl FnOnce(&SignalState) -> bool) {
         let state = self.lock();
-        if state.spare.is_some() && state.ended.is_empty() {
-            let _ = self.wake.wait_timeout(state, most);
+        if !stopping.load(Ordering::Acquire) && !is_something_to_do(&state) {
+            let _ = self.wake.wait_timeout(state, IDLE);
         }
     }
 }
@@ -98,7 +101,7 @@ fn flusher(inner: &Arc<Inner>) {
                 std::thread::sleep(IDLE);
             }
         }
-        inner.background.wait(IDLE);
+        inner.background.wait(&inner.stopping, |state| state.spare.is_none() || !state.ended.is_empty());
     }
 }
 
@@ -183,8 +186,7 @@ fn compactor(inner: &Arc<Inner>) {
             collected = Instant::now();
         }
         if !changed {
-            let state = inner.background.lock();
-            let _ = inner.background.wake.wait_timeout(state, IDLE);
+            inner.background.wait(&inner.stopping, |_| false);
         }
     }
 }

@@ -15,7 +15,7 @@ use memchr::{memchr_iter, memmem};
 use crate::limits::CONNECTION_BUFFER_BYTES;
 
 /// Carries the spelling to a service and back. It never comes from a client and never goes to one.
-pub const NAMES: HeaderName = HeaderName::from_static("lazurite-metadata-names");
+pub const NAMES: HeaderName = HeaderName::from_static(wire::metadata::SPELLED_NAMES);
 const PREFIX: &[u8] = b"x-ms-meta-";
 
 /// Names on their way between the stream and the requests on it.

@@ -3,6 +3,10 @@
 use std::fmt;
 
 /// Names and values together, without the prefix.
+/// Header names have no case once they are read; this header carries the spelling of metadata names between the stream and
+/// a service, as a comma-separated list of those with capitals. It never comes from a client and never goes to one.
+pub const SPELLED_NAMES: &str = "lazurite-metadata-names";
+
 pub const METADATA_BYTES_MAX: usize = 8 * 1024;
 
 /// The prefix of a metadata header, in lower case.
@@ -76,6 +80,18 @@ impl Metadata {
         self.0.is_empty()
     }
 
+    /// Spells the names as `spelled` (see [`SPELLED_NAMES`]) has them.
+    #[must_use]
+    pub fn spelled(mut self, spelled: &str) -> Metadata {
+        for spelling in spelled.split(',') {
+            let same = self.0.iter_mut().find(|(name, _)| name.eq_ignore_ascii_case(spelling));
+            if let Some((name, _)) = same {
+                spelling.clone_into(name);
+            }
+        }
+        self
+    }
+
     pub fn into_pairs(self) -> Vec<(String, String)> {
         self.0
     }
@@ -102,8 +118,23 @@ fn check_value(value: &[u8]) -> Result<(), MetadataError> {
     value.iter().all(printable).then_some(()).ok_or(MetadataError::InvalidMetadata)
 }
 
+/// The list for [`SPELLED_NAMES`]; empty when small letters tell it all.
+pub fn spelling<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    let with_capitals = names.filter(|name| name.bytes().any(|byte| byte.is_ascii_uppercase()));
+    with_capitals.collect::<Vec<_>>().join(",")
+}
+
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn names_are_spelled_as_they_came() {
+        let headers = [("x-ms-meta-two", b"2".as_slice()), ("x-ms-meta-mixed_case", b"v")];
+        let metadata = super::Metadata::parse(headers).expect("metadata").spelled("Mixed_Case,Other");
+        let names: Vec<String> = metadata.into_pairs().into_iter().map(|(name, _)| name).collect();
+        assert_eq!(names, ["two", "Mixed_Case"]);
+        assert_eq!(super::spelling(names.iter().map(String::as_str)), "Mixed_Case");
+    }
+
     use super::*;
 
     fn parse(headers: &[(&str, &str)]) -> Result<Vec<(String, String)>, MetadataError> {
