@@ -99,7 +99,8 @@ pub(crate) fn verify(
     Ok(Grant {
         overrides: overrides(&token, &kind),
         encryption_scope: encryption_scope(&token, &kind),
-        delegation: matches!(signer, Signer::User { .. }).then(|| Box::new(delegated::delegation(&token))),
+        delegation: matches!(signer, Signer::User { .. })
+            .then(|| Box::new(delegated::delegation(request.service, &token))),
         kind,
         permissions: terms.permissions,
     })

@@ -86,12 +86,17 @@ fn key<'a>(request: &Request<'a>, token: &Token<'a>) -> Result<DelegationKey<'a>
     })
 }
 
+/// Whether `saoid`, `suoid` and `scid` are signed.
+fn signs_users(service: Service, token: &Token<'_>) -> bool {
+    service == Service::Blob && token.since("2020-02-10")
+}
+
 fn text(request: &Request<'_>, token: &Token<'_>, resource: &str) -> Result<String, Refusal> {
     let t = token;
     let is_blob = request.service == Service::Blob;
     let full = full_resource(token, request.service, request.account, resource);
     let mut lines = Lines::of(&[t.sp, t.st, t.se, Some(&full), t.skoid, t.sktid, t.skt, t.ske, t.sks, t.skv]);
-    if is_blob && t.since("2020-02-10") {
+    if signs_users(request.service, token) {
         lines.add(&[t.saoid, t.suoid, t.scid]);
     }
     if t.since(ONE_USER_SINCE) {
@@ -163,9 +168,10 @@ pub(super) fn verify_user(token: &Token<'_>, bearer: Option<&Bearer>) -> Result<
     is_user.then_some(()).ok_or(Refusal::other("The signature is for another user than the token."))
 }
 
-/// On whose behalf the signature was made.
-pub(super) fn delegation(token: &Token<'_>) -> Delegation {
-    let signed = |value: Option<&str>| value.filter(|_| token.since("2020-02-10")).map(str::to_owned);
+/// On whose behalf the signature was made. What it does not sign does not count.
+pub(super) fn delegation(service: Service, token: &Token<'_>) -> Delegation {
+    let is_signed = signs_users(service, token);
+    let signed = |value: Option<&str>| value.filter(|_| is_signed).map(str::to_owned);
     Delegation {
         oid: token.skoid.unwrap_or_default().to_owned(),
         tid: token.sktid.unwrap_or_default().to_owned(),
