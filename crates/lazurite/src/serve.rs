@@ -11,7 +11,7 @@ use std::time::Duration;
 use engine::Engine;
 use engine::memory::MemoryEngine;
 use engine_embedded::EmbeddedEngine;
-use server::{AccessLog, Doors, Hosts, Limits, Server, Setup};
+use server::{AccessLog, Doors, Hosts, Limits, Server, Setup, Shared};
 
 use crate::accounts::Known;
 use crate::flags::{Durability, Options, Port, Wrong};
@@ -60,7 +60,11 @@ async fn serve(options: Options, called_as: CalledAs, known: Known, azurite: boo
     let hosts = if options.disable_product_style_url { Hosts::NeverNameAccounts } else { Hosts::MayNameAccounts };
     let setup = Setup {
         engine,
-        accounts: known.accounts.clone(),
+        accounts: Arc::new(Shared::new(known.accounts.clone())),
+        tokens: Arc::default(),
+        tls: None,
+        // Nothing hands out keys made from it yet.
+        delegation_secret: [0; 32],
         hosts,
         limits: Limits::default(),
         access_log: access_log.clone(),

@@ -14,32 +14,35 @@ mod pipeline;
 mod request_id;
 mod respond;
 mod service;
+mod shared;
 mod spelling;
 mod stream;
 mod sweeper;
 mod target;
 pub mod version;
 
-use std::collections::HashMap;
+use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use auth::Accounts;
+use auth::{Accounts, Tokens};
 use blob::BlobService;
 use engine::collector::Handler;
 use engine::{Engine, EngineError};
 use tokio::net::TcpListener;
+use tokio_rustls::rustls;
 
 pub use access_log::AccessLog;
 pub use limits::Limits;
 pub use service::Service;
+pub use shared::Shared;
 pub use target::Hosts;
 
 use admin::{Admin, TestClock};
 use listener::Connections;
-use pipeline::{House, Pipeline};
+use pipeline::{AccountIds, House, Pipeline};
 use request_id::RequestIds;
 use sweeper::Sweeper;
 
@@ -71,15 +74,28 @@ impl Doors {
 }
 
 /// What a server is made of.
-#[derive(Debug)]
 pub struct Setup {
     pub engine: Arc<dyn Engine>,
-    pub accounts: Accounts,
+    /// May be set anew at any time; the next request is judged by it.
+    pub accounts: Arc<Shared<Accounts>>,
+    /// Whose bearer tokens are taken. May be set anew as well.
+    pub tokens: Arc<Shared<Tokens>>,
+    /// `None`: the services speak plain HTTP.
+    pub tls: Option<Arc<rustls::ServerConfig>>,
+    /// What user delegation keys are made from. Another secret makes all of them void.
+    pub delegation_secret: [u8; 32],
     pub hosts: Hosts,
     pub limits: Limits,
     pub access_log: Option<AccessLog>,
     /// Whether the admin port may move the engine's time.
     pub test_clock: bool,
+}
+
+/// Leaves out the secret.
+impl fmt::Debug for Setup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Setup").field("hosts", &self.hosts).field("limits", &self.limits).finish_non_exhaustive()
+    }
 }
 
 /// The services over one engine.
@@ -93,11 +109,11 @@ pub struct Server {
 }
 
 impl Server {
-    /// Makes the server; every account gets its number if it has none yet.
+    /// Makes the server; every account gets its number if it has none yet. One that comes later gets it on its first use.
     pub async fn new(setup: Setup) -> Result<Server, EngineError> {
-        let mut account_ids = HashMap::new();
-        for name in setup.accounts.names() {
-            account_ids.insert(name.to_owned(), engine::account::id(setup.engine.as_ref(), name).await?);
+        let account_ids = AccountIds::new(Arc::clone(&setup.engine));
+        for name in setup.accounts.get().names() {
+            account_ids.of(name).await?;
         }
         let blob = Arc::new(BlobService::new(Arc::clone(&setup.engine)));
         let handlers: Vec<Arc<dyn Handler>> = vec![Arc::clone(&blob) as _];

@@ -5,13 +5,13 @@
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Instant, SystemTime};
 
 use auth::{Accounts, Caller, Refusal};
 use blob::{BlobError, BlobService, Failure, Op, Reach};
 use concurrency::Timestamp;
-use engine::EngineError;
+use engine::{Engine, EngineError};
 use http::request::Parts;
 use http::{HeaderValue, Method, Request, Response};
 use hyper::body::Incoming;
@@ -26,6 +26,7 @@ use crate::panics::{Panicked, caught};
 use crate::request_id::{RequestId, RequestIds};
 use crate::respond::{self, Envelope};
 use crate::service::Service;
+use crate::shared::Shared;
 use crate::stream::Traffic;
 use crate::target::{self, Hosts, Target};
 use crate::version;
@@ -33,14 +34,36 @@ use crate::version;
 /// What all services of a server have in common.
 #[derive(Debug)]
 pub(crate) struct House {
-    pub accounts: Accounts,
-    /// Rows carry numbers instead of account names.
-    pub account_ids: HashMap<String, u64>,
+    pub accounts: Arc<Shared<Accounts>>,
+    pub account_ids: AccountIds,
     pub blob: Arc<BlobService>,
     pub hosts: Hosts,
     pub limits: Limits,
     pub access_log: Option<AccessLog>,
     pub request_ids: RequestIds,
+}
+
+/// Rows carry numbers instead of account names. A number never changes, so it is asked for once.
+#[derive(Debug)]
+pub(crate) struct AccountIds {
+    engine: Arc<dyn Engine>,
+    known: RwLock<HashMap<String, u64>>,
+}
+
+impl AccountIds {
+    pub(crate) fn new(engine: Arc<dyn Engine>) -> AccountIds {
+        AccountIds { engine, known: RwLock::default() }
+    }
+
+    /// The number of an account that exists: whoever asks for a name gives it a number.
+    pub(crate) async fn of(&self, name: &str) -> Result<u64, EngineError> {
+        if let Some(id) = self.known.read().unwrap_or_else(PoisonError::into_inner).get(name) {
+            return Ok(*id);
+        }
+        let id = engine::account::id(self.engine.as_ref(), name).await?;
+        self.known.write().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), id);
+        Ok(id)
+    }
 }
 
 /// One service, as a port sees it.
@@ -71,8 +94,13 @@ impl Pipeline {
         if self.service != Service::Blob {
             return Err(not_built(self.service).into());
         }
-        let account = *self.house.account_ids.get(&head.account).ok_or(Refusal::AccountNotFound)?;
-        let caller = self.identify(&head, path_style, peer, account).await?;
+        // Taken once: the whole request is judged by one list.
+        let accounts = self.house.accounts.get();
+        if accounts.get(&head.account).is_none() {
+            return Err(Refusal::AccountNotFound.into());
+        }
+        let account = self.house.account_ids.of(&head.account).await?;
+        let caller = self.identify(&head, path_style, peer, &accounts, account).await?;
         let op = Op::named_by(&head)?;
         progress.operation = op.name();
         self.may(&caller, op, account, &head).await?;
@@ -113,7 +141,14 @@ impl Pipeline {
         Ok((head, target.path_style))
     }
 
-    async fn identify(&self, head: &Head, path_style: bool, peer: SocketAddr, account: u64) -> Result<Caller, Stop> {
+    async fn identify(
+        &self,
+        head: &Head,
+        path_style: bool,
+        peer: SocketAddr,
+        accounts: &Accounts,
+        account: u64,
+    ) -> Result<Caller, Stop> {
         let request = auth::Request {
             service: auth::Service::Blob,
             method: head.method.as_str(),
@@ -131,7 +166,7 @@ impl Pipeline {
             None => Vec::new(),
         };
         let named = |id: &str| policies.iter().find(|stored| stored.id == id).map(auth::Policy::from);
-        Ok(auth::identify(&request, &self.house.accounts, wall_clock(), named)?)
+        Ok(auth::identify(&request, accounts, wall_clock(), named)?)
     }
 
     /// May the caller do this here?

@@ -13,7 +13,7 @@ use std::time::Duration;
 use auth::{Account, Accounts, Key};
 use engine::Engine;
 use engine::memory::MemoryEngine;
-use server::{Doors, Hosts, Limits, Server, Service, Setup};
+use server::{Doors, Hosts, Limits, Server, Service, Setup, Shared};
 use tokio::sync::oneshot;
 
 pub const ACCOUNT: &str = "acct";
@@ -51,8 +51,17 @@ pub fn start_on(engine: Arc<dyn Engine>, limits: Limits, test_clock: bool) -> Ru
             let admin = doors.open_admin(any).unwrap();
             let key = Key::from_base64(KEY).unwrap();
             let accounts = Accounts::new([Account { name: ACCOUNT.into(), keys: vec![key] }]);
-            let hosts = Hosts::MayNameAccounts;
-            let setup = Setup { engine, accounts, hosts, limits, access_log: None, test_clock };
+            let setup = Setup {
+                engine,
+                accounts: Arc::new(Shared::new(accounts)),
+                tokens: Arc::default(),
+                tls: None,
+                delegation_secret: [7; 32],
+                hosts: Hosts::MayNameAccounts,
+                limits,
+                access_log: None,
+                test_clock,
+            };
             let server = Server::new(setup).await.unwrap();
             tell.send((blob, queue, table, admin)).unwrap();
             let stop = async {
