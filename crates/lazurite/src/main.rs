@@ -12,6 +12,10 @@ use std::process::ExitCode;
 use flags::{Command, Wrong};
 use name::CalledAs;
 
+/// Requests make and drop many small things; this allocator does that for less than the system's.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os();
     let called_as = CalledAs::of(arguments.next());
