@@ -1,0 +1,111 @@
+//! No answer tells of a state that a crash can take back: not a success, not a refusal, not a read.
+
+mod common;
+
+use std::convert::Infallible;
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+
+use common::key;
+use engine::{Changes, Commit, Engine, NotCommitted, Stop};
+use engine_embedded::faults::{Faults, Point};
+use engine_embedded::{Durability, EmbeddedEngine, Options};
+
+/// A disk whose log syncs wait until they are let through.
+#[derive(Clone, Default)]
+struct Gate(Arc<(Mutex<bool>, Condvar)>);
+
+impl Gate {
+    fn shut(&self, shut: bool) {
+        *self.0.0.lock().expect("not poisoned") = shut;
+        self.0.1.notify_all();
+    }
+
+    fn faults(&self) -> Faults {
+        let gate = self.clone();
+        Faults::new(move |point| {
+            if point == Point::LogSync {
+                let shut = gate.0.0.lock().expect("not poisoned");
+                drop(gate.0.1.wait_while(shut, |shut| *shut).expect("not poisoned"));
+            }
+            Ok(())
+        })
+    }
+}
+
+async fn write(engine: Arc<EmbeddedEngine>) -> Result<(), NotCommitted<Infallible>> {
+    engine::commit(&*engine, key("a"), |_, _| {
+        let mut changes = Changes::none();
+        changes.put(key("a"), "1");
+        Ok(Commit { changes, outcome: () })
+    })
+    .await
+}
+
+/// Refuses if the row is there.
+async fn refuse(engine: Arc<EmbeddedEngine>) -> Result<(), NotCommitted<&'static str>> {
+    engine::commit(&*engine, key("a"), |rows, _| match rows.get(&key("a"))? {
+        Some(_) => Err(Stop::Refused("it is there")),
+        None => Ok(Commit::unchanged(())),
+    })
+    .await
+}
+
+async fn read(engine: &EmbeddedEngine) -> Option<bytes::Bytes> {
+    engine::read::<_, Infallible, _>(engine, |rows, _| Ok(rows.get(&key("a"))?)).await.expect("read")
+}
+
+/// Long enough for an answer that does not wait to be there.
+const A_WHILE: Duration = Duration::from_millis(150);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn answers_wait_for_what_they_were_decided_on() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let gate = Gate::default();
+    let options = Options { faults: gate.faults(), ..Options::default() };
+    let engine = EmbeddedEngine::open(folder.path(), options).expect("opened");
+    gate.shut(true);
+    let written = tokio::spawn(write(Arc::clone(&engine)));
+    tokio::time::sleep(A_WHILE).await;
+    let refused = tokio::spawn(refuse(Arc::clone(&engine)));
+    tokio::time::sleep(A_WHILE).await;
+    assert!(!written.is_finished(), "the write is acknowledged before it is durable");
+    assert!(!refused.is_finished(), "the refusal tells of a write that is not durable");
+    assert_eq!(read(&engine).await, None, "a reader sees what is not durable");
+    gate.shut(false);
+    assert_eq!(written.await.expect("the task"), Ok(()));
+    assert_eq!(refused.await.expect("the task"), Err(NotCommitted::Refused("it is there")));
+    assert_eq!(read(&engine).await.as_deref(), Some(&b"1"[..]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_sync_serves_everything_that_waits() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let gate = Gate::default();
+    let options = Options { faults: gate.faults(), ..Options::default() };
+    let engine = EmbeddedEngine::open(folder.path(), options).expect("opened");
+    gate.shut(true);
+    let writers: Vec<_> = (0..200).map(|_| tokio::spawn(write(Arc::clone(&engine)))).collect();
+    tokio::time::sleep(A_WHILE).await;
+    gate.shut(false);
+    for writer in writers {
+        assert_eq!(writer.await.expect("the task"), Ok(()));
+    }
+    let syncs = engine.figures().iter().find(|(name, _)| *name == "syncs").expect("counted").1;
+    assert!(syncs <= 4, "{syncs} syncs for 200 writes to one row");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn relaxed_durability_moves_only_the_acknowledgement() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let gate = Gate::default();
+    let options = Options { faults: gate.faults(), durability: Durability::Relaxed, ..Options::default() };
+    let engine = EmbeddedEngine::open(folder.path(), options).expect("opened");
+    gate.shut(true);
+    assert_eq!(write(Arc::clone(&engine)).await, Ok(()), "acknowledged without a sync");
+    assert_eq!(read(&engine).await.as_deref(), Some(&b"1"[..]));
+    gate.shut(false);
+    engine.close().await.expect("closed");
+    drop(engine);
+    assert_eq!(read(&common::open(folder.path())).await.as_deref(), Some(&b"1"[..]), "an orderly stop keeps it");
+}
