@@ -58,54 +58,48 @@ fn one_winner_per_version() {
     assert!(losses.into_inner() > 0, "nobody met anybody");
 }
 
+/// What races, the request, its headers and body, what the winner is told and what all others are told.
+type Race = (&'static str, &'static str, Headers<'static>, &'static str, &'static str, &'static str);
+
+const ACQUIRE: Headers<'static> = &[("x-ms-lease-action", "acquire"), ("x-ms-lease-duration", "-1")];
+
 /// The same start for all, thousands of times: whoever comes first wins, all others are told.
 #[test]
 fn everybody_at_once() {
     const ROUNDS: usize = 180;
     let stage = Stage::new();
     #[rustfmt::skip]
-    let races: &[(&str, &str, Headers<'_>, &str, &str)] = &[
-        // what races, request, headers, what the winner is told, what the others are told
-        ("create",  "PUT cont/new",              &[BLOCK_BLOB, ("if-none-match", "*")], "201", "409 BlobAlreadyExists"),
-        ("replace", "PUT cont/blob",             &[BLOCK_BLOB], "201", "412 ConditionNotMet"),
-        ("set",     "PUT cont/blob?comp=metadata", &[("x-ms-meta-a", "1")], "200", "412 ConditionNotMet"),
-        ("acquire", "PUT cont/leased?comp=lease", &[("x-ms-lease-action", "acquire"), ("x-ms-lease-duration", "-1")], "201", "409 LeaseAlreadyPresent"),
-        ("delete",  "DELETE cont/doomed",        &[], "202", "404 BlobNotFound"),
-        ("make",    "PUT fresh{}?restype=container", &[], "201", "409 ContainerAlreadyExists"),
+    let races: &[Race] = &[
+        // what      request                         headers                                  body  the winner  all others
+        ("create",  "PUT cont/new",                  &[BLOCK_BLOB, ("if-none-match", "*")],   "x",  "201", "409 BlobAlreadyExists"),
+        ("replace", "PUT cont/blob",                 &[BLOCK_BLOB],                           "x",  "201", "412 ConditionNotMet"),
+        ("set",     "PUT cont/blob?comp=metadata",   &[("x-ms-meta-a", "1")],                 "",   "200", "412 ConditionNotMet"),
+        ("acquire", "PUT cont/leased?comp=lease",    ACQUIRE,                                 "",   "201", "409 LeaseAlreadyPresent"),
+        ("delete",  "DELETE cont/doomed",            &[],                                     "",   "202", "404 BlobNotFound"),
+        ("make",    "PUT fresh{}?restype=container", &[],                                     "",   "201", "409 ContainerAlreadyExists"),
     ];
-    let (barrier, etag) = (Barrier::new(WRITERS), Mutex::new(String::new()));
-    let told = Mutex::new(Vec::new());
-    thread::scope(|scope| {
-        for writer in 0..WRITERS {
-            let client = stage.server.client();
-            let (barrier, etag, told, stage) = (&barrier, &etag, &told, stage.server.client());
-            scope.spawn(move || {
-                for round in 0..ROUNDS {
-                    let (what, line, headers, winner, others) = races[round % races.len()];
-                    if writer == 0 {
-                        *etag.lock().expect("calm") = prepare(&stage);
-                    }
-                    barrier.wait();
-                    let etag = etag.lock().expect("calm").clone();
-                    let condition = if matches!(what, "replace" | "set") { vec![("if-match", &*etag)] } else { vec![] };
-                    let line = line.replace("{}", &round.to_string());
-                    let body = if line.starts_with("PUT cont/blob?") || !line.contains("cont/") { "" } else { "x" };
-                    let body = if line.starts_with("PUT") { body } else { "" };
-                    let said = client.call(&line, &[headers, &condition].concat(), body).said();
-                    told.lock().expect("calm").push(said);
-                    barrier.wait();
-                    if writer == 0 {
-                        let mut told = std::mem::take(&mut *told.lock().expect("calm"));
-                        told.sort();
-                        let mut expected = vec![others; WRITERS - 1];
-                        expected.push(winner);
-                        expected.sort_unstable();
-                        assert_eq!(told, expected, "round {round}, {what}");
-                    }
-                }
-            });
-        }
-    });
+    let mut clients: Vec<Client> = (0..WRITERS).map(|_| stage.server.client()).collect();
+    let barrier = Barrier::new(WRITERS);
+    for round in 0..ROUNDS {
+        let (what, line, headers, body, winner, others) = races[round % races.len()];
+        let etag = prepare(&stage.client);
+        let line = line.replace("{}", &round.to_string());
+        let condition = if matches!(what, "replace" | "set") { vec![("if-match", &*etag)] } else { vec![] };
+        let headers = [headers, &condition].concat();
+        let ask = |client: &mut Client| {
+            barrier.wait();
+            client.call(&line, &headers, body).said()
+        };
+        let mut told: Vec<String> = thread::scope(|scope| {
+            let asking: Vec<_> = clients.iter_mut().map(|client| scope.spawn(|| ask(client))).collect();
+            asking.into_iter().map(|asked| asked.join().expect("an answer")).collect()
+        });
+        told.sort();
+        let mut expected = vec![others; WRITERS - 1];
+        expected.push(winner);
+        expected.sort_unstable();
+        assert_eq!(told, expected, "round {round}, {what}");
+    }
 }
 
 /// The stage of one round: nothing at `new`, no lease on `leased`, something to delete, and a blob, whose ETag it gives.
@@ -182,10 +176,9 @@ fn readers_see_whole_versions() {
                 })
             })
             .collect();
-        for writer in writers {
-            writer.join().expect("the writer ended well");
-        }
+        let ended: Vec<_> = writers.into_iter().map(|writer| writer.join()).collect();
         done.store(true, Ordering::Relaxed);
+        assert!(ended.iter().all(Result::is_ok), "a writer failed");
     });
     assert!(is_whole(&stage.get("cont/blob").body));
     assert!(reads.into_inner() > 10);
@@ -253,8 +246,12 @@ fn one_holder_at_a_time() {
                 let acquire =
                     [("x-ms-lease-action", "acquire"), ("x-ms-lease-duration", "60"), ("x-ms-proposed-lease-id", &*id)];
                 for _ in 0..ROUNDS {
-                    while client.call(lease, &acquire, "").status != 201 {
-                        thread::yield_now();
+                    loop {
+                        match client.call(lease, &acquire, "").said().as_str() {
+                            "201" => break,
+                            "409 LeaseAlreadyPresent" => thread::yield_now(),
+                            other => panic!("{other}"),
+                        }
                     }
                     // Read and write without any condition: the lease is what keeps this safe.
                     let seen = client.call("GET cont/blob", &[mine], "").ok();
