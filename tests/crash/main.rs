@@ -51,7 +51,8 @@ fn content(name: &str, version: u64) -> Vec<u8> {
         6 => 70_000,
         _ => 20 + (version * 37 % 5_000) as usize,
     };
-    let mut state = name.bytes().fold(version | 1, |state, byte| (state ^ u64::from(byte)).wrapping_mul(0x100_0000_01B3));
+    let mut state =
+        name.bytes().fold(version | 1, |state, byte| (state ^ u64::from(byte)).wrapping_mul(0x100_0000_01B3));
     let mut bytes = Vec::with_capacity(length + 8);
     while bytes.len() < length {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -84,7 +85,8 @@ fn write(client: &Client, name: &str, version: u64) -> Option<State> {
             let mut list = String::from("<BlockList>");
             for (number, part) in bytes.chunks(bytes.len().div_ceil(3)).enumerate() {
                 let id = wire::base64::encode(format!("{number:03}").as_bytes());
-                let line = format!("PUT crash/{name}?comp=block&blockid={}", id.replace('=', "%3D").replace('+', "%2B"));
+                let line =
+                    format!("PUT crash/{name}?comp=block&blockid={}", id.replace('=', "%3D").replace('+', "%2B"));
                 let staged = ask(client, &line, &[], part)?;
                 assert_eq!(staged.status, 201, "stage {name}: {}", staged.said());
                 list += &format!("<Latest>{id}</Latest>");

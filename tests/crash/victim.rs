@@ -25,7 +25,8 @@ impl Victim {
             .expect("the server starts");
         let said = BufReader::new(process.stdout.take().expect("standard output is ours"));
         let lines = said.lines().map_while(Result::ok).take_while(|line| line != "Ready.");
-        let blob = lines.filter_map(|line| line.strip_prefix("Blob service is listening at http://")?.parse().ok()).last();
+        let blob =
+            lines.filter_map(|line| line.strip_prefix("Blob service is listening at http://")?.parse().ok()).last();
         match blob {
             Some(blob) => Victim { process, blob },
             None => panic!("the server did not start again: {:?}", process.wait()),

@@ -26,6 +26,8 @@ mod reply;
 mod request;
 mod route;
 #[cfg(test)]
+mod crashes;
+#[cfg(test)]
 mod testing;
 mod upload;
 
