@@ -15,6 +15,7 @@ mod request_id;
 mod respond;
 mod service;
 mod shared;
+mod socket;
 mod spelling;
 mod stream;
 mod sweeper;
@@ -44,6 +45,7 @@ use admin::{Admin, TestClock};
 use listener::Connections;
 use pipeline::{AccountIds, House, Pipeline};
 use request_id::RequestIds;
+use socket::Transport;
 use sweeper::Sweeper;
 
 /// The ports of a server. Clients that come before it runs wait.
@@ -105,6 +107,7 @@ pub struct Server {
     house: Arc<House>,
     sweeper: Arc<Sweeper>,
     connections: Connections,
+    transport: Transport,
     test_clock: bool,
 }
 
@@ -131,6 +134,7 @@ impl Server {
             engine: setup.engine,
             house: Arc::new(house),
             connections: Connections::new(setup.limits),
+            transport: setup.tls.map_or(Transport::Plain, |config| Transport::tls(&config)),
             test_clock: setup.test_clock,
         })
     }
@@ -139,8 +143,10 @@ impl Server {
     pub async fn run(self, doors: Doors, stop: impl Future<Output = ()>) -> Result<(), EngineError> {
         let limits = self.house.limits;
         for (service, listener, idle) in doors.services {
-            let pipeline = Arc::new(Pipeline { house: Arc::clone(&self.house), service });
-            tokio::spawn(self.connections.clone().accept(listener, pipeline, idle.unwrap_or(limits.idle)));
+            let https = self.transport.is_https();
+            let pipeline = Arc::new(Pipeline { house: Arc::clone(&self.house), service, https });
+            let (transport, idle) = (self.transport.clone(), idle.unwrap_or(limits.idle));
+            tokio::spawn(self.connections.clone().accept(listener, transport, pipeline, idle));
         }
         if let Some(listener) = doors.admin {
             let admin = Arc::new(Admin {
@@ -149,7 +155,7 @@ impl Server {
                 limits,
                 test_clock: self.test_clock.then(|| TestClock { sweeper: Arc::clone(&self.sweeper) }),
             });
-            tokio::spawn(self.connections.clone().accept(listener, admin, limits.idle));
+            tokio::spawn(self.connections.clone().accept(listener, Transport::Plain, admin, limits.idle));
         }
         let (sweeper, connections) = (Arc::clone(&self.sweeper), self.connections.clone());
         let sweeper = tokio::spawn(async move { sweeper.run(connections).await });

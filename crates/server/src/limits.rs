@@ -39,6 +39,8 @@ pub struct Limits {
     pub connections: usize,
     /// A request's head must be there this long after its first byte.
     pub head: Duration,
+    /// The handshake of TLS must be done this long after the connection was accepted.
+    pub handshake: Duration,
     /// A connection may be silent this long between two requests.
     pub idle: Duration,
     /// A client may pause this long within a body it sends.
@@ -56,6 +58,7 @@ impl Default for Limits {
         Limits {
             connections: 8_192,
             head: Duration::from_secs(30),
+            handshake: Duration::from_secs(10),
             idle: Duration::from_secs(180),
             body_pause: Duration::from_secs(60),
             write_pause: Duration::from_secs(60),

@@ -18,6 +18,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::body::AnswerBody;
 use crate::limits::{ACCEPT_PAUSE, BACKLOG, CONNECTION_BUFFER_BYTES, Limits};
+use crate::socket::{Socket, Transport};
 use crate::stream::{TimedStream, Traffic};
 
 /// Somebody who answers requests.
@@ -76,13 +77,23 @@ impl Connections {
     }
 
     /// Accepts until the end begins. `idle` is how long a connection may be silent between requests.
-    pub(crate) async fn accept<A: Answers>(self, listener: TcpListener, answers: Arc<A>, idle: Duration) {
+    pub(crate) async fn accept<A: Answers>(
+        self,
+        listener: TcpListener,
+        transport: Transport,
+        answers: Arc<A>,
+        idle: Duration,
+    ) {
+        let limits = Limits { idle, ..self.limits };
         loop {
             tokio::select! {
                 () = self.ending() => return,
                 (tcp, peer, place) = self.next(&listener) => {
-                    let connection = serve(tcp, peer, Arc::clone(&answers), Limits { idle, ..self.limits }, self.clone(), place);
-                    tokio::spawn(connection);
+                    let (transport, answers, connections) = (transport.clone(), Arc::clone(&answers), self.clone());
+                    tokio::spawn(async move {
+                        connect(tcp, transport, peer, answers, limits, connections).await;
+                        drop(place);
+                    });
                 }
             }
         }
@@ -107,19 +118,35 @@ impl Connections {
     }
 }
 
-/// Runs one connection to its end.
-async fn serve<A: Answers>(
+/// Runs one connection from its first byte to its end.
+async fn connect<A: Answers>(
     tcp: TcpStream,
+    transport: Transport,
     peer: SocketAddr,
     answers: Arc<A>,
     limits: Limits,
     connections: Connections,
-    _place: OwnedSemaphorePermit,
 ) {
     // Answers are written whole; waiting for more to send only delays them.
     let _ = tcp.set_nodelay(true);
+    let socket = tokio::select! {
+        socket = transport.accept(tcp, &limits) => socket,
+        () = connections.ending() => None,
+    };
+    if let Some(socket) = socket {
+        serve(socket, peer, answers, limits, connections).await;
+    }
+}
+
+async fn serve<A: Answers>(
+    socket: Socket,
+    peer: SocketAddr,
+    answers: Arc<A>,
+    limits: Limits,
+    connections: Connections,
+) {
     let traffic = Arc::new(Traffic::new());
-    let io = TokioIo::new(TimedStream::new(tcp, Arc::clone(&traffic), limits));
+    let io = TokioIo::new(TimedStream::new(socket, Arc::clone(&traffic), limits));
     let service = service_fn(|request| {
         traffic.begin();
         let answer = answers.answer(request, peer, Arc::clone(&traffic));

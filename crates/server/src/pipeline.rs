@@ -71,6 +71,7 @@ impl AccountIds {
 pub(crate) struct Pipeline {
     pub house: Arc<House>,
     pub service: Service,
+    pub https: bool,
 }
 
 /// Where the walk has come to; the log wants to know, however it ends.
@@ -120,7 +121,7 @@ impl Pipeline {
         // The version first: it decides how every refusal looks.
         progress.version = version::of(&request.headers, query.as_ref().unwrap_or(&nothing), self.service)?;
         let query = query?;
-        let target = Target::parse(&request.uri, &request.headers, self.house.hosts)?;
+        let target = Target::parse(&request.uri, &request.headers, self.house.hosts, self.https)?;
         let head_bytes = request.headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum::<usize>();
         if head_bytes > HEAD_BYTES_MAX {
             return Err(ErrorReply::new(431, "RequestHeaderTooLarge", "The headers of the request are too large."));
@@ -136,7 +137,7 @@ impl Pipeline {
             endpoint: target.endpoint,
             version: version::text(&progress.version).to_owned(),
             request_id: request_id.as_str().to_owned(),
-            https: false,
+            https: self.https,
         };
         Ok((head, target.path_style))
     }

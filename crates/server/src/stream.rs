@@ -13,10 +13,10 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::limits::{LINGER_BYTES_MAX, Limits};
+use crate::socket::Socket;
 use crate::spelling::{Reader, Spelling};
 
 /// What the socket and the requests on it tell each other. One task runs both, so the atomics cost nothing.
@@ -79,7 +79,7 @@ impl Traffic {
 }
 
 pub(crate) struct TimedStream {
-    tcp: TcpStream,
+    socket: Socket,
     traffic: Arc<Traffic>,
     limits: Limits,
     timer: Pin<Box<Sleep>>,
@@ -91,10 +91,10 @@ pub(crate) struct TimedStream {
 }
 
 impl TimedStream {
-    pub(crate) fn new(tcp: TcpStream, traffic: Arc<Traffic>, limits: Limits) -> TimedStream {
+    pub(crate) fn new(socket: Socket, traffic: Arc<Traffic>, limits: Limits) -> TimedStream {
         let timer = Box::pin(sleep_until(traffic.since + limits.idle));
         TimedStream {
-            tcp,
+            socket,
             traffic,
             limits,
             timer,
@@ -130,11 +130,11 @@ impl TimedStream {
             let _ = self.timer.as_mut().poll(cx);
             return Poll::Pending;
         };
-        let (since, patience) = match self.head {
-            Some((before, began)) if before == count => (began, self.limits.head),
-            _ => (self.traffic.last_end(), self.limits.idle),
-        };
-        self.wait(cx, since, patience).map(Err)
+        match self.head {
+            Some((before, began)) if before == count => self.wait(cx, began, self.limits.head).map(Err),
+            // Nothing was begun: as if the client had closed, so that our side closes in good order.
+            _ => self.wait(cx, self.traffic.last_end(), self.limits.idle).map(|_| Ok(())),
+        }
     }
 
     /// Bytes that come while nothing runs begin a head.
@@ -157,7 +157,7 @@ impl TimedStream {
         unfinished || self.traffic.linger.load(Ordering::Relaxed)
     }
 
-    fn waited_write(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+    fn waited_write<T>(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if written.is_ready() {
             self.write_blocked_since = None;
             return written;
@@ -172,7 +172,7 @@ impl TimedStream {
         let mut scratch = [0; 16 * 1024];
         loop {
             let mut buffer = ReadBuf::new(&mut scratch);
-            match Pin::new(&mut self.tcp).poll_read(cx, &mut buffer) {
+            match Pin::new(self.socket.tcp()).poll_read(cx, &mut buffer) {
                 Poll::Pending => break,
                 Poll::Ready(Err(_)) => return Poll::Ready(()),
                 Poll::Ready(Ok(())) => {
@@ -192,7 +192,7 @@ impl TimedStream {
 impl AsyncRead for TimedStream {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
-        match Pin::new(&mut self.tcp).poll_read(cx, buffer) {
+        match Pin::new(&mut self.socket).poll_read(cx, buffer) {
             Poll::Pending => self.waited_read(cx),
             Poll::Ready(read) => {
                 if let Some(bytes @ [_, ..]) = buffer.filled().get(before..) {
@@ -207,7 +207,7 @@ impl AsyncRead for TimedStream {
 impl AsyncWrite for TimedStream {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let spelled = self.traffic.answered.spelled(bytes);
-        let written = Pin::new(&mut self.tcp).poll_write(cx, spelled.as_deref().unwrap_or(bytes));
+        let written = Pin::new(&mut self.socket).poll_write(cx, spelled.as_deref().unwrap_or(bytes));
         if let (Some(spelled), Poll::Ready(Ok(count))) = (&spelled, &written) {
             self.traffic.answered.written(spelled, *count);
         }
@@ -224,20 +224,25 @@ impl AsyncWrite for TimedStream {
             let first = slices.iter().find(|slice| !slice.is_empty());
             return self.poll_write(cx, first.map_or(&[], |slice| slice));
         }
-        let written = Pin::new(&mut self.tcp).poll_write_vectored(cx, slices);
+        let written = Pin::new(&mut self.socket).poll_write_vectored(cx, slices);
         self.waited_write(cx, written)
     }
 
     fn is_write_vectored(&self) -> bool {
-        self.tcp.is_write_vectored()
+        self.socket.is_write_vectored()
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.tcp).poll_flush(cx)
+        // TLS keeps what it could not write.
+        let flushed = Pin::new(&mut self.socket).poll_flush(cx);
+        self.waited_write(cx, flushed)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        ready!(Pin::new(&mut self.tcp).poll_shutdown(cx))?;
+        if self.lingering.is_none() {
+            let shut = Pin::new(&mut self.socket).poll_shutdown(cx);
+            ready!(self.waited_write(cx, shut))?;
+        }
         if self.must_linger() {
             ready!(self.poll_linger(cx));
         }

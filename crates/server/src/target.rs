@@ -33,7 +33,7 @@ pub enum Hosts {
 }
 
 impl Target {
-    pub(crate) fn parse(uri: &Uri, headers: &HeaderMap, hosts: Hosts) -> Result<Target, ErrorReply> {
+    pub(crate) fn parse(uri: &Uri, headers: &HeaderMap, hosts: Hosts, https: bool) -> Result<Target, ErrorReply> {
         let host = host(uri, headers).unwrap_or("localhost");
         let path = uri.path().strip_prefix('/').unwrap_or(uri.path());
         let named_by_host = match hosts {
@@ -54,10 +54,10 @@ impl Target {
             Some(account) => (account, true),
             None => (named, false),
         };
-        // TLS is not there yet, so the scheme cannot be another one.
+        let scheme = if https { "https" } else { "http" };
         let endpoint = match named_by_host {
-            Some(_) => format!("http://{host}"),
-            None => format!("http://{host}/{named}"),
+            Some(_) => format!("{scheme}://{host}"),
+            None => format!("{scheme}://{host}/{named}"),
         };
         // The service takes a backslash in a path for a slash.
         let resource = if resource.contains('\\') { resource.replace('\\', "/") } else { resource.into_owned() };
@@ -103,7 +103,7 @@ mod tests {
     fn parse(host: &str, uri: &str) -> Result<Target, ErrorReply> {
         let mut headers = HeaderMap::new();
         headers.insert(header::HOST, host.parse().unwrap());
-        Target::parse(&uri.parse().unwrap(), &headers, Hosts::MayNameAccounts)
+        Target::parse(&uri.parse().unwrap(), &headers, Hosts::MayNameAccounts, false)
     }
 
     fn target(account: &str, secondary: bool, resource: &str, endpoint: &str) -> Target {
@@ -163,8 +163,8 @@ mod tests {
     fn host_style_can_be_switched_off() {
         let mut headers = HeaderMap::new();
         headers.insert(header::HOST, "acct.blob.localhost".parse().unwrap());
-        let found = Target::parse(&"/other/c".parse().unwrap(), &headers, Hosts::NeverNameAccounts).unwrap();
-        assert_eq!(found.account, "other");
+        let found = Target::parse(&"/other/c".parse().unwrap(), &headers, Hosts::NeverNameAccounts, true).unwrap();
+        assert_eq!((found.account.as_str(), found.endpoint.as_str()), ("other", "https://acct.blob.localhost/other"));
     }
 
     #[test]

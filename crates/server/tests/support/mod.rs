@@ -10,14 +10,20 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
-use auth::{Account, Accounts, Key};
+use auth::{Account, Accounts, Key, Tokens};
 use engine::Engine;
 use engine::memory::MemoryEngine;
 use server::{Doors, Hosts, Limits, Server, Service, Setup, Shared};
 use tokio::sync::oneshot;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, Stream};
 
 pub const ACCOUNT: &str = "acct";
-const KEY: &str = "MDEyMzQ1Njc4OWFiY2RlZg==";
+pub const KEY: &str = "MDEyMzQ1Njc4OWFiY2RlZg==";
+/// Signed by itself for localhost and 127.0.0.1, and for these tests only.
+pub const CERTIFICATE: &[u8] = include_bytes!("localhost.crt");
+const CERTIFICATE_KEY: &[u8] = include_bytes!("localhost.key");
 pub const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A running server. It ends when it is dropped, or by `stop`.
@@ -26,8 +32,31 @@ pub struct Running {
     pub queue: SocketAddr,
     pub table: SocketAddr,
     pub admin: SocketAddr,
+    pub accounts: Arc<Shared<Accounts>>,
+    pub tokens: Arc<Shared<Tokens>>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<std::thread::JoinHandle<()>>,
+}
+
+/// What tests have differently.
+pub struct Choice {
+    pub engine: Arc<dyn Engine>,
+    pub limits: Limits,
+    pub test_clock: bool,
+    pub tls: bool,
+    pub tokens: Tokens,
+}
+
+impl Default for Choice {
+    fn default() -> Choice {
+        Choice {
+            engine: Arc::new(MemoryEngine::default()),
+            limits: Limits::default(),
+            test_clock: false,
+            tls: false,
+            tokens: Tokens::refused(),
+        }
+    }
 }
 
 pub fn start() -> Running {
@@ -35,12 +64,29 @@ pub fn start() -> Running {
 }
 
 pub fn start_with(limits: Limits, test_clock: bool) -> Running {
-    start_on(Arc::new(MemoryEngine::default()), limits, test_clock)
+    start_as(Choice { limits, test_clock, ..Choice::default() })
 }
 
 pub fn start_on(engine: Arc<dyn Engine>, limits: Limits, test_clock: bool) -> Running {
+    start_as(Choice { engine, limits, test_clock, ..Choice::default() })
+}
+
+pub fn start_as(choice: Choice) -> Running {
     let (stop, stopped) = oneshot::channel::<()>();
     let (tell, told) = std::sync::mpsc::channel();
+    let accounts = Arc::new(Shared::new(accounts([KEY])));
+    let tokens = Arc::new(Shared::new(choice.tokens));
+    let setup = Setup {
+        engine: choice.engine,
+        accounts: Arc::clone(&accounts),
+        tokens: Arc::clone(&tokens),
+        tls: choice.tls.then(server_config),
+        delegation_secret: [7; 32],
+        hosts: Hosts::MayNameAccounts,
+        limits: choice.limits,
+        access_log: None,
+        test_clock: choice.test_clock,
+    };
     let thread = std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         runtime.block_on(async move {
@@ -49,19 +95,6 @@ pub fn start_on(engine: Arc<dyn Engine>, limits: Limits, test_clock: bool) -> Ru
             let [blob, queue, table] =
                 [Service::Blob, Service::Queue, Service::Table].map(|service| doors.open(service, any, None).unwrap());
             let admin = doors.open_admin(any).unwrap();
-            let key = Key::from_base64(KEY).unwrap();
-            let accounts = Accounts::new([Account { name: ACCOUNT.into(), keys: vec![key] }]);
-            let setup = Setup {
-                engine,
-                accounts: Arc::new(Shared::new(accounts)),
-                tokens: Arc::default(),
-                tls: None,
-                delegation_secret: [7; 32],
-                hosts: Hosts::MayNameAccounts,
-                limits,
-                access_log: None,
-                test_clock,
-            };
             let server = Server::new(setup).await.unwrap();
             tell.send((blob, queue, table, admin)).unwrap();
             let stop = async {
@@ -71,7 +104,29 @@ pub fn start_on(engine: Arc<dyn Engine>, limits: Limits, test_clock: bool) -> Ru
         });
     });
     let (blob, queue, table, admin) = told.recv_timeout(PATIENCE).unwrap();
-    Running { blob, queue, table, admin, stop: Some(stop), thread: Some(thread) }
+    Running { blob, queue, table, admin, accounts, tokens, stop: Some(stop), thread: Some(thread) }
+}
+
+/// The one account with these keys.
+pub fn accounts<const N: usize>(keys: [&str; N]) -> Accounts {
+    let keys = keys.iter().map(|key| Key::from_base64(key).unwrap()).collect();
+    Accounts::new([Account { name: ACCOUNT.into(), keys }])
+}
+
+fn server_config() -> Arc<ServerConfig> {
+    let certificate = CertificateDer::from_pem_slice(CERTIFICATE).unwrap();
+    let key = PrivateKeyDer::from_pem_slice(CERTIFICATE_KEY).unwrap();
+    let config = ServerConfig::builder().with_no_client_auth().with_single_cert(vec![certificate], key);
+    Arc::new(config.unwrap())
+}
+
+/// A client that trusts that certificate and offers these protocols.
+fn client_connection(protocols: &[&[u8]]) -> ClientConnection {
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_slice(CERTIFICATE).unwrap()).unwrap();
+    let mut config = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
+    config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
+    ClientConnection::new(Arc::new(config), ServerName::try_from("127.0.0.1").unwrap()).unwrap()
 }
 
 impl Running {
@@ -116,11 +171,26 @@ pub fn sas() -> String {
 
 /// An account signature with these permissions.
 pub fn sas_for(sp: &str) -> String {
-    let (ss, srt, se, sv) = ("bqtf", "sco", "2098-01-01T00:00:00Z", "2021-12-02");
-    let text = [ACCOUNT, sp, ss, srt, "", se, "", "", sv, "", ""].join("\n");
-    let signature = Key::from_base64(KEY).unwrap().sign(text.as_bytes());
-    let signature = signature.replace('+', "%2B").replace('/', "%2F").replace('=', "%3D");
-    format!("sv={sv}&ss={ss}&srt={srt}&sp={sp}&se={se}&sig={signature}")
+    sas_with(sp, "")
+}
+
+/// The same for a protocol.
+pub fn sas_with(sp: &str, spr: &str) -> String {
+    let (ss, srt, se, sv) = ("bqtf", "sco", EXPIRY, "2021-12-02");
+    let text = [ACCOUNT, sp, ss, srt, "", se, "", spr, sv, "", ""].join("\n");
+    let spr = if spr.is_empty() { String::new() } else { format!("&spr={spr}") };
+    format!("sv={sv}&ss={ss}&srt={srt}&sp={sp}&se={se}{spr}&sig={}", signature(&text))
+}
+
+pub const EXPIRY: &str = "2098-01-01T00:00:00Z";
+
+/// The account's signature of a text, for a query.
+pub fn signature(text: &str) -> String {
+    escaped(&Key::from_base64(KEY).unwrap().sign(text.as_bytes()))
+}
+
+pub fn escaped(signature: &str) -> String {
+    signature.replace('+', "%2B").replace('/', "%2F").replace('=', "%3D")
 }
 
 /// A whole request with a signature. `headers` are lines that end in `\r\n`.
@@ -139,8 +209,12 @@ pub fn put_blob(path: &str, content: &[u8]) -> Vec<u8> {
     signed("PUT", path, "x-ms-blob-type: BlockBlob\r\n", content)
 }
 
+/// The ways to learn that a server has closed; the last one is TLS without a goodbye.
+const CLOSED: [ErrorKind; 3] = [ErrorKind::ConnectionReset, ErrorKind::BrokenPipe, ErrorKind::UnexpectedEof];
+
 pub struct Client {
     pub tcp: TcpStream,
+    pub tls: Option<Box<ClientConnection>>,
     buffered: Vec<u8>,
 }
 
@@ -149,6 +223,8 @@ pub struct Answer {
     pub status: u16,
     pub reason: String,
     pub headers: HashMap<String, String>,
+    /// The head as it came.
+    pub spelled: String,
     pub body: Vec<u8>,
 }
 
@@ -171,16 +247,37 @@ impl Client {
         let tcp = TcpStream::connect(address).unwrap();
         tcp.set_read_timeout(Some(PATIENCE)).unwrap();
         tcp.set_write_timeout(Some(PATIENCE)).unwrap();
-        Client { tcp, buffered: Vec::new() }
+        Client { tcp, tls: None, buffered: Vec::new() }
+    }
+
+    /// The same inside TLS.
+    pub fn secure(address: SocketAddr) -> Client {
+        Client { tls: Some(Box::new(client_connection(&[b"http/1.1"]))), ..Client::to(address) }
+    }
+
+    /// The same with other protocols on offer.
+    pub fn offering(address: SocketAddr, protocols: &[&[u8]]) -> Client {
+        Client { tls: Some(Box::new(client_connection(protocols))), ..Client::to(address) }
     }
 
     pub fn send(&mut self, bytes: &[u8]) {
-        self.tcp.write_all(bytes).unwrap();
+        self.write(bytes).unwrap();
     }
 
     /// Sends what the server lets us send.
     pub fn try_send(&mut self, bytes: &[u8]) -> bool {
-        self.tcp.write_all(bytes).is_ok()
+        self.write(bytes).is_ok()
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        match &mut self.tls {
+            None => self.tcp.write_all(bytes),
+            Some(tls) => {
+                let mut stream = Stream::new(tls.as_mut(), &mut self.tcp);
+                stream.write_all(bytes)?;
+                stream.flush()
+            }
+        }
     }
 
     pub fn ask(&mut self, request: &[u8]) -> Answer {
@@ -215,7 +312,13 @@ impl Client {
         let (_, status, reason) = (words.next(), words.next().unwrap(), words.next().unwrap_or_default());
         let headers = lines.map(|line| line.split_once(": ").unwrap_or((line, "")));
         let headers = headers.map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned())).collect();
-        Answer { status: status.parse().unwrap(), reason: reason.to_owned(), headers, body: Vec::new() }
+        Answer {
+            status: status.parse().unwrap(),
+            reason: reason.to_owned(),
+            headers,
+            spelled: head.clone(),
+            body: Vec::new(),
+        }
     }
 
     /// Whether the server has closed the connection, or does so soon.
@@ -226,13 +329,17 @@ impl Client {
     /// Reads more; `false` at the end.
     fn fill(&mut self) -> bool {
         let mut buffer = [0; 64 * 1024];
-        match self.tcp.read(&mut buffer) {
+        let read = match &mut self.tls {
+            None => self.tcp.read(&mut buffer),
+            Some(tls) => Stream::new(tls.as_mut(), &mut self.tcp).read(&mut buffer),
+        };
+        match read {
             Ok(0) => false,
             Ok(read) => {
                 self.buffered.extend_from_slice(&buffer[..read]);
                 true
             }
-            Err(error) if matches!(error.kind(), ErrorKind::ConnectionReset | ErrorKind::BrokenPipe) => false,
+            Err(error) if CLOSED.contains(&error.kind()) => false,
             Err(error) => panic!("the server neither answers nor closes: {error}"),
         }
     }

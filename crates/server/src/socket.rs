@@ -1,0 +1,175 @@
+//! A connection before it is HTTP: plain or inside TLS.
+//!
+//! Certificates and their choice come with the setup. What this server speaks inside TLS it knows itself, so the
+//! protocol that is negotiated is set here.
+
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::server::TlsStream;
+
+use crate::limits::{LINGER_BYTES_MAX, Limits};
+
+/// How a port speaks.
+#[derive(Clone)]
+pub(crate) enum Transport {
+    Plain,
+    Tls(TlsAcceptor),
+}
+
+impl Transport {
+    pub(crate) fn tls(config: &ServerConfig) -> Transport {
+        let mut config = config.clone();
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Transport::Tls(TlsAcceptor::from(Arc::new(config)))
+    }
+
+    /// What stands at the beginning of a URL.
+    pub(crate) fn is_https(&self) -> bool {
+        matches!(self, Transport::Tls(_))
+    }
+
+    /// Makes a connection ready for HTTP. `None`: it came to nothing, and is closed.
+    pub(crate) async fn accept(&self, tcp: TcpStream, limits: &Limits) -> Option<Socket> {
+        let Transport::Tls(acceptor) = self else { return Some(Socket::Plain(tcp)) };
+        let Ok(outcome) = timeout(limits.handshake, shake_hands(acceptor, tcp)).await else {
+            tracing::debug!("a handshake took too long");
+            return None;
+        };
+        match outcome {
+            Ok(stream) => Some(Socket::Tls(Box::new(stream))),
+            Err((error, tcp)) => {
+                tracing::debug!(%error, "a handshake failed");
+                close(tcp, limits).await;
+                None
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for Transport {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(if self.is_https() { "Tls" } else { "Plain" })
+    }
+}
+
+async fn shake_hands(
+    acceptor: &TlsAcceptor,
+    mut tcp: TcpStream,
+) -> Result<TlsStream<TcpStream>, (io::Error, TcpStream)> {
+    let mut first = [0];
+    match tcp.peek(&mut first).await {
+        Ok(1) if first[0].is_ascii_uppercase() => {
+            // A method: somebody speaks plain HTTP here. An answer tells more than an alert that nobody understands.
+            let written = tcp.write_all(PLAIN_REFUSED.as_bytes()).await;
+            Err((written.err().unwrap_or(io::Error::other("plain HTTP on a port for TLS")), tcp))
+        }
+        Ok(_) => acceptor.accept(tcp).into_fallible().await,
+        Err(error) => Err((error, tcp)),
+    }
+}
+
+/// The service has a word for that.
+const PLAIN_REFUSED: &str = "HTTP/1.1 400 The account being accessed does not support http.\r\n\
+    Content-Type: application/xml\r\n\
+    x-ms-error-code: AccountRequiresHttps\r\n\
+    Content-Length: 154\r\n\
+    Connection: close\r\n\
+    \r\n\
+    <?xml version=\"1.0\" encoding=\"utf-8\"?><Error><Code>AccountRequiresHttps</Code>\
+    <Message>The account being accessed does not support http.</Message></Error>";
+
+/// Ends a connection so that what was written arrives: closed over unread bytes, it would be reset.
+async fn close(mut tcp: TcpStream, limits: &Limits) {
+    let read_on = async {
+        tcp.shutdown().await?;
+        tokio::io::copy(&mut (&mut tcp).take(LINGER_BYTES_MAX), &mut tokio::io::sink()).await
+    };
+    let _ = timeout(limits.linger, read_on).await;
+}
+
+/// A connection that carries HTTP.
+#[derive(Debug)]
+pub(crate) enum Socket {
+    Plain(TcpStream),
+    /// Boxed: it is some kilobytes, and most servers have none.
+    Tls(Box<TlsStream<TcpStream>>),
+}
+
+impl Socket {
+    /// What is under TLS, for bytes that nobody wants to understand.
+    pub(crate) fn tcp(&mut self) -> &mut TcpStream {
+        match self {
+            Socket::Plain(tcp) => tcp,
+            Socket::Tls(stream) => stream.get_mut().0,
+        }
+    }
+}
+
+impl AsyncRead for Socket {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Socket::Plain(tcp) => Pin::new(tcp).poll_read(cx, buffer),
+            Socket::Tls(stream) => Pin::new(stream).poll_read(cx, buffer),
+        }
+    }
+}
+
+impl AsyncWrite for Socket {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Socket::Plain(tcp) => Pin::new(tcp).poll_write(cx, bytes),
+            Socket::Tls(stream) => Pin::new(stream).poll_write(cx, bytes),
+        }
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Socket::Plain(tcp) => Pin::new(tcp).poll_write_vectored(cx, slices),
+            Socket::Tls(stream) => Pin::new(stream).poll_write_vectored(cx, slices),
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        match self {
+            Socket::Plain(tcp) => tcp.is_write_vectored(),
+            Socket::Tls(stream) => stream.is_write_vectored(),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Socket::Plain(tcp) => Pin::new(tcp).poll_flush(cx),
+            Socket::Tls(stream) => Pin::new(stream).poll_flush(cx),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Socket::Plain(tcp) => Pin::new(tcp).poll_shutdown(cx),
+            Socket::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_answer_to_plain_http_says_its_length() {
+        let (head, body) = PLAIN_REFUSED.split_once("\r\n\r\n").unwrap();
+        assert!(head.contains(&format!("\r\nContent-Length: {}\r\n", body.len())), "{}", body.len());
+    }
+}
