@@ -13,7 +13,8 @@ use crate::BlobService;
 use crate::testing::Bench;
 
 /// A request and what the blob holds after it: `None` where there is no blob.
-type Chapter = (&'static str, &'static str, &'static [(&'static str, &'static str)], &'static [u8], Option<&'static [u8]>);
+type Chapter =
+    (&'static str, &'static str, &'static [(&'static str, &'static str)], &'static [u8], Option<&'static [u8]>);
 
 const BLOCK_BLOB: &[(&str, &str)] = &[("x-ms-blob-type", "BlockBlob")];
 const STORY: &[Chapter] = &[

@@ -15,6 +15,8 @@
 mod blocks;
 mod codec;
 mod collect;
+#[cfg(test)]
+mod crashes;
 mod download;
 mod error;
 mod lease_action;
@@ -25,8 +27,6 @@ mod ops;
 mod reply;
 mod request;
 mod route;
-#[cfg(test)]
-mod crashes;
 #[cfg(test)]
 mod testing;
 mod upload;

@@ -154,8 +154,9 @@ pub struct HttpHeaders {
     pub content_disposition: Option<String>,
     #[n(4)]
     pub cache_control: Option<String>,
+    /// What the client says it is; only Put Blob checks it.
     #[cbor(n(5), with = "minicbor::bytes")]
-    pub content_md5: Option<[u8; 16]>,
+    pub content_md5: Option<Vec<u8>>,
 }
 
 /// A tier that was asked for, and when. A blob without one has the account's.

@@ -156,7 +156,7 @@ fn set_text(headers: &mut HeaderMap, name: HeaderName, text: Option<&str>) {
     }
 }
 
-pub fn set_md5(headers: &mut HeaderMap, name: &HeaderName, md5: &[u8; 16]) {
+pub fn set_md5(headers: &mut HeaderMap, name: &HeaderName, md5: &[u8]) {
     headers.insert(name, value(base64::encode(md5)));
 }
 

@@ -142,6 +142,8 @@ pub fn public_access(head: &Head) -> Result<PublicAccess, BlobError> {
     }
 }
 
+pub const BLOB_CONTENT_MD5: &str = "x-ms-blob-content-md5";
+
 /// The `x-ms-blob-*` headers that become the blob's own.
 pub fn blob_headers(head: &Head) -> Result<HttpHeaders, BlobError> {
     Ok(HttpHeaders {
@@ -150,13 +152,19 @@ pub fn blob_headers(head: &Head) -> Result<HttpHeaders, BlobError> {
         content_language: stored(head, "x-ms-blob-content-language")?,
         content_disposition: stored(head, "x-ms-blob-content-disposition")?,
         cache_control: stored(head, "x-ms-blob-cache-control")?,
-        content_md5: md5(head, "x-ms-blob-content-md5")?,
+        content_md5: stored_md5(head)?,
     })
 }
 
 /// A header to keep; an empty one says nothing.
 pub fn stored(head: &Head, name: &'static str) -> Result<Option<String>, BlobError> {
     Ok(text(head, name)?.filter(|value| !value.is_empty()).map(str::to_owned))
+}
+
+/// An MD5 to keep as it is given: nobody holds it against the bytes, so its length is the client's business, too.
+fn stored_md5(head: &Head) -> Result<Option<Vec<u8>>, BlobError> {
+    let Some(value) = text(head, BLOB_CONTENT_MD5)?.filter(|value| !value.is_empty()) else { return Ok(None) };
+    base64::decode(value).map(Some).ok_or(BlobError::InvalidMd5)
 }
 
 pub fn md5(head: &Head, name: &'static str) -> Result<Option<[u8; 16]>, BlobError> {

@@ -348,7 +348,7 @@ fn properties(xml: &mut XmlWriter, state: &Committed) {
     xml.leaf("Content-Type", text(&own.content_type));
     xml.leaf("Content-Encoding", text(&own.content_encoding));
     xml.leaf("Content-Language", text(&own.content_language));
-    xml.leaf("Content-MD5", own.content_md5.map(|md5| base64::encode(&md5)).unwrap_or_default());
+    xml.leaf("Content-MD5", own.content_md5.as_deref().map(base64::encode).unwrap_or_default());
     xml.leaf("Cache-Control", text(&own.cache_control));
     xml.leaf("Content-Disposition", text(&own.content_disposition));
     xml.leaf("BlobType", "BlockBlob");

@@ -34,6 +34,7 @@ struct PutBlob {
     metadata: Pairs,
     tier: Option<Tier>,
     sums: BodySums,
+    whole_md5: Option<[u8; 16]>,
     reach: Reach,
 }
 
@@ -53,6 +54,7 @@ fn parse(head: &Head, reach: Reach) -> Result<PutBlob, BlobError> {
         metadata: request::metadata(head)?,
         tier: request::tier(head)?,
         sums: request::body_sums(head)?,
+        whole_md5: request::md5(head, request::BLOB_CONTENT_MD5)?,
         reach,
     })
 }
@@ -103,7 +105,7 @@ impl PutBlob {
             created: tick.stamp,
             length: body.length,
             content,
-            headers: HttpHeaders { content_md5: body.md5, ..self.headers.clone() },
+            headers: HttpHeaders { content_md5: body.md5.map(Vec::from), ..self.headers.clone() },
             metadata: self.metadata.clone(),
             tier: self.tier.map(|tier| TierSet { tier, since: tick.stamp }),
         };
@@ -118,7 +120,7 @@ impl PutBlob {
 
     /// The whole-blob MD5, if the client gives one, is the value to check; otherwise that of the body.
     fn expected(&self) -> BodySums {
-        BodySums { md5: self.headers.content_md5.or(self.sums.md5), crc64: self.sums.crc64 }
+        BodySums { md5: self.whole_md5.or(self.sums.md5), crc64: self.sums.crc64 }
     }
 }
 
@@ -179,6 +181,7 @@ mod tests {
             metadata: vec![],
             tier: None,
             sums: BodySums::default(),
+            whole_md5: None,
             reach: Reach::Overwrite,
         }
     }

@@ -63,9 +63,14 @@ impl SignedIdentifiers {
     pub fn write(&self, xml: &mut XmlWriter) {
         xml.open("SignedIdentifiers");
         for policy in &self.0 {
-            xml.open("SignedIdentifier").leaf("Id", &policy.id).open("AccessPolicy");
-            xml.leaf_if("Start", policy.start.as_ref()).leaf_if("Expiry", policy.expiry.as_ref());
-            xml.leaf_if("Permission", policy.permission.as_ref()).close("AccessPolicy").close("SignedIdentifier");
+            xml.open("SignedIdentifier").leaf("Id", &policy.id);
+            // A policy that says nothing has no element, as in the service's own answers.
+            if policy.start.is_some() || policy.expiry.is_some() || policy.permission.is_some() {
+                xml.open("AccessPolicy").leaf_if("Start", policy.start.as_ref());
+                xml.leaf_if("Expiry", policy.expiry.as_ref());
+                xml.leaf_if("Permission", policy.permission.as_ref()).close("AccessPolicy");
+            }
+            xml.close("SignedIdentifier");
         }
         xml.close("SignedIdentifiers");
     }
