@@ -92,7 +92,7 @@ impl<'a> DelegationKey<'a> {
 
 /// The secret that delegation keys are made from, if this server hands any out. Never printed.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Secret<'a>(pub Option<&'a [u8; 32]>);
+pub struct Secret<'a>(pub Option<&'a [u8; 32]>);
 
 impl fmt::Debug for Secret<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

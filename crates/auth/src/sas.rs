@@ -330,9 +330,7 @@ fn split(path: &str) -> (&str, Option<&str>) {
 
 fn blob_scope(token: &Token<'_>, path: &str) -> Result<(Scope, String), Refusal> {
     let (container, blob) = match split(path) {
-        (first, None) if token.restype.is_none_or(|kind| !kind.eq_ignore_ascii_case("container")) => {
-            (ContainerName::ROOT, Some(first))
-        }
+        (first, None) if !token.restype.is_some_and(names_no_blob) => (ContainerName::ROOT, Some(first)),
         parts => parts,
     };
     let whole = || blob.map_or(container.to_owned(), |blob| format!("{container}/{blob}"));
@@ -351,6 +349,11 @@ fn blob_scope(token: &Token<'_>, path: &str) -> Result<(Scope, String), Refusal>
         }
         _ => return Err(Refusal::field("sr", "is not valid")),
     })
+}
+
+/// A path of one segment names a blob of the root container, unless this says that it is a container.
+fn names_no_blob(restype: &str) -> bool {
+    ["container", "account"].iter().any(|kind| kind.eq_ignore_ascii_case(restype))
 }
 
 fn directory_depth(token: &Token<'_>) -> Result<usize, Refusal> {

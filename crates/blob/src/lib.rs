@@ -33,6 +33,9 @@ mod upload;
 
 use std::sync::Arc;
 
+use auth::Caller;
+use auth::delegation::Secret;
+use concurrency::Timestamp;
 use engine::{Engine, EngineError, NotCommitted};
 use wire::http::{Body, BodyError, Head, Reply};
 use wire::names::ContainerName;
@@ -46,6 +49,26 @@ pub use op::Op;
 #[derive(Clone, Debug)]
 pub struct BlobService {
     engine: Arc<dyn Engine>,
+}
+
+/// Who asks, for the few operations that differ by it. That they may has been checked.
+#[derive(Clone, Copy, Debug)]
+pub struct Asker<'a> {
+    pub caller: &'a Caller,
+    /// The time by which the caller was judged. Clients sign with their own clocks, so a test clock has no say in it.
+    pub now: Timestamp,
+    /// What user delegation keys are made from.
+    pub secret: Secret<'a>,
+}
+
+impl Asker<'_> {
+    /// Somebody who holds the account's key.
+    const OWNER: Asker<'static> = Asker { caller: &Caller::Owner, now: Timestamp(0), secret: Secret(None) };
+
+    /// The right to create ends where something is already there; only the operation can see that.
+    fn reach(&self) -> Reach {
+        if self.caller.has(b'w') { Reach::Overwrite } else { Reach::CreateOnly }
+    }
 }
 
 /// How far the right to create goes.
@@ -81,21 +104,21 @@ impl BlobService {
         BlobService { engine }
     }
 
-    /// Runs an operation for a caller who may.
+    /// Runs an operation for the owner of the account.
     pub async fn run(&self, op: Op, head: &Head, account: u64, body: &mut dyn Body) -> Result<Reply, Failure> {
-        self.run_within(op, head, account, Reach::Overwrite, body).await
+        self.run_for(Asker::OWNER, op, head, account, body).await
     }
 
-    /// The same for a caller whose right ends where something is already there.
-    pub async fn run_within(
+    /// Runs an operation for a caller who may.
+    pub async fn run_for(
         &self,
+        asker: Asker<'_>,
         op: Op,
         head: &Head,
         account: u64,
-        reach: Reach,
         body: &mut dyn Body,
     ) -> Result<Reply, Failure> {
-        let call = ops::Call { engine: &*self.engine, account, head, reach };
+        let call = ops::Call { engine: &*self.engine, account, head, reach: asker.reach(), asker };
         ops::run(op, call, body).await
     }
 

@@ -1,6 +1,7 @@
 //! Every operation of the Blob service, by the name the REST reference gives it.
 
-use auth::{Need, ResourceType, Service};
+use auth::{Need, Permissions, ResourceType, Service};
+use wire::http::Head;
 
 use crate::model::PublicAccess;
 
@@ -94,6 +95,7 @@ impl Op {
             | Op::SetBlobServiceProperties
             | Op::GetBlobServiceStats
             | Op::GetAccountInformation
+            | Op::GetUserDelegationKey
             | Op::CreateContainer
             | Op::GetContainerProperties
             | Op::GetContainerMetadata
@@ -115,8 +117,7 @@ impl Op {
             | Op::PutBlock
             | Op::PutBlockList
             | Op::GetBlockList => true,
-            Op::GetUserDelegationKey
-            | Op::PreflightBlobRequest
+            Op::PreflightBlobRequest
             | Op::BlobBatch
             | Op::FindBlobsByTags
             | Op::FindBlobsByTagsInContainer
@@ -158,11 +159,30 @@ impl Op {
         }
     }
 
-    /// The right that a signature must carry. (Who holds the account's key may do everything.)
+    /// The right that this request must carry: mostly the one of its operation.
+    #[must_use]
+    pub fn needed_by(self, head: &Head) -> Need {
+        let need = self.needs();
+        let breaks = || head.header("x-ms-lease-action").is_some_and(|action| action.eq_ignore_ascii_case("break"));
+        let is_permanent = || head.query.get("deletetype").is_some_and(|kind| kind.eq_ignore_ascii_case("permanent"));
+        match self {
+            // Who may delete may also end the lease that is in his way.
+            Op::LeaseBlob | Op::LeaseContainer if breaks() && head.since("2017-07-29") => {
+                Need { any_of: Permissions::of("wd"), ..need }
+            }
+            Op::DeleteBlob if is_permanent() => Need { any_of: Permissions::of("y"), ..need },
+            Op::DeleteBlob if head.query.has("versionid") => Need { any_of: Permissions::of("x"), ..need },
+            // It can be asked of the service, a container or a blob, and a signature for that will do.
+            Op::GetAccountInformation => Need { resource: level(head), ..need },
+            _ => need,
+        }
+    }
+
+    /// The right that a signature must carry, if the request says nothing that changes it. (Who holds the account's key
+    /// may do everything.)
     ///
-    /// Two rules cannot be told from the operation alone. Put Blob with the right to create but not to write must not
-    /// overwrite, which is for [`crate::Reach`] to say; and the right to delete, which suffices to break a lease, does
-    /// not suffice here.
+    /// One rule cannot be told beforehand: Put Blob with the right to create but not to write must not overwrite, which is
+    /// for [`crate::Reach`] to say.
     #[must_use]
     pub fn needs(self) -> Need {
         let service = |letters| Need::new(Service::Blob, ResourceType::Service, letters).account_sas_only();
@@ -172,13 +192,16 @@ impl Op {
             Op::ListContainers => service("l"),
             Op::GetBlobServiceProperties | Op::GetBlobServiceStats => service("r"),
             Op::SetBlobServiceProperties => service("w"),
-            // The reference leaves open which letter account information takes; any signature of the account will do.
-            Op::GetAccountInformation | Op::PreflightBlobRequest => service(""),
-            Op::GetUserDelegationKey => service("").never_by_sas(),
+            // Any signature will do, says the reference, and no token.
+            Op::GetAccountInformation => Need::new(Service::Blob, ResourceType::Service, "").never_by_bearer(),
+            // A browser asks before it shows who it is.
+            Op::PreflightBlobRequest => service(""),
+            Op::GetUserDelegationKey => service("").only_by_bearer(),
             // Each part of a batch is judged by itself.
             Op::BlobBatch => object(""),
-            Op::FindBlobsByTags => service("f"),
-            Op::FindBlobsByTagsInContainer => container("f"),
+            // What is found are blobs. No container's signature reaches beyond it.
+            Op::FindBlobsByTags => object("f").account_sas_only(),
+            Op::FindBlobsByTagsInContainer => object("f"),
             Op::CreateContainer | Op::RestoreContainer => container("cw").account_sas_only(),
             Op::GetContainerProperties | Op::GetContainerMetadata => container("r").account_sas_only(),
             Op::SetContainerMetadata | Op::RenameContainer | Op::LeaseContainer => container("w").account_sas_only(),
@@ -217,10 +240,19 @@ impl Op {
     }
 }
 
+/// What the path of a request names, if it says that it names no blob of the root container.
+fn level(head: &Head) -> ResourceType {
+    match (head.first_segment(), head.rest()) {
+        (None, _) => ResourceType::Service,
+        (Some(_), None) => ResourceType::Container,
+        (Some(_), Some(_)) => ResourceType::Object,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use auth::Permissions;
+    use crate::testing::request;
     use std::collections::BTreeSet;
 
     /// The second column of the lines of one service in a file under `docs`.
@@ -244,6 +276,22 @@ mod tests {
     #[test]
     fn what_is_missing_is_written_down() {
         assert_eq!(of(Op::ALL.iter().copied().filter(|op| !op.is_built())), names("not-yet.txt", "blob"));
+    }
+
+    #[test]
+    fn rights_that_depend_on_the_request() {
+        let need = |op: Op, url: &str, headers: &[(&str, &str)]| op.needed_by(&request("PUT", url, headers));
+        let lease = |action| need(Op::LeaseBlob, "cont/blob?comp=lease", &[("x-ms-lease-action", action)]).any_of;
+        assert_eq!((lease("Break"), lease("release")), (Permissions::of("wd"), Permissions::of("w")));
+        let deleted = |query: &str| need(Op::DeleteBlob, &format!("cont/blob{query}"), &[]).any_of;
+        assert_eq!(deleted(""), Permissions::of("d"));
+        assert_eq!(deleted("?versionid=2026-01-01T00:00:00.0000000Z"), Permissions::of("x"));
+        assert_eq!(deleted("?versionid=2026-01-01T00:00:00.0000000Z&deletetype=Permanent"), Permissions::of("y"));
+        for (path, resource) in
+            [("", ResourceType::Service), ("cont/", ResourceType::Container), ("cont/blob", ResourceType::Object)]
+        {
+            assert_eq!(need(Op::GetAccountInformation, path, &[]).resource, resource, "{path}");
+        }
     }
 
     #[test]

@@ -122,6 +122,8 @@ impl Server {
         let handlers: Vec<Arc<dyn Handler>> = vec![Arc::clone(&blob) as _];
         let house = House {
             accounts: setup.accounts,
+            tokens: setup.tokens,
+            delegation_secret: setup.delegation_secret,
             account_ids,
             blob,
             hosts: setup.hosts,

@@ -4,12 +4,14 @@
 //! refusal, a failure or a panic, becomes one answer here, is logged once, and leaves the connection in good order.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::net::SocketAddr;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Instant, SystemTime};
 
-use auth::{Accounts, Caller, Refusal};
-use blob::{BlobError, BlobService, Failure, Op, Reach};
+use auth::delegation::Secret;
+use auth::{Accounts, Caller, Identifier, Refusal, Tokens};
+use blob::{Asker, BlobError, BlobService, Failure, Op};
 use concurrency::Timestamp;
 use engine::{Engine, EngineError};
 use http::request::Parts;
@@ -32,15 +34,23 @@ use crate::target::{self, Hosts, Target};
 use crate::version;
 
 /// What all services of a server have in common.
-#[derive(Debug)]
 pub(crate) struct House {
     pub accounts: Arc<Shared<Accounts>>,
+    pub tokens: Arc<Shared<Tokens>>,
+    pub delegation_secret: [u8; 32],
     pub account_ids: AccountIds,
     pub blob: Arc<BlobService>,
     pub hosts: Hosts,
     pub limits: Limits,
     pub access_log: Option<AccessLog>,
     pub request_ids: RequestIds,
+}
+
+/// Leaves out the secret.
+impl fmt::Debug for House {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("House").field("hosts", &self.hosts).field("limits", &self.limits).finish_non_exhaustive()
+    }
 }
 
 /// Rows carry numbers instead of account names. A number never changes, so it is asked for once.
@@ -101,11 +111,13 @@ impl Pipeline {
             return Err(Refusal::AccountNotFound.into());
         }
         let account = self.house.account_ids.of(&head.account).await?;
-        let caller = self.identify(&head, path_style, peer, &accounts, account).await?;
+        let now = wall_clock();
+        let caller = self.identify(&head, path_style, peer, &accounts, account, now).await?;
         let op = Op::named_by(&head)?;
         progress.operation = op.name();
         self.may(&caller, op, account, &head).await?;
-        let reply = self.house.blob.run_within(op, &head, account, reach(&caller), body).await?;
+        let asker = Asker { caller: &caller, now, secret: Secret(Some(&self.house.delegation_secret)) };
+        let reply = self.house.blob.run_for(asker, op, &head, account, body).await?;
         Ok(with_overrides(reply, &caller, &head))
     }
 
@@ -149,6 +161,7 @@ impl Pipeline {
         peer: SocketAddr,
         accounts: &Accounts,
         account: u64,
+        now: Timestamp,
     ) -> Result<Caller, Stop> {
         let request = auth::Request {
             service: auth::Service::Blob,
@@ -167,7 +180,9 @@ impl Pipeline {
             None => Vec::new(),
         };
         let named = |id: &str| policies.iter().find(|stored| stored.id == id).map(auth::Policy::from);
-        Ok(auth::identify(&request, accounts, wall_clock(), named)?)
+        let tokens = self.house.tokens.get();
+        let identifier = Identifier::new(accounts).tokens(&tokens).delegation_secret(&self.house.delegation_secret);
+        Ok(identifier.identify(&request, now, named)?)
     }
 
     /// May the caller do this here?
@@ -185,7 +200,7 @@ impl Pipeline {
                 return Err(Refusal::anonymous(head.header("x-ms-version")).into());
             }
         } else {
-            caller.may(&op.needs())?;
+            caller.may(&op.needed_by(head))?;
         }
         if head.secondary && !matches!(head.method, Method::GET | Method::HEAD | Method::OPTIONS) {
             let message = "Write operations are not allowed.";
@@ -316,15 +331,13 @@ fn log_failure(error: &EngineError, id: &RequestId) {
     }
 }
 
-/// The right to create ends where something is already there; only the operation can see that.
-fn reach(caller: &Caller) -> Reach {
-    if caller.has(b'w') { Reach::Overwrite } else { Reach::CreateOnly }
-}
-
-/// The container whose rules apply. A path of one segment that names no container is a blob of the root container.
+/// The container whose rules apply. A path of one segment names a blob of the root container, unless the request says
+/// otherwise; it must be read here exactly as it is when the operation is named, or the rules of another container than
+/// the one that is opened would apply.
 fn container(head: &Head) -> &str {
-    let is_container = head.rest().is_some() || head.query.get("restype") == Some("container");
-    if is_container { head.first_segment().unwrap_or_default() } else { "$root" }
+    let restype = head.query.get("restype").unwrap_or_default();
+    let names_no_blob = ["container", "account"].iter().any(|kind| kind.eq_ignore_ascii_case(restype));
+    if head.rest().is_some() || names_no_blob { head.first_segment().unwrap_or_default() } else { "$root" }
 }
 
 /// A service that listens but is not built yet says so; with 500 clients would try again for minutes.

@@ -13,6 +13,7 @@ mod get_block_list;
 mod get_container_acl;
 mod get_container_metadata;
 mod get_container_properties;
+mod get_user_delegation_key;
 mod lease_blob;
 mod lease_container;
 mod list_blobs;
@@ -31,7 +32,7 @@ use engine::Engine;
 use wire::http::{Body, Head, Reply};
 
 use crate::error::BlobError;
-use crate::{Failure, Op, Reach};
+use crate::{Asker, Failure, Op, Reach};
 
 /// What every operation is given.
 #[derive(Clone, Copy, Debug)]
@@ -40,6 +41,7 @@ pub struct Call<'a> {
     pub account: u64,
     pub head: &'a Head,
     pub reach: Reach,
+    pub asker: Asker<'a>,
 }
 
 pub async fn run(op: Op, call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> {
@@ -57,6 +59,7 @@ pub async fn run(op: Op, call: Call<'_>, body: &mut dyn Body) -> Result<Reply, F
         Op::GetContainerAcl => get_container_acl::run(call).await,
         Op::GetContainerMetadata => get_container_metadata::run(call).await,
         Op::GetContainerProperties => get_container_properties::run(call).await,
+        Op::GetUserDelegationKey => get_user_delegation_key::run(call, body).await,
         Op::LeaseBlob => lease_blob::run(call).await,
         Op::LeaseContainer => lease_container::run(call).await,
         Op::ListBlobs => list_blobs::run(call).await,
@@ -70,8 +73,7 @@ pub async fn run(op: Op, call: Call<'_>, body: &mut dyn Body) -> Result<Reply, F
         Op::SetContainerAcl => set_container_acl::run(call, body).await,
         Op::SetContainerMetadata => set_container_metadata::run(call).await,
         Op::SnapshotBlob => snapshot_blob::run(call).await,
-        Op::GetUserDelegationKey
-        | Op::PreflightBlobRequest
+        Op::PreflightBlobRequest
         | Op::BlobBatch
         | Op::FindBlobsByTags
         | Op::FindBlobsByTagsInContainer

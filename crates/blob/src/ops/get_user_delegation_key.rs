@@ -1,0 +1,73 @@
+//! Get User Delegation Key: a key for somebody who came with a token, to sign with for a few days.
+//!
+//! Nothing is stored: the key is made from a secret of the server and from what a signature made with it repeats.
+
+use auth::{DelegationKey, Service};
+use wire::http::{Body, Reply, StatusCode, collect};
+use wire::xml::{KeyInfo, XmlWriter};
+
+use super::Call;
+use crate::error::BlobError;
+use crate::{Failure, reply};
+
+/// Two times and a tenant.
+const BODY_BYTES_MAX: usize = 4 * 1024;
+
+pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> {
+    let asker = call.asker;
+    // Who has no token has been refused before; a server without a secret has no such keys.
+    let (Some(bearer), Some(secret)) = (asker.caller.bearer(), asker.secret.0) else {
+        return Err(BlobError::NotImplemented.into());
+    };
+    let document = collect(body, BODY_BYTES_MAX).await?;
+    let info = KeyInfo::parse(&document).map_err(BlobError::from)?;
+    let (account, version) = (call.head.account.as_str(), call.head.version.as_str());
+    let key = DelegationKey::wanted(bearer, account, Service::Blob, version, &info, asker.now);
+    let mut xml = XmlWriter::document();
+    key.map_err(BlobError::from)?.answer(secret).write(&mut xml);
+    Ok(reply::xml(StatusCode::OK, xml))
+}
+
+#[cfg(test)]
+mod tests {
+    use auth::delegation::Secret;
+    use auth::{Bearer, Caller};
+    use wire::http::{FixedBody, Reply};
+
+    use crate::testing::{Bench, bytes, refusal, request};
+    use crate::{Asker, BlobError, Failure, Op};
+
+    const URL: &str = "?restype=service&comp=userdelegationkey";
+
+    async fn ask(caller: &Caller, info: &str) -> Result<Reply, Failure> {
+        let now = wire::dates::parse_iso("2026-01-01T00:00:00Z").unwrap();
+        let asker = Asker { caller, now, secret: Secret(Some(&[7; 32])) };
+        let mut body = FixedBody::new(format!("<KeyInfo>{info}</KeyInfo>"));
+        let head = request("POST", URL, &[]);
+        let bench = Bench::new().await;
+        bench.service.run_for(asker, Op::GetUserDelegationKey, &head, 1, &mut body).await
+    }
+
+    #[tokio::test]
+    async fn a_key_for_the_holder_of_a_token() {
+        let caller = Caller::Bearer(Bearer { oid: "o".into(), tid: "t".into() });
+        let told = ask(&caller, "<Start>2026-01-01</Start><Expiry>2026-01-03T00:00:00Z</Expiry>").await;
+        let told = String::from_utf8(bytes(told.unwrap()).await).unwrap();
+        for part in [
+            "<SignedOid>o</SignedOid><SignedTid>t</SignedTid><SignedStart>2026-01-01T00:00:00Z</SignedStart>",
+            "<SignedExpiry>2026-01-03T00:00:00Z</SignedExpiry><SignedService>b</SignedService>",
+            "<SignedVersion>2026-10-06</SignedVersion><Value>",
+        ] {
+            assert!(told.contains(part), "{told}");
+        }
+        let late = ask(&caller, "<Expiry>2026-01-09T00:00:00Z</Expiry>").await;
+        let value = "2026-01-09T00:00:00Z".to_owned();
+        assert_eq!(refusal(late), BlobError::InvalidXmlNodeValue { node: "Expiry", value });
+        assert_eq!(refusal(ask(&caller, "").await), BlobError::MissingRequiredXmlNode { node: "Expiry" });
+    }
+
+    #[tokio::test]
+    async fn nobody_else_gets_one() {
+        assert_eq!(refusal(ask(&Caller::Owner, "<Expiry>2026-01-03</Expiry>").await), BlobError::NotImplemented);
+    }
+}
