@@ -179,7 +179,7 @@ fn compactor(inner: &Arc<Inner>) {
         if let Err(error) = inner.tree.maintain() {
             tracing::warn!(%error, "version clean-up will be tried again");
         }
-        if collected.elapsed() > COLLECT_EVERY {
+        if inner.options.collects && collected.elapsed() > COLLECT_EVERY {
             if let Err(error) = collect::run(inner) {
                 tracing::warn!(%error, "collection will be tried again");
             }
@@ -198,7 +198,7 @@ pub fn finish(inner: &Inner) -> io::Result<()> {
     }
     inner.tree.rotate();
     inner.tree.flush().map_err(io::Error::other)?;
-    let next_batch = inner.pipeline.next_batch();
+    let (log, length, next_batch) = inner.pipeline.log_end();
     inner.folder.write_state(&State {
         // No segment has this number yet: there is nothing to replay.
         replay_segment: inner.next_segment.load(Ordering::Acquire),
@@ -206,5 +206,14 @@ pub fn finish(inner: &Inner) -> io::Result<()> {
         seq_floor: inner.tree.published(),
         stamp_floor: inner.stamps.last().0,
         durable_batch: next_batch.saturating_sub(1),
-    })
+    })?;
+    // From here on the log is a data segment like others, or nothing.
+    if let Some(log) = log {
+        log.truncate(length)?;
+    }
+    if let Some(spare) = inner.background.lock().spare.take() {
+        inner.segments.remove(spare.id);
+        std::fs::remove_file(spare.path())?;
+    }
+    Ok(())
 }

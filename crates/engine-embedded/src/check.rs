@@ -73,7 +73,7 @@ pub fn check(path: &Path, progress: &mut dyn FnMut(Progress)) -> Result<Report, 
     if !path.join("FORMAT").exists() {
         return Err(OpenError::NotOurs(path.to_path_buf()));
     }
-    let engine = EmbeddedEngine::open(path, Options::default())?;
+    let engine = EmbeddedEngine::open(path, Options { collects: false, ..Options::default() })?;
     let mut report = Report::default();
     let found = walk(&engine.inner, &mut report, progress);
     match found {

@@ -108,8 +108,10 @@ fn found(path: &Path) -> Result<[u8; 16], OpenError> {
     let entries = std::fs::read_dir(path).map_err(io_error("cannot list the folder"))?;
     for entry in entries {
         let name = entry.map_err(io_error("cannot list the folder"))?.file_name();
-        let ours = ["LOCK", "STATE", "STATE.new", "FORMAT.new", "rows", "segments", "lost+found"];
-        if !ours.iter().any(|known| name == *known) {
+        let ours = ["LOCK", "STATE", "STATE.new", "FORMAT.new", "rows", "segments", "lost+found", "tls"];
+        // A configuration may be there before the data, with what editors leave beside it.
+        let is_config = name.to_string_lossy().trim_start_matches('.').starts_with("lazurite.toml");
+        if !is_config && !ours.iter().any(|known| name == *known) {
             return Err(OpenError::NotOurs(path.to_path_buf()));
         }
     }
@@ -217,6 +219,16 @@ mod tests {
         std::fs::write(dir.path().join("thesis.tex"), "x").expect("a file");
         assert!(matches!(Folder::open(dir.path()), Err(OpenError::NotOurs(_))));
         assert!(!dir.path().join("segments").exists());
+    }
+
+    #[test]
+    fn a_configuration_may_be_there_first() {
+        let dir = tempfile::tempdir().expect("a folder");
+        for name in ["lazurite.toml", ".lazurite.toml.swp"] {
+            std::fs::write(dir.path().join(name), "x").expect("a file");
+        }
+        std::fs::create_dir(dir.path().join("tls")).expect("a folder");
+        assert!(Folder::open(dir.path()).is_ok());
     }
 
     #[test]

@@ -93,6 +93,8 @@ pub struct Options {
     pub reserve_bytes: u64,
     /// How many decisions may wait.
     pub waiting_max: usize,
+    /// Whether segments are collected in the background. A check must not have the places change under it.
+    pub collects: bool,
     pub faults: Faults,
     pub on_fatal: OnFatal,
 }
@@ -108,6 +110,7 @@ impl Default for Options {
             segment_bytes: 256 << 20,
             reserve_bytes: 64 << 20,
             waiting_max: 16 * 1024,
+            collects: true,
             faults: Faults::default(),
             on_fatal: OnFatal::default(),
         }

@@ -10,7 +10,7 @@ use std::io;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use engine::{
@@ -22,8 +22,8 @@ use crate::background::EndedLog;
 use crate::batch::BatchBuilder;
 use crate::manifest::{Manifest, Place, content_key, is_content_key, segment_key};
 use crate::segment::{PAGE, Segment, page_up};
-use crate::tree::{NEWEST, Pin};
-use crate::{Durability, Inner, contents};
+use crate::tree::NEWEST;
+use crate::{Durability, Inner, Snapshot, contents};
 
 /// A batch is closed at this size, so that no sync grows without bound.
 const BATCH_BYTES: usize = 4 << 20;
@@ -78,8 +78,8 @@ struct State {
     closing: bool,
     broken: bool,
     decider_done: bool,
-    /// The number of the batch that would come next, once the decider is done.
-    next_batch: u64,
+    /// The log, where it ends, and the number of the batch that would come next, once the decider is done.
+    log_end: (Option<Arc<Segment>>, u64, u64),
 }
 
 impl std::fmt::Debug for State {
@@ -152,9 +152,9 @@ impl Pipeline {
         self.lock().broken
     }
 
-    /// The number of the batch that would come next. Only after an orderly stop.
-    pub fn next_batch(&self) -> u64 {
-        self.lock().next_batch
+    /// The last log, where it ends, and the number of the batch that would come next. Only after an orderly stop.
+    pub fn log_end(&self) -> (Option<Arc<Segment>>, u64, u64) {
+        self.lock().log_end.clone()
     }
 
     /// Takes no more and answers nobody: what is undecided is unknown.
@@ -190,7 +190,7 @@ pub fn start(inner: &Arc<Inner>) -> io::Result<Vec<JoinHandle<()>>> {
     let number = log.1;
     let committer = std::thread::Builder::new()
         .name("committer".into())
-        .spawn(move || Committer { inner: for_committer, synced_through: number - 1 }.run())?;
+        .spawn(move || Committer { inner: for_committer, synced_through: number - 1, unsynced: None }.run())?;
     let outside = std::thread::Builder::new().name("outside".into()).spawn(move || run_outside(&for_outside))?;
     Ok(vec![decider, committer, outside])
 }
@@ -202,10 +202,11 @@ fn run_outside(inner: &Arc<Inner>) {
         let mut bytes = [0; 16];
         let entropy = getrandom::fill(&mut bytes).map_or(0, |()| u128::from_le_bytes(bytes));
         let tick = Tick { now, stamp: inner.stamps.next(now), entropy };
-        let rows = Outside { inner, pin: inner.tree.pin(), keys: RefCell::default() };
+        let rows = Outside { snapshot: Snapshot { inner, pin: inner.tree.pin() }, keys: RefCell::default() };
         let verdict = run(&mut request.decision, &rows, tick);
         request.tries += 1;
-        request.prepared = Some(Prepared { verdict, stamp: tick.stamp, at: rows.pin.at, keys: rows.keys.into_inner() });
+        request.prepared =
+            Some(Prepared { verdict, stamp: tick.stamp, at: rows.snapshot.pin.at, keys: rows.keys.into_inner() });
         let mut state = inner.pipeline.lock();
         state.heavy_count -= 1;
         if !state.broken {
@@ -270,7 +271,7 @@ impl Decider {
         while self.step() {}
         let mut state = self.inner.pipeline.lock();
         state.decider_done = true;
-        state.next_batch = self.number;
+        state.log_end = (Some(Arc::clone(&self.log)), self.offset, self.number);
         self.inner.pipeline.outside.notify_one();
         self.inner.pipeline.committer.notify_one();
     }
@@ -583,70 +584,76 @@ impl Rows for Newest<'_> {
 
 /// What a decision sees that is run outside: the newest durable state. What it looks at is noted.
 struct Outside<'a> {
-    inner: &'a Arc<Inner>,
-    pin: Pin<'a>,
+    snapshot: Snapshot<'a>,
     keys: RefCell<Vec<Key>>,
 }
 
 impl Rows for Outside<'_> {
     fn get(&self, key: &Key) -> Result<Option<Bytes>, Unread> {
         self.keys.borrow_mut().push(key.clone());
-        Ok(self.inner.get(key.as_bytes(), self.pin.at)?)
+        self.snapshot.get(key)
     }
 
     fn scan(
         &self,
         from: &Key,
         to: &Key,
-        _about: usize,
+        about: usize,
         visit: &mut dyn FnMut(&[u8], &Bytes) -> Visit,
     ) -> Result<(), Unread> {
-        Ok(self.inner.tree.scan(from.as_bytes(), to.as_bytes(), self.pin.at, visit)?)
+        self.snapshot.scan(from, to, about, visit)
     }
 
     fn content(&self, id: ContentId) -> Result<Content, Unread> {
-        Ok(contents::open(self.inner, id, self.pin.at)?)
+        self.snapshot.content(id)
     }
+}
+
+/// What the committer does next.
+enum Step {
+    Commit(Box<Closed>),
+    /// What was acknowledged before it was durable has waited long enough.
+    Sync,
 }
 
 /// Makes batches durable.
 struct Committer {
     inner: Arc<Inner>,
     synced_through: u64,
+    /// In relaxed durability: the log that is written but not synced, its last batch, and since when.
+    unsynced: Option<(Arc<Segment>, u64, Instant)>,
 }
 
 impl Committer {
     fn run(mut self) {
-        // In relaxed durability: what is written but not synced.
-        let mut unsynced: Option<(Arc<Segment>, u64)> = None;
-        while let Some(closed) = self.next(unsynced.is_some()) {
-            match closed {
-                Some(closed) => match self.commit(closed, &mut unsynced) {
-                    Ok(()) => {}
-                    Err(error) => return self.inner.fatal(&format!("the log cannot be written: {error}")),
-                },
-                None => {
-                    if let Err(error) = self.sync_rest(&mut unsynced) {
-                        return self.inner.fatal(&format!("the log cannot be synced: {error}"));
-                    }
-                }
+        while let Some(step) = self.next() {
+            let done = match step {
+                Step::Commit(closed) => self.commit(*closed),
+                Step::Sync => self.sync_rest(),
+            };
+            if let Err(error) = done {
+                return self.inner.fatal(&format!("the log cannot be written: {error}"));
             }
         }
-        if let Err(error) = self.sync_rest(&mut unsynced) {
+        if let Err(error) = self.sync_rest() {
             self.inner.fatal(&format!("the log cannot be synced: {error}"));
         }
     }
 
-    /// The next batch; `Some(None)` when it is time to sync what is not; `None` at the end.
-    fn next(&self, has_unsynced: bool) -> Option<Option<Closed>> {
+    /// What to do next; `None` at the end.
+    fn next(&self) -> Option<Step> {
         let pipeline = &self.inner.pipeline;
         let mut state = pipeline.lock();
         loop {
             if state.broken {
                 return None;
             }
+            let patience = self.unsynced.as_ref().map(|(_, _, since)| RELAXED_SYNC.saturating_sub(since.elapsed()));
+            if patience.is_some_and(|patience| patience.is_zero()) {
+                return Some(Step::Sync);
+            }
             if let Some(closed) = state.handed_over.take() {
-                return Some(Some(closed));
+                return Some(Step::Commit(Box::new(closed)));
             }
             if state.decider_done {
                 return None;
@@ -655,20 +662,15 @@ impl Committer {
                 state.committer_idle = true;
                 pipeline.decider.notify_one();
             }
-            if has_unsynced {
-                let (after, waited) =
-                    pipeline.committer.wait_timeout(state, RELAXED_SYNC).expect("nothing panics under this lock");
-                state = after;
-                if waited.timed_out() && state.handed_over.is_none() {
-                    return Some(None);
-                }
-            } else {
-                state = pipeline.committer.wait(state).expect("nothing panics under this lock");
-            }
+            let waited = match patience {
+                Some(patience) => pipeline.committer.wait_timeout(state, patience).map(|(state, _)| state).ok(),
+                None => pipeline.committer.wait(state).ok(),
+            };
+            state = waited.expect("nothing panics under this lock");
         }
     }
 
-    fn commit(&mut self, closed: Closed, unsynced: &mut Option<(Arc<Segment>, u64)>) -> io::Result<()> {
+    fn commit(&mut self, closed: Closed) -> io::Result<()> {
         if closed.is_empty {
             answer(closed.answers);
             return Ok(());
@@ -681,9 +683,10 @@ impl Committer {
             closed.segment.sync_now()?;
             self.inner.counters.syncs.fetch_add(1, Ordering::Relaxed);
             self.synced_through = number;
-            *unsynced = None;
+            self.unsynced = None;
         } else {
-            *unsynced = Some((Arc::clone(&closed.segment), number));
+            let since = self.unsynced.take().map_or_else(Instant::now, |(_, _, since)| since);
+            self.unsynced = Some((Arc::clone(&closed.segment), number, since));
         }
         self.inner.counters.batches.fetch_add(1, Ordering::Relaxed);
         self.inner.counters.log_bytes.fetch_add(record.len() as u64, Ordering::Relaxed);
@@ -695,8 +698,8 @@ impl Committer {
         Ok(())
     }
 
-    fn sync_rest(&mut self, unsynced: &mut Option<(Arc<Segment>, u64)>) -> io::Result<()> {
-        let Some((segment, number)) = unsynced.take() else { return Ok(()) };
+    fn sync_rest(&mut self) -> io::Result<()> {
+        let Some((segment, number, _)) = self.unsynced.take() else { return Ok(()) };
         segment.sync_now()?;
         self.inner.counters.syncs.fetch_add(1, Ordering::Relaxed);
         self.synced_through = number;

@@ -96,6 +96,18 @@ async fn one_sync_serves_everything_that_waits() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn relaxed_durability_syncs_under_load_too() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let options = Options { durability: Durability::Relaxed, ..Options::default() };
+    let engine = EmbeddedEngine::open(folder.path(), options).expect("opened");
+    let syncs =
+        |engine: &EmbeddedEngine| engine.figures().iter().find(|(name, _)| *name == "syncs").expect("counted").1;
+    while syncs(&engine) < 2 {
+        write(Arc::clone(&engine)).await.expect("written");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn relaxed_durability_moves_only_the_acknowledgement() {
     let folder = tempfile::tempdir().expect("a folder");
     let gate = Gate::default();
