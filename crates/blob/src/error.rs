@@ -48,6 +48,11 @@ pub enum BlobError {
         given: [u8; 16],
         computed: [u8; 16],
     },
+    /// A preflight without one of the headers that make it one.
+    CorsHeaderMissing {
+        name: &'static str,
+    },
+    CorsPreflightFailure,
     Metadata(MetadataError),
     MissingContentLengthHeader,
     MissingRequiredHeader {
@@ -190,6 +195,12 @@ impl BlobError {
             BlobError::Md5Mismatch { .. } => {
                 (400, "Md5Mismatch", "The MD5 value given in the request is not that of the content received.")
             }
+            BlobError::CorsHeaderMissing { .. } => {
+                (400, "InvalidHeaderValue", "A required CORS header is not present.")
+            }
+            BlobError::CorsPreflightFailure => {
+                (403, "CorsPreflightFailure", "CORS not enabled or no matching rule found for this request.")
+            }
             BlobError::Metadata(MetadataError::EmptyMetadataKey) => {
                 (400, "EmptyMetadataKey", "The name of one of the metadata pairs is empty.")
             }
@@ -300,7 +311,9 @@ impl BlobError {
             BlobError::InvalidHeaderValue { name, value } | BlobError::HeaderNotImplemented { name, value } => {
                 reply.detail("HeaderName", *name).detail("HeaderValue", value)
             }
-            BlobError::MissingRequiredHeader { name } => reply.detail("HeaderName", *name),
+            BlobError::MissingRequiredHeader { name } | BlobError::CorsHeaderMissing { name } => {
+                reply.detail("HeaderName", *name)
+            }
             BlobError::MissingRequiredQueryParameter { name } => reply.detail("QueryParameterName", *name),
             BlobError::InvalidQueryParameterValue { name, value } => {
                 reply.detail("QueryParameterName", *name).detail("QueryParameterValue", value)
@@ -346,6 +359,15 @@ impl From<NameError> for BlobError {
         match error {
             NameError::Length => BlobError::OutOfRangeInput,
             NameError::Characters => BlobError::InvalidResourceName,
+        }
+    }
+}
+
+impl From<wire::cors::Refused> for BlobError {
+    fn from(refused: wire::cors::Refused) -> BlobError {
+        match refused {
+            wire::cors::Refused::Missing(name) => BlobError::CorsHeaderMissing { name },
+            wire::cors::Refused::NotAllowed => BlobError::CorsPreflightFailure,
         }
     }
 }

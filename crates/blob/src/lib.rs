@@ -15,6 +15,7 @@
 mod blocks;
 mod codec;
 mod collect;
+mod cors;
 #[cfg(test)]
 mod crashes;
 mod download;
@@ -49,6 +50,7 @@ pub use op::Op;
 #[derive(Clone, Debug)]
 pub struct BlobService {
     engine: Arc<dyn Engine>,
+    rules: Arc<cors::KnownRules>,
 }
 
 /// Who asks, for the few operations that differ by it. That they may has been checked.
@@ -101,7 +103,7 @@ pub struct ContainerAccess {
 impl BlobService {
     #[must_use]
     pub fn new(engine: Arc<dyn Engine>) -> BlobService {
-        BlobService { engine }
+        BlobService { engine, rules: Arc::default() }
     }
 
     /// Runs an operation for the owner of the account.
@@ -120,6 +122,11 @@ impl BlobService {
     ) -> Result<Reply, Failure> {
         let call = ops::Call { engine: &*self.engine, account, head, reach: asker.reach(), asker };
         ops::run(op, call, body).await
+    }
+
+    /// The rules for pages of other sites that an account has, if it has any.
+    pub async fn cors(&self, account: u64) -> Result<Option<cors::Rules>, EngineError> {
+        self.rules.of(&*self.engine, account).await
     }
 
     /// Public access and stored policies of a container. One that is not there lets nobody in.

@@ -96,6 +96,7 @@ impl Op {
             | Op::GetBlobServiceStats
             | Op::GetAccountInformation
             | Op::GetUserDelegationKey
+            | Op::PreflightBlobRequest
             | Op::CreateContainer
             | Op::GetContainerProperties
             | Op::GetContainerMetadata
@@ -117,8 +118,7 @@ impl Op {
             | Op::PutBlock
             | Op::PutBlockList
             | Op::GetBlockList => true,
-            Op::PreflightBlobRequest
-            | Op::BlobBatch
+            Op::BlobBatch
             | Op::FindBlobsByTags
             | Op::FindBlobsByTagsInContainer
             | Op::RestoreContainer

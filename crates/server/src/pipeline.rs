@@ -15,9 +15,10 @@ use blob::{Asker, BlobError, BlobService, Failure, Op};
 use concurrency::Timestamp;
 use engine::{Engine, EngineError};
 use http::request::Parts;
-use http::{HeaderValue, Method, Request, Response};
+use http::{HeaderMap, HeaderValue, Method, Request, Response};
 use hyper::body::Incoming;
 use hyper::ext::ReasonPhrase;
+use wire::cors;
 use wire::http::{BodyError, ErrorReply, Head, Query, Reply, ReplyBody, header};
 
 use crate::access_log::{AccessLog, Line};
@@ -89,6 +90,7 @@ pub(crate) struct Pipeline {
 struct Progress {
     operation: &'static str,
     version: HeaderValue,
+    account: Option<u64>,
 }
 
 impl Pipeline {
@@ -111,8 +113,13 @@ impl Pipeline {
             return Err(Refusal::AccountNotFound.into());
         }
         let account = self.house.account_ids.of(&head.account).await?;
+        progress.account = Some(account);
         let now = wall_clock();
-        let caller = self.identify(&head, path_style, peer, &accounts, account, now).await?;
+        let caller = match head.method {
+            // A browser asks what it may ask before it shows who it is.
+            Method::OPTIONS => Caller::Anonymous,
+            _ => self.identify(&head, path_style, peer, &accounts, account, now).await?,
+        };
         let op = Op::named_by(&head)?;
         progress.operation = op.name();
         self.may(&caller, op, account, &head).await?;
@@ -187,7 +194,6 @@ impl Pipeline {
 
     /// May the caller do this here?
     async fn may(&self, caller: &Caller, op: Op, account: u64, head: &Head) -> Result<(), Stop> {
-        // A browser asks what it may ask, before it shows who it is.
         if op == Op::PreflightBlobRequest {
             return Ok(());
         }
@@ -207,6 +213,19 @@ impl Pipeline {
             return Err(ErrorReply::new(403, "InsufficientAccountPermissions", message).into());
         }
         Ok(())
+    }
+
+    /// Tells browsers which pages may see the answer, whatever it is.
+    async fn share(&self, account: u64, origin: Option<&HeaderValue>, method: &Method, headers: &mut HeaderMap) {
+        // Without an origin only a read can be told anything, because a cache may hand it to a page later.
+        if *method == Method::OPTIONS || origin.is_none() && !matches!(*method, Method::GET | Method::HEAD) {
+            return;
+        }
+        // Should they not be readable, the answer stands without them.
+        if let Ok(Ok(Some(rules))) = caught(self.house.blob.cors(account)).await {
+            let origin = origin.and_then(|origin| origin.to_str().ok());
+            cors::actual(&rules, origin, method.as_str()).add_to(headers);
+        }
     }
 
     /// One answer for whatever came of the walk.
@@ -244,14 +263,16 @@ impl Answers for Pipeline {
         let (mut parts, incoming) = request.into_parts();
         traffic.asked.tell(&mut parts.headers);
         let id = self.house.request_ids.next();
+        let origin = parts.headers.get(header::ORIGIN).cloned();
         let client_request_id = Envelope::echoed(parts.headers.get("x-ms-client-request-id"));
         let mut body = RequestBody::new(incoming, &parts.headers, self.house.limits.body_pause);
-        let mut progress = Progress { operation: "-", version: HeaderValue::from_static(version::NEWEST) };
+        let mut progress =
+            Progress { operation: "-", version: HeaderValue::from_static(version::NEWEST), account: None };
 
         let outcome = caught(self.walk(&mut parts, &id, peer, &mut body, &mut progress)).await;
         let rest = body.drain().await;
 
-        let Progress { operation, version } = progress;
+        let Progress { operation, version, account } = progress;
         let is_head = parts.method == Method::HEAD;
         let envelope = Envelope { service: self.service, is_head, version, client_request_id };
         let (reply, reason) = self.reply(outcome, &envelope, &id);
@@ -270,6 +291,9 @@ impl Answers for Pipeline {
             });
         }
         let mut response = respond::answer(reply, envelope, &id, rest, traffic);
+        if let Some(account) = account {
+            self.share(account, origin.as_ref(), &parts.method, response.headers_mut()).await;
+        }
         if let Some(reason) = reason {
             response.extensions_mut().insert(reason);
         }

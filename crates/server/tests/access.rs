@@ -115,8 +115,8 @@ fn a_bad_token_is_answered_with_where_to_get_a_better_one() {
 
 /// The text between two tags.
 fn element<'a>(xml: &'a str, name: &str) -> &'a str {
-    let (_, rest) = xml.split_once(&format!("<{name}>")).unwrap();
-    rest.split_once("</").unwrap().0
+    let (_, rest) = xml.split_once(&format!("<{name}>")).expect("the element");
+    rest.split_once("</").expect("its end").0
 }
 
 #[test]

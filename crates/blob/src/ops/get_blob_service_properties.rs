@@ -30,7 +30,11 @@ pub fn key(account: u64) -> Key {
 
 pub fn find(rows: &dyn Rows, account: u64) -> Result<ServiceProperties, Unread> {
     let Some(row) = rows.get(&key(account))? else { return Ok(defaults()) };
-    let stored: Stored = codec::decode(&row)?;
+    parse(&row)
+}
+
+pub fn parse(row: &[u8]) -> Result<ServiceProperties, Unread> {
+    let stored: Stored = codec::decode(row)?;
     ServiceProperties::parse(stored.document.as_bytes()).map_err(|error| codec::corrupt(&error.to_string()))
 }
 

@@ -7,7 +7,7 @@ mod get_account_information;
 mod get_blob;
 mod get_blob_metadata;
 mod get_blob_properties;
-mod get_blob_service_properties;
+pub mod get_blob_service_properties;
 mod get_blob_service_stats;
 mod get_block_list;
 mod get_container_acl;
@@ -18,6 +18,7 @@ mod lease_blob;
 mod lease_container;
 mod list_blobs;
 mod list_containers;
+mod preflight_blob_request;
 mod put_blob;
 mod put_block;
 mod put_block_list;
@@ -64,6 +65,7 @@ pub async fn run(op: Op, call: Call<'_>, body: &mut dyn Body) -> Result<Reply, F
         Op::LeaseContainer => lease_container::run(call).await,
         Op::ListBlobs => list_blobs::run(call).await,
         Op::ListContainers => list_containers::run(call).await,
+        Op::PreflightBlobRequest => preflight_blob_request::run(call).await,
         Op::PutBlob => put_blob::run(call, body).await,
         Op::PutBlock => put_block::run(call, body).await,
         Op::PutBlockList => put_block_list::run(call, body).await,
@@ -73,8 +75,7 @@ pub async fn run(op: Op, call: Call<'_>, body: &mut dyn Body) -> Result<Reply, F
         Op::SetContainerAcl => set_container_acl::run(call, body).await,
         Op::SetContainerMetadata => set_container_metadata::run(call).await,
         Op::SnapshotBlob => snapshot_blob::run(call).await,
-        Op::PreflightBlobRequest
-        | Op::BlobBatch
+        Op::BlobBatch
         | Op::FindBlobsByTags
         | Op::FindBlobsByTagsInContainer
         | Op::RestoreContainer
