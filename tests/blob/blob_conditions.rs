@@ -146,11 +146,18 @@ fn not_modified_says_which_version() {
 fn every_combination_on_writes() {
     let stage = Stage::new();
     let mut table = Table::new("conditions on writes");
-    for name in
-        ["Put Blob", "Set Blob Properties", "Set Blob Metadata", "Put Block List", "Snapshot Blob", "Delete Blob"]
-    {
+    for name in [
+        "Put Blob",
+        "Set Blob Properties",
+        "Set Blob Metadata",
+        "Put Block List",
+        "Snapshot Blob",
+        "Delete Blob",
+        "Append Block",
+        "Append Blob Seal",
+    ] {
         let operation = named(name);
-        let mut version = stage.put("cont/blob", "hello");
+        let mut version = operation.put(&stage, "cont/blob", "hello");
         for standing in all_standings() {
             let headers = headers(standing, &version);
             let expected = match expected(WRITES, standing) {
@@ -161,7 +168,7 @@ fn every_combination_on_writes() {
             table.row(format!("{name}, {standing:?}"), answer.said(), expected);
             let now = stage.head("cont/blob");
             if answer.is_success() {
-                version = if now.status == 404 { stage.put("cont/blob", "hello") } else { now };
+                version = if now.status == 404 { operation.put(&stage, "cont/blob", "hello") } else { now };
             } else {
                 assert_eq!(now.header("etag"), version.header("etag"), "{name}, {standing:?}: refused, and changed");
             }
@@ -183,6 +190,8 @@ fn writes_take_one_etag() {
         "Snapshot Blob",
         "Lease Blob",
         "Delete Blob",
+        "Append Block",
+        "Append Blob Seal",
     ] {
         for header in ["if-match", "if-none-match"] {
             let answer = named(name).ask(&stage, "cont/blob", &[(header, &list)]);
@@ -208,6 +217,8 @@ const NOTHING_THERE: &[(&str, [&str; 7])] = &[
     ("Set Blob Metadata",   [GONE,         UNMET,        UNMET,      GONE,              GONE,            GONE,              GONE]),
     ("Snapshot Blob",       [GONE,         UNMET,        UNMET,      GONE,              GONE,            GONE,              GONE]),
     ("Delete Blob",         [GONE,         UNMET,        UNMET,      GONE,              GONE,            GONE,              GONE]),
+    ("Append Block",        [GONE,         UNMET,        UNMET,      GONE,              GONE,            GONE,              GONE]),
+    ("Append Blob Seal",    [GONE,         UNMET,        UNMET,      GONE,              GONE,            GONE,              GONE]),
 ];
 
 const SEVEN: [&[(&str, &str)]; 7] = [
@@ -254,6 +265,8 @@ const WILDCARDS: &[(&str, &str, &str)] = &[
     ("Set Blob Metadata",   "200",                        "200"),
     ("Lease Blob",          "201",                        "201"),
     ("Delete Blob",         "412 ConditionNotMet",        "202"),
+    ("Append Block",        "201",                        "201"),
+    ("Append Blob Seal",    "200",                        "200"),
 ];
 
 #[test]
@@ -263,7 +276,7 @@ fn wildcards() {
     for (name, none_match, matched) in WILDCARDS {
         for (header, expected) in [("if-none-match", none_match), ("if-match", matched)] {
             let blob = format!("cont/{}-{header}", name.replace(' ', "-"));
-            stage.put(&blob, "hello");
+            named(name).put(&stage, &blob, "hello");
             table.row(format!("{name}, {header}"), named(name).ask(&stage, &blob, &[(header, "*")]).said(), expected);
         }
     }

@@ -243,7 +243,7 @@ fn blobs_do_not_care_for_the_lease_of_their_container() {
     let stage = Stage::new();
     stage.bring_lease("cont?restype=container", "leased");
     for operation in crate::blob_operations::OPERATIONS {
-        stage.put("cont/blob", "old");
+        operation.put(&stage, "cont/blob", "old");
         assert_eq!(operation.ask(&stage, "cont/blob", &[]).said(), operation.done, "{}", operation.name);
         stage.call("DELETE cont/blob", &[("x-ms-delete-snapshots", "include")], "");
         stage.lease("cont/blob", &[("x-ms-lease-action", "release"), ("x-ms-lease-id", A)]);

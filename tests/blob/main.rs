@@ -25,6 +25,8 @@ mod set_container_acl;
 mod set_container_metadata;
 
 // Blobs.
+mod append_blob_seal;
+mod append_block;
 mod delete_blob;
 mod get_blob;
 mod get_block_list;

@@ -9,6 +9,7 @@ pub const C: &str = "cccccccc-cccc-cccc-cccc-cccccccccccc";
 
 pub const LEASE_STATES: [&str; 5] = ["available", "leased", "breaking", "broken", "expired"];
 
+pub const APPEND_BLOB: (&str, &str) = ("x-ms-blob-type", "AppendBlob");
 pub const BLOCK_BLOB: (&str, &str) = ("x-ms-blob-type", "BlockBlob");
 
 pub struct Stage {
@@ -42,6 +43,13 @@ impl Stage {
     #[track_caller]
     pub fn put(&self, blob: &str, content: impl AsRef<[u8]>) -> Answer {
         self.call(&format!("PUT {blob}"), &[BLOCK_BLOB], content).ok()
+    }
+
+    /// The same as an append blob, its content in one block.
+    #[track_caller]
+    pub fn put_append(&self, blob: &str, content: impl AsRef<[u8]>) -> Answer {
+        self.call(&format!("PUT {blob}"), &[APPEND_BLOB], "").ok();
+        self.call(&format!("PUT {blob}?comp=appendblock"), &[], content).ok()
     }
 
     /// Writes something that has nothing to do with the test, so that the server has work and a reason to tidy up.

@@ -24,8 +24,8 @@ use crate::model::{
 const STEPS_PER_TURN: usize = 100;
 /// How many rows of one kind a step removes. Each brings a few others with it.
 const ROWS_PER_STEP: usize = 50;
-/// A row of a block list holds many entries, so a step takes one.
-const LIST_ROWS_PER_STEP: usize = 1;
+/// How many entries of a list a step removes, or one row. The rows of a block list hold many, those of an append blob one.
+const LIST_ENTRIES_PER_STEP: usize = 1_000;
 
 impl Handler for BlobService {
     fn handle<'a>(&'a self, engine: &'a dyn Engine, due: &'a Due) -> BoxFuture<'a, Result<bool, EngineError>> {
@@ -98,7 +98,13 @@ fn drop_list(rows: &dyn Rows, list: u64, tick: Tick, changes: &mut Changes) -> R
     if is_referred(rows, list)? {
         return Ok(false);
     }
-    remove(rows, &list_rows(list), LIST_ROWS_PER_STEP, changes, |_, row, changes| {
+    let (mut entries, mut count) = (0, 0);
+    for_each_chunk(rows, list, 0, |chunk| {
+        entries += chunk.entries.len();
+        count += usize::from(count == 0 || entries <= LIST_ENTRIES_PER_STEP);
+        entries < LIST_ENTRIES_PER_STEP
+    })?;
+    remove(rows, &list_rows(list), count, changes, |_, row, changes| {
         for entry in codec::decode::<ListChunk>(row)?.entries {
             changes.unrefer(Kind::Content, entry.content, list, tick.now);
         }

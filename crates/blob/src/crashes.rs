@@ -17,6 +17,7 @@ type Chapter =
     (&'static str, &'static str, &'static [(&'static str, &'static str)], &'static [u8], Option<&'static [u8]>);
 
 const BLOCK_BLOB: &[(&str, &str)] = &[("x-ms-blob-type", "BlockBlob")];
+const APPEND_BLOB: &[(&str, &str)] = &[("x-ms-blob-type", "AppendBlob")];
 const STORY: &[Chapter] = &[
     ("PUT", "cont?restype=container", &[], b"", None),
     ("PUT", "cont/blob", BLOCK_BLOB, b"first", Some(b"first")),
@@ -30,6 +31,12 @@ const STORY: &[Chapter] = &[
     ("PUT", "cont/blob", BLOCK_BLOB, b"fourth", Some(b"fourth")),
     ("DELETE", "cont/blob", &[("x-ms-delete-snapshots", "include")], b"", None),
     ("PUT", "cont/blob", BLOCK_BLOB, b"fifth", Some(b"fifth")),
+    ("PUT", "cont/blob", APPEND_BLOB, b"", Some(b"")),
+    ("PUT", "cont/blob?comp=appendblock", &[], b"six", Some(b"six")),
+    ("PUT", "cont/blob?comp=snapshot", &[], b"", Some(b"six")),
+    ("PUT", "cont/blob?comp=appendblock", &[], b"th", Some(b"sixth")),
+    ("PUT", "cont/blob?comp=seal", &[], b"", Some(b"sixth")),
+    ("PUT", "cont/blob", APPEND_BLOB, b"", Some(b"")),
 ];
 const LIST: &[u8] = b"<BlockList><Latest>MDAx</Latest><Latest>MDAy</Latest></BlockList>";
 

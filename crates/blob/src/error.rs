@@ -19,6 +19,7 @@ pub enum BlobError {
     },
 
     // The request itself (400 and its kin).
+    AccessTierNotSupportedForBlobType,
     BlockListTooLong,
     BothCrc64AndMd5HeaderPresent,
     ConditionHeadersNotSupported,
@@ -80,10 +81,13 @@ pub enum BlobError {
 
     // What is, or is not, there.
     BlobAlreadyExists,
+    BlobIsSealed,
     BlobNotFound,
     BlockCountExceedsLimit,
     ContainerAlreadyExists,
     ContainerNotFound,
+    /// The operation belongs to blobs of another type.
+    InvalidBlobType,
     InvalidRange {
         length: u64,
     },
@@ -95,6 +99,8 @@ pub enum BlobError {
     /// A read finds nothing newer than what the client has.
     NotModified,
     ConditionNotMet,
+    AppendPositionConditionNotMet,
+    MaxBlobSizeConditionNotMet,
 
     // Leases.
     LeaseAlreadyPresent,
@@ -161,6 +167,9 @@ impl BlobError {
                 (501, "APINotImplemented", "What one of the request headers asks for is not implemented yet.")
             }
 
+            BlobError::AccessTierNotSupportedForBlobType => {
+                (400, "AccessTierNotSupportedForBlobType", "The access tier is not supported for this type of blob.")
+            }
             BlobError::BlockListTooLong => (400, "BlockListTooLong", "The block list has more entries than allowed."),
             BlobError::BothCrc64AndMd5HeaderPresent => {
                 (400, "BothCrc64AndMd5HeaderPresent", "A request may carry an MD5 or a CRC64, not both.")
@@ -238,14 +247,16 @@ impl BlobError {
             BlobError::UnsupportedHttpVerb => (405, "UnsupportedHttpVerb", "The resource does not support this verb."),
 
             BlobError::BlobAlreadyExists => (409, "BlobAlreadyExists", "The specified blob already exists."),
+            BlobError::BlobIsSealed => (409, "BlobIsSealed", "The specified blob is sealed and cannot be appended to."),
             BlobError::BlobNotFound => (404, "BlobNotFound", "The specified blob does not exist."),
             BlobError::BlockCountExceedsLimit => {
-                (409, "BlockCountExceedsLimit", "The blob has as many uncommitted blocks as are allowed.")
+                (409, "BlockCountExceedsLimit", "The blob has as many blocks as are allowed.")
             }
             BlobError::ContainerAlreadyExists => {
                 (409, "ContainerAlreadyExists", "The specified container already exists.")
             }
             BlobError::ContainerNotFound => (404, "ContainerNotFound", "The specified container does not exist."),
+            BlobError::InvalidBlobType => (409, "InvalidBlobType", "The blob type is invalid for this operation."),
             BlobError::InvalidRange { .. } => {
                 (416, "InvalidRange", "The range specified is invalid for the current size of the resource.")
             }
@@ -258,6 +269,12 @@ impl BlobError {
 
             BlobError::NotModified => (304, "ConditionNotMet", CONDITION_NOT_MET),
             BlobError::ConditionNotMet => (412, "ConditionNotMet", CONDITION_NOT_MET),
+            BlobError::AppendPositionConditionNotMet => {
+                (412, "AppendPositionConditionNotMet", "The append position condition specified was not met.")
+            }
+            BlobError::MaxBlobSizeConditionNotMet => {
+                (412, "MaxBlobSizeConditionNotMet", "The max blob size condition specified was not met.")
+            }
 
             BlobError::LeaseAlreadyPresent => (409, "LeaseAlreadyPresent", "There is already a lease present."),
             BlobError::LeaseIdMismatchWithBlobOperation => (

@@ -7,6 +7,8 @@
 //!   (`Committed::version`), which every base blob and snapshot has for itself.
 //! - Uncommitted blocks hang on a staging id. When Put Block List commits them, the staging id becomes the id of the list,
 //!   so the references of the blocks stay as they are.
+//! - An append blob is a list of blocks, too, in which every append adds one row. A snapshot refers to the same list and
+//!   sees it up to its own length; what is appended later stands beyond that. Who replaces the blob begins a new list.
 
 use bytes::Bytes;
 use concurrency::{ETag, Lease, Timestamp, Version};
@@ -127,6 +129,25 @@ pub struct Committed {
     pub metadata: Pairs,
     #[n(7)]
     pub tier: Option<TierSet>,
+    #[cbor(n(8), default)]
+    pub kind: BlobType,
+}
+
+/// What a blob is, with what only its kind has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Encode, Decode)]
+pub enum BlobType {
+    #[default]
+    #[n(0)]
+    Block,
+    #[n(1)]
+    Append {
+        /// How many blocks were appended.
+        #[n(0)]
+        blocks: u32,
+        /// Nothing can be appended any more.
+        #[n(1)]
+        sealed: bool,
+    },
 }
 
 /// Where the bytes are.
@@ -136,8 +157,18 @@ pub enum ContentRef {
     Empty,
     #[n(1)]
     Whole(#[n(0)] u64),
+    /// The rows of a list, as far as the length of the blob goes.
     #[n(2)]
     Blocks(#[n(0)] u64),
+}
+
+impl BlobType {
+    pub fn name(self) -> &'static str {
+        match self {
+            BlobType::Block => "BlockBlob",
+            BlobType::Append { .. } => "AppendBlob",
+        }
+    }
 }
 
 /// What a client wants to be told when it reads the blob.
@@ -225,7 +256,7 @@ pub struct Block {
     pub size: u64,
 }
 
-/// A run of a committed block list.
+/// A run of a committed block list, or one block of an append blob.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Encode, Decode)]
 #[cbor(map)]
 pub struct ListChunk {
@@ -238,6 +269,7 @@ pub struct ListChunk {
 
 #[derive(Clone, PartialEq, Eq, Debug, Encode, Decode)]
 pub struct ListEntry {
+    /// Empty in an append blob, whose blocks have none.
     #[cbor(n(0), with = "minicbor::bytes")]
     pub id: Vec<u8>,
     #[n(1)]
@@ -256,6 +288,11 @@ impl Blob {
     /// The state that conditions are judged by.
     pub fn version(&self) -> Option<Version> {
         self.committed.as_ref().map(Committed::version)
+    }
+
+    /// Whether it has, or will have, blocks that Put Block List puts in order. What is only staged will.
+    pub fn is_block_blob(&self) -> bool {
+        self.committed.as_ref().is_none_or(|state| state.kind == BlobType::Block)
     }
 
     /// The blocks that wait at `now`. A week after the last of them came there are none, though their rows go later.

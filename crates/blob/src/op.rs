@@ -117,7 +117,9 @@ impl Op {
             | Op::DeleteBlob
             | Op::PutBlock
             | Op::PutBlockList
-            | Op::GetBlockList => true,
+            | Op::GetBlockList
+            | Op::AppendBlock
+            | Op::AppendBlobSeal => true,
             Op::BlobBatch
             | Op::FindBlobsByTags
             | Op::FindBlobsByTagsInContainer
@@ -141,9 +143,7 @@ impl Op {
             | Op::PutPage
             | Op::PutPageFromUrl
             | Op::GetPageRanges
-            | Op::AppendBlock
-            | Op::AppendBlockFromUrl
-            | Op::AppendBlobSeal => false,
+            | Op::AppendBlockFromUrl => false,
         }
     }
 

@@ -7,7 +7,7 @@ use wire::metadata::PREFIX;
 use wire::xml::XmlWriter;
 use wire::{base64, dates};
 
-use crate::model::{Committed, PublicAccess, Tier};
+use crate::model::{BlobType, Committed, PublicAccess, Tier};
 
 macro_rules! names {
     ($($constant:ident = $name:literal;)*) => {
@@ -19,9 +19,12 @@ names! {
     ACCESS_TIER = "x-ms-access-tier";
     ACCESS_TIER_CHANGE_TIME = "x-ms-access-tier-change-time";
     ACCESS_TIER_INFERRED = "x-ms-access-tier-inferred";
+    BLOB_APPEND_OFFSET = "x-ms-blob-append-offset";
+    BLOB_COMMITTED_BLOCK_COUNT = "x-ms-blob-committed-block-count";
     BLOB_CONTENT_LENGTH = "x-ms-blob-content-length";
     BLOB_CONTENT_MD5 = "x-ms-blob-content-md5";
     BLOB_PUBLIC_ACCESS = "x-ms-blob-public-access";
+    BLOB_SEALED = "x-ms-blob-sealed";
     BLOB_TYPE = "x-ms-blob-type";
     CONTENT_CRC64 = "x-ms-content-crc64";
     CONTENT_MD5 = "content-md5";
@@ -123,12 +126,31 @@ pub fn set_blob(headers: &mut HeaderMap, blob: &Committed, lease: Option<&Lease>
     set_version(headers, blob.stamp);
     headers.insert(&CREATION_TIME, date(blob.created));
     headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
-    headers.insert(&BLOB_TYPE, HeaderValue::from_static("BlockBlob"));
+    headers.insert(&BLOB_TYPE, HeaderValue::from_static(blob.kind.name()));
     headers.insert(&SERVER_ENCRYPTED, TRUE);
     set_metadata(headers, &blob.metadata);
     if let Some(lease) = lease {
         set_lease(headers, lease, now);
     }
+    match blob.kind {
+        BlobType::Block => set_tier(headers, blob),
+        BlobType::Append { blocks, sealed } => {
+            headers.insert(&BLOB_COMMITTED_BLOCK_COUNT, HeaderValue::from(blocks));
+            if sealed {
+                headers.insert(&BLOB_SEALED, TRUE);
+            }
+        }
+    }
+    let own = &blob.headers;
+    set_text(headers, header::CONTENT_TYPE, Some(own.content_type.as_deref().unwrap_or(CONTENT_TYPE_DEFAULT)));
+    set_text(headers, header::CONTENT_ENCODING, own.content_encoding.as_deref());
+    set_text(headers, header::CONTENT_LANGUAGE, own.content_language.as_deref());
+    set_text(headers, header::CONTENT_DISPOSITION, own.content_disposition.as_deref());
+    set_text(headers, header::CACHE_CONTROL, own.cache_control.as_deref());
+}
+
+/// Only block blobs have tiers.
+fn set_tier(headers: &mut HeaderMap, blob: &Committed) {
     match blob.tier {
         Some(set) => {
             headers.insert(&ACCESS_TIER, HeaderValue::from_static(set.tier.name()));
@@ -139,12 +161,6 @@ pub fn set_blob(headers: &mut HeaderMap, blob: &Committed, lease: Option<&Lease>
             headers.insert(&ACCESS_TIER_INFERRED, TRUE);
         }
     }
-    let own = &blob.headers;
-    set_text(headers, header::CONTENT_TYPE, Some(own.content_type.as_deref().unwrap_or(CONTENT_TYPE_DEFAULT)));
-    set_text(headers, header::CONTENT_ENCODING, own.content_encoding.as_deref());
-    set_text(headers, header::CONTENT_LANGUAGE, own.content_language.as_deref());
-    set_text(headers, header::CONTENT_DISPOSITION, own.content_disposition.as_deref());
-    set_text(headers, header::CACHE_CONTROL, own.cache_control.as_deref());
 }
 
 /// What a blob is said to be if nobody said anything.

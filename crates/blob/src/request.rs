@@ -82,6 +82,19 @@ pub fn required<'a>(head: &'a Head, name: &'static str) -> Result<&'a str, BlobE
     text(head, name)?.ok_or(BlobError::MissingRequiredHeader { name })
 }
 
+/// A number that is not negative.
+pub fn number(head: &Head, name: &'static str) -> Result<Option<u64>, BlobError> {
+    let Some(value) = text(head, name)? else { return Ok(None) };
+    // Also refuses a sign, which `parse` would take.
+    let digits = Some(value).filter(|value| value.bytes().all(|byte| byte.is_ascii_digit()));
+    digits.and_then(|digits| digits.parse().ok()).map(Some).ok_or_else(|| BlobError::header(name, value))
+}
+
+/// Where the client believes an append blob to end.
+pub fn append_position(head: &Head) -> Result<Option<u64>, BlobError> {
+    number(head, "x-ms-blob-condition-appendpos")
+}
+
 pub fn lease_id(head: &Head) -> Result<Option<LeaseId>, BlobError> {
     guid(head, "x-ms-lease-id")
 }

@@ -8,7 +8,7 @@ use engine::memory::MemoryEngine;
 use engine::{BoxFuture, ContentWriter, Decision, Engine, EngineError, Query, Tick, collector};
 use wire::http::{Body, BodyError, FixedBody, Head, HeaderMap, HeaderName, HeaderValue, Method, Reply, ReplyBody};
 
-use crate::model::{Committed, ContentRef, HttpHeaders};
+use crate::model::{BlobType, Committed, ContentRef, HttpHeaders};
 use crate::{BlobError, BlobService, Failure, Op};
 
 pub const NOW: Timestamp = Timestamp(0x8DE_0000_0000_0000);
@@ -33,6 +33,7 @@ pub fn committed() -> Committed {
         headers: HttpHeaders::default(),
         metadata: vec![],
         tier: None,
+        kind: BlobType::Block,
     }
 }
 

@@ -10,7 +10,7 @@ use wire::xml::XmlWriter;
 use super::Call;
 use crate::blocks;
 use crate::error::BlobError;
-use crate::model::{self, Halt, blob_key, refuse};
+use crate::model::{self, BlobType, Halt, blob_key, refuse};
 use crate::request::Which;
 use crate::{Failure, reply, request};
 
@@ -76,6 +76,9 @@ impl GetBlockList {
             Which::Version => return Err(refuse(BlobError::BlobNotFound)),
         };
         lease.check_read(self.lease, now).map_err(BlobError::lease_on_blob).map_err(refuse)?;
+        if state.as_ref().is_some_and(|state| state.kind != BlobType::Block) {
+            return Err(refuse(BlobError::InvalidBlobType));
+        }
         let mut found = Found::default();
         if let Some(state) = &state {
             found.committed = Some((state.stamp, state.length));

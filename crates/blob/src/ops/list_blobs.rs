@@ -13,7 +13,7 @@ use wire::{base64, dates};
 use super::Call;
 use crate::error::BlobError;
 use crate::listing::{self, After, ROWS_VISITED_MAX};
-use crate::model::{self, Blob, Committed, Tier, snapshots_of};
+use crate::model::{self, Blob, BlobType, Committed, Tier, snapshots_of};
 use crate::{Failure, codec, reply, request};
 
 struct ListBlobs {
@@ -351,7 +351,15 @@ fn properties(xml: &mut XmlWriter, state: &Committed) {
     xml.leaf("Content-MD5", own.content_md5.as_deref().map(base64::encode).unwrap_or_default());
     xml.leaf("Cache-Control", text(&own.cache_control));
     xml.leaf("Content-Disposition", text(&own.content_disposition));
-    xml.leaf("BlobType", "BlockBlob");
+    xml.leaf("BlobType", state.kind.name());
+    match state.kind {
+        BlobType::Block => tier(xml, state),
+        BlobType::Append { sealed: true, .. } => _ = xml.flag("Sealed", true),
+        BlobType::Append { sealed: false, .. } => {}
+    }
+}
+
+fn tier(xml: &mut XmlWriter, state: &Committed) {
     match state.tier {
         Some(set) => {
             xml.leaf("AccessTier", set.tier.name());

@@ -1,5 +1,7 @@
 //! The operations, one file each, by the name the REST reference gives them.
 
+mod append_blob_seal;
+mod append_block;
 mod create_container;
 mod delete_blob;
 mod delete_container;
@@ -47,6 +49,8 @@ pub struct Call<'a> {
 
 pub async fn run(op: Op, call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> {
     match op {
+        Op::AppendBlobSeal => append_blob_seal::run(call).await,
+        Op::AppendBlock => append_block::run(call, body).await,
         Op::CreateContainer => create_container::run(call).await,
         Op::DeleteBlob => delete_blob::run(call).await,
         Op::DeleteContainer => delete_container::run(call).await,
@@ -98,8 +102,6 @@ pub async fn run(op: Op, call: Call<'_>, body: &mut dyn Body) -> Result<Reply, F
         | Op::PutPage
         | Op::PutPageFromUrl
         | Op::GetPageRanges
-        | Op::AppendBlock
-        | Op::AppendBlockFromUrl
-        | Op::AppendBlobSeal => Err(BlobError::NotImplemented.into()),
+        | Op::AppendBlockFromUrl => Err(BlobError::NotImplemented.into()),
     }
 }

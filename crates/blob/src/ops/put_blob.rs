@@ -7,7 +7,7 @@ use wire::names::{BlobName, ContainerName};
 
 use super::Call;
 use crate::error::BlobError;
-use crate::model::{self, Blob, Committed, ContentRef, HttpHeaders, Pairs, Tier, TierSet, blob_key, refuse};
+use crate::model::{self, Blob, BlobType, Committed, ContentRef, HttpHeaders, Pairs, Tier, TierSet, blob_key, refuse};
 use crate::request::BodySums;
 use crate::upload::{self, Received, Wanted};
 use crate::{Failure, Reach, codec, reply, request};
@@ -33,6 +33,7 @@ struct PutBlob {
     headers: HttpHeaders,
     metadata: Pairs,
     tier: Option<Tier>,
+    kind: BlobType,
     sums: BodySums,
     whole_md5: Option<[u8; 16]>,
     reach: Reach,
@@ -42,7 +43,7 @@ fn parse(head: &Head, reach: Reach) -> Result<PutBlob, BlobError> {
     let (container, name) = request::blob(head)?;
     request::only_base(head)?;
     request::no_unbuilt_headers(head)?;
-    block_blob_only(head)?;
+    let kind = kind(head)?;
     let conditions = request::conditions(head)?;
     conditions.check_write_combination()?;
     Ok(PutBlob {
@@ -52,19 +53,41 @@ fn parse(head: &Head, reach: Reach) -> Result<PutBlob, BlobError> {
         lease: request::lease_id(head)?,
         headers: headers(head)?,
         metadata: request::metadata(head)?,
-        tier: request::tier(head)?,
+        tier: tier(head, kind)?,
+        kind,
         sums: request::body_sums(head)?,
-        whole_md5: request::md5(head, request::BLOB_CONTENT_MD5)?,
+        whole_md5: match kind {
+            BlobType::Block => request::md5(head, request::BLOB_CONTENT_MD5)?,
+            BlobType::Append { .. } => None,
+        },
         reach,
     })
 }
 
-fn block_blob_only(head: &Head) -> Result<(), BlobError> {
+fn kind(head: &Head) -> Result<BlobType, BlobError> {
     const NAME: &str = "x-ms-blob-type";
     match request::required(head, NAME)? {
-        "BlockBlob" => Ok(()),
-        "PageBlob" | "AppendBlob" => Err(BlobError::NotImplemented),
+        "BlockBlob" => Ok(BlobType::Block),
+        "AppendBlob" => Ok(BlobType::Append { blocks: 0, sealed: false }),
+        "PageBlob" => Err(BlobError::NotImplemented),
         other => Err(BlobError::header(NAME, other)),
+    }
+}
+
+fn tier(head: &Head, kind: BlobType) -> Result<Option<Tier>, BlobError> {
+    match (request::tier(head)?, kind) {
+        (tier, BlobType::Block) => Ok(tier),
+        (None, BlobType::Append { .. }) => Ok(None),
+        (Some(_), BlobType::Append { .. }) => Err(BlobError::AccessTierNotSupportedForBlobType),
+    }
+}
+
+/// The length of the body. Only a block blob comes with its content.
+fn length(head: &Head, body: &dyn Body, kind: BlobType) -> Result<u64, BlobError> {
+    let length = upload::length(body, body_bytes_max(head))?;
+    match kind {
+        BlobType::Append { .. } if length > 0 => Err(BlobError::header("content-length", length.to_string())),
+        BlobType::Block | BlobType::Append { .. } => Ok(length),
     }
 }
 
@@ -98,6 +121,11 @@ impl PutBlob {
     /// The blob as it becomes: new content, properties and metadata; the lease and the snapshots stay.
     fn decide(&self, found: Option<&Blob>, body: &Received, tick: Tick) -> Result<Blob, BlobError> {
         let lease = self.judge(found, tick.now)?;
+        // The sum of a body that is the content; of an append blob whatever the client says.
+        let content_md5 = match self.kind {
+            BlobType::Block => body.md5.map(Vec::from),
+            BlobType::Append { .. } => self.headers.content_md5.clone(),
+        };
         let content = body.staged.as_ref().map_or(ContentRef::Empty, |staged| ContentRef::Whole(staged.id().0));
         let committed = Committed {
             version: tick.id(1),
@@ -105,9 +133,10 @@ impl PutBlob {
             created: tick.stamp,
             length: body.length,
             content,
-            headers: HttpHeaders { content_md5: body.md5.map(Vec::from), ..self.headers.clone() },
+            headers: HttpHeaders { content_md5, ..self.headers.clone() },
             metadata: self.metadata.clone(),
             tier: self.tier.map(|tier| TierSet { tier, since: tick.stamp }),
+            kind: self.kind,
         };
         Ok(Blob {
             uid: found.map_or(tick.id(0), |blob| blob.uid),
@@ -126,7 +155,7 @@ impl PutBlob {
 
 pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> {
     let op = parse(call.head, call.reach)?;
-    let length = upload::length(body, body_bytes_max(call.head))?;
+    let length = length(call.head, body, op.kind)?;
     let account = call.account;
     read(call.engine, |rows, now| {
         let generation = model::generation(rows, account, &op.container)?;
@@ -140,7 +169,9 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
     upload::verify(&op.expected(), received.md5, received.crc64)?;
 
     let mut answer = reply::reply(StatusCode::CREATED);
-    upload::answer_sums(&mut answer.headers, call.head, &op.sums, received.md5, received.crc64);
+    if op.kind == BlobType::Block {
+        upload::answer_sums(&mut answer.headers, call.head, &op.sums, received.md5, received.crc64);
+    }
     let partition = model::blob_partition(account, &op.container, &op.name);
     let stamp = commit(call.engine, partition, move |rows, tick| {
         let generation = model::generation(rows, account, &op.container)?;
@@ -180,6 +211,7 @@ mod tests {
             headers: HttpHeaders::default(),
             metadata: vec![],
             tier: None,
+            kind: BlobType::Block,
             sums: BodySums::default(),
             whole_md5: None,
             reach: Reach::Overwrite,
@@ -324,16 +356,47 @@ mod tests {
     #[tokio::test]
     async fn other_types_and_unknown_headers_are_refused() {
         let bench = Bench::with_container().await;
-        for kind in ["PageBlob", "AppendBlob"] {
-            let result = bench.call("PUT", "cont/blob", &[("x-ms-blob-type", kind)], b"").await;
-            assert_eq!(refusal(result), BlobError::NotImplemented);
-        }
+        let result = bench.call("PUT", "cont/blob", &[("x-ms-blob-type", "PageBlob")], b"").await;
+        assert_eq!(refusal(result), BlobError::NotImplemented);
         let result = bench.call("PUT", "cont/blob", &[("x-ms-blob-type", "Blob")], b"").await;
         assert_eq!(refusal(result), BlobError::header("x-ms-blob-type", "Blob"));
         let headers = [("x-ms-blob-type", "BlockBlob"), ("x-ms-tags", "a=b")];
         let result = bench.call("PUT", "cont/blob", &headers, b"").await;
         assert!(matches!(refusal(result), BlobError::HeaderNotImplemented { name: "x-ms-tags", .. }));
     }
+
+    #[tokio::test]
+    async fn an_append_blob_begins_empty() {
+        let bench = Bench::with_container().await;
+        let kind = ("x-ms-blob-type", "AppendBlob");
+        let refused = bench.call("PUT", "cont/blob", &[kind], b"x").await;
+        assert_eq!(refusal(refused), BlobError::header("content-length", "1"));
+        let refused = bench.call("PUT", "cont/blob", &[kind, ("x-ms-access-tier", "Cool")], b"").await;
+        assert_eq!(refusal(refused), BlobError::AccessTierNotSupportedForBlobType);
+        let md5 = "XUFAKrxLKna5cZ2REBfFkg==";
+        let made = bench.call("PUT", "cont/blob", &[kind, ("x-ms-blob-content-md5", md5)], b"").await.unwrap();
+        assert_eq!((made.status.as_u16(), header(&made, "x-ms-content-crc64")), (201, None));
+        let told = bench.call("HEAD", "cont/blob", &[], b"").await.unwrap();
+        let expected = [
+            ("x-ms-blob-type", Some("AppendBlob")),
+            ("x-ms-blob-committed-block-count", Some("0")),
+            ("x-ms-blob-sealed", None),
+            ("x-ms-access-tier", None),
+            ("content-length", Some("0")),
+            ("content-md5", Some(md5)),
+        ];
+        for (name, value) in expected {
+            assert_eq!(header(&told, name), value, "{name}");
+        }
+        // One type replaces another, and what it held is gone.
+        bench.put("cont/blob", b"x").await;
+        let told = bench.call("HEAD", "cont/blob", &[], b"").await.unwrap();
+        assert_eq!(header(&told, "x-ms-blob-type"), Some("BlockBlob"));
+        assert_eq!(header(&told, "x-ms-blob-committed-block-count"), None);
+        bench.call("PUT", "cont/blob", &[kind], b"").await.unwrap();
+        assert_eq!(bench.get("cont/blob").await, b"");
+    }
+
     #[tokio::test]
     async fn of_two_writers_with_one_etag_the_second_loses() {
         let bench = Bench::with_container().await;

@@ -60,8 +60,12 @@ fn block_id(head: &Head) -> Result<Vec<u8>, BlobError> {
 }
 
 impl PutBlock {
-    /// Whether the block may come, and the lease as it is afterwards. `again`: there is a block of this id.
+    /// Whether the block may come, and the lease as it is afterwards. `again`: there is a block of this id. Here and in
+    /// Put Block List the type is judged before the lease.
     fn judge(&self, found: Option<&Blob>, again: bool, now: Timestamp) -> Result<Lease, BlobError> {
+        if found.is_some_and(|blob| !blob.is_block_blob()) {
+            return Err(BlobError::InvalidBlobType);
+        }
         let before = found.map_or(Lease::Available, |blob| blob.lease);
         let lease = before.check_write(self.lease, now).map_err(BlobError::lease_on_blob)?;
         if let Some(staging) = found.and_then(|blob| blob.waiting(now)) {

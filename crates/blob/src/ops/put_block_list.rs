@@ -17,8 +17,8 @@ use super::Call;
 use crate::blocks::{self, BLOCK_ID_BYTES_MAX};
 use crate::error::BlobError;
 use crate::model::{
-    self, Blob, Block, Committed, ContentRef, Halt, HttpHeaders, ListEntry, Pairs, Staging, Tier, TierSet, blob_key,
-    chunk_key, refuse,
+    self, Blob, BlobType, Block, Committed, ContentRef, Halt, HttpHeaders, ListEntry, Pairs, Staging, Tier, TierSet,
+    blob_key, chunk_key, refuse,
 };
 use crate::request::BodySums;
 use crate::upload::{self, Wanted};
@@ -130,6 +130,9 @@ impl PutBlockList {
     fn judge(&self, found: Option<&Blob>, now: Timestamp) -> Result<Lease, BlobError> {
         let version = found.and_then(Blob::version);
         self.conditions.check_write(version.as_ref())?;
+        if found.is_some_and(|blob| !blob.is_block_blob()) {
+            return Err(BlobError::InvalidBlobType);
+        }
         let before = found.map_or(Lease::Available, |blob| blob.lease);
         let lease = before.check_write(self.lease, now).map_err(BlobError::lease_on_blob)?;
         self.conditions.check_create_only(version.is_some(), before.is_held_by(self.lease, now))?;
@@ -150,6 +153,7 @@ impl PutBlockList {
             headers: self.headers.clone(),
             metadata: self.metadata.clone(),
             tier: self.tier.map(|tier| TierSet { tier, since: tick.stamp }),
+            kind: BlobType::Block,
         };
         Ok(Blob {
             uid: found.map_or(tick.id(0), |blob| blob.uid),
