@@ -103,8 +103,8 @@ impl Default for Options {
     fn default() -> Options {
         Options {
             durability: Durability::Full,
-            row_cache_bytes: 16 << 20,
-            block_cache_bytes: 32 << 20,
+            row_cache_bytes: 32 << 20,
+            block_cache_bytes: 64 << 20,
             memtable_bytes: 16 << 20,
             log_bytes: 64 << 20,
             segment_bytes: 256 << 20,

@@ -3,6 +3,7 @@
 mod common;
 
 use std::convert::Infallible;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
@@ -37,6 +38,17 @@ async fn write(engine: Arc<EmbeddedEngine>) -> Result<(), NotCommitted<Infallibl
     engine::commit(&*engine, key("a"), |_, _| {
         let mut changes = Changes::none();
         changes.put(key("a"), "1");
+        Ok(Commit { changes, outcome: () })
+    })
+    .await
+}
+
+/// Writes, and tells when it was decided.
+async fn count(engine: Arc<EmbeddedEngine>, decided: Arc<AtomicU64>) -> Result<(), NotCommitted<Infallible>> {
+    engine::commit(&*engine, key("a"), move |_, tick| {
+        decided.fetch_add(1, Ordering::AcqRel);
+        let mut changes = Changes::none();
+        changes.put(key("a"), tick.stamp.0.to_be_bytes().to_vec());
         Ok(Commit { changes, outcome: () })
     })
     .await
@@ -85,8 +97,11 @@ async fn one_sync_serves_everything_that_waits() {
     let options = Options { faults: gate.faults(), ..Options::default() };
     let engine = EmbeddedEngine::open(folder.path(), options).expect("opened");
     gate.shut(true);
-    let writers: Vec<_> = (0..200).map(|_| tokio::spawn(write(Arc::clone(&engine)))).collect();
-    tokio::time::sleep(A_WHILE).await;
+    let decided = Arc::new(AtomicU64::new(0));
+    let writers: Vec<_> = (0..200).map(|_| tokio::spawn(count(Arc::clone(&engine), Arc::clone(&decided)))).collect();
+    while decided.load(Ordering::Acquire) < 200 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
     gate.shut(false);
     for writer in writers {
         assert_eq!(writer.await.expect("the task"), Ok(()));
