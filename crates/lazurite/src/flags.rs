@@ -1,21 +1,28 @@
 //! Flags and their environment variables: the table, the parser and the help all read from one list.
 //!
 //! Every flag has three spellings: ours (`--blob-port`), Azurite's (`--blobPort`) and a variable (`LAZURITE_BLOB_PORT`).
-//! The command line wins over the environment.
+//! The command line wins over the environment. `lazurite account` takes the same flags, to know which file is meant.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::net::{IpAddr, ToSocketAddrs};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use lexopt::{Arg, Parser};
 use server::Service;
+use wire::names::ContainerName;
+
+use crate::account_command::{Action, Which};
+use crate::name::CalledAs;
+use crate::secret::Secret;
 
 /// What the program was asked to do.
 #[derive(Debug, PartialEq)]
 pub enum Command {
     Serve(Box<Options>),
+    Account(Action, Box<Options>),
     Check(PathBuf),
     Help,
     Version,
@@ -26,6 +33,11 @@ pub enum Command {
 pub struct Options {
     pub location: Option<PathBuf>,
     pub config: Option<PathBuf>,
+    /// `name:key1[:key2];...`
+    pub accounts: Option<Secret>,
+    pub create: Vec<ContainerName>,
+    pub tls: Tls,
+    pub oauth: OAuth,
     pub in_memory: bool,
     pub durability: Durability,
     pub host: IpAddr,
@@ -50,6 +62,47 @@ pub struct Door {
     pub keep_alive: Option<Duration>,
 }
 
+impl Door {
+    /// The port to open, if any.
+    pub fn port(&self, called_as: CalledAs, azurite_compat: bool) -> Option<u16> {
+        match self.port {
+            _ if !called_as.has(self.service) => None,
+            Some(Port::At(port)) => Some(port),
+            Some(Port::Off) => None,
+            None => called_as.opens(self.service, azurite_compat).then(|| self.service.default_port()),
+        }
+    }
+}
+
+/// Where the certificate comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Tls {
+    Off,
+    /// A certificate of our own making.
+    Auto,
+    Pem {
+        cert: PathBuf,
+        key: PathBuf,
+    },
+    Pfx {
+        cert: PathBuf,
+        password: Option<Secret>,
+    },
+}
+
+/// Which bearer tokens are taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OAuth {
+    Off,
+    /// Whoever signed them.
+    Basic,
+    /// Those that a key of this file has signed.
+    Verified {
+        keys: PathBuf,
+        issuer: Option<String>,
+    },
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Port {
     At(u16),
@@ -70,6 +123,7 @@ pub struct Wrong(pub String);
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Section {
     Data,
+    Callers,
     Network,
     Running,
     NotYet,
@@ -101,7 +155,12 @@ const FLAGS: &[Flag] = &[
     short('l', flag("location", "DIR", Section::Data, "data folder [./lazurite-data]")),
     switch("in-memory", Section::Data, "keep everything in memory and forget it at the end"),
     flag("durability", "full|relaxed", Section::Data, "answer writes when they are on disk, or earlier [full]"),
-    flag("config", "FILE", Section::Data, "accounts: [accounts.NAME] with keys = [\"...\"]"),
+    flag("create", "blob:NAME,...", Section::Data, "make these containers at the start if they are missing"),
+    flag("config", "FILE", Section::Callers, "accounts and their settings [LOCATION/lazurite.toml]"),
+    flag("accounts", "NAME:KEY[:KEY];...", Section::Callers, "accounts; better as a variable, which others do not see"),
+    flag("oauth", "basic", Section::Callers, "take bearer tokens, whoever signed them: for development"),
+    flag("oauth", "issuer=URL", Section::Callers, "take those of this issuer; needs --oauth-jwks"),
+    flag("oauth-jwks", "FILE", Section::Callers, "take those that a key of this JSON Web Key Set signed"),
     flag("host", "ADDRESS", Section::Network, "listen at this address [127.0.0.1]"),
     flag("blob-port", "PORT", Section::Network, "[10000]; 0 takes any free port, off closes it"),
     flag("queue-port", "PORT", Section::Network, "[10001]"),
@@ -110,14 +169,14 @@ const FLAGS: &[Flag] = &[
     flag("dfs-port", "PORT", Section::Network, "[10004]"),
     flag("admin-port", "PORT", Section::Network, "health checks [10010]"),
     flag("admin-host", "ADDRESS", Section::Network, "where health checks are answered [127.0.0.1]"),
+    flag("tls", "auto", Section::Network, "https with a certificate for localhost, made here"),
+    flag("cert", "FILE", Section::Network, "https with this certificate: PEM, or PFX with --pwd"),
+    flag("key", "FILE", Section::Network, "the key of a PEM certificate"),
+    flag("pwd", "PASSWORD", Section::Network, "the password of a PFX certificate; better as a variable"),
     short('s', switch("silent", Section::Running, "no access log")),
     short('d', flag("debug", "FILE", Section::Running, "write a detailed log to this file")),
     switch("test-clock", Section::Running, "let tests move the time: POST /test/clock, admin port"),
     switch("azurite-compat", Section::Running, "behave as Azurite; allows its key on every address"),
-    flag("cert", "FILE", Section::NotYet, "TLS certificate"),
-    flag("key", "FILE", Section::NotYet, "its key"),
-    flag("pwd", "PASSWORD", Section::NotYet, "the password of a .pfx certificate"),
-    flag("oauth", "basic", Section::NotYet, "accept bearer tokens"),
     flag("metadata", "URL", Section::NotYet, "metadata in PostgreSQL"),
     flag("bytes", "URL", Section::NotYet, "contents in S3"),
     flag("smb-port", "PORT", Section::NotYet, "SMB"),
@@ -142,8 +201,9 @@ pub fn parse(
     arguments: impl IntoIterator<Item = OsString>,
     environment: impl Fn(&str) -> Option<OsString>,
 ) -> Result<Command, Wrong> {
-    let mut given = match read_arguments(arguments)? {
-        Read::Flags(given) => given,
+    let (mut given, action) = match read_arguments(arguments)? {
+        Read::Serve(given) => (given, None),
+        Read::Account(action, given) => (given, Some(action)),
         Read::Other(command) => return Ok(command),
     };
     for flag in FLAGS {
@@ -153,44 +213,98 @@ pub fn parse(
             given.extend(from_environment(flag, value)?);
         }
     }
-    Given(given).options().map(|options| Command::Serve(Box::new(options)))
+    let options = Box::new(Given(given).options()?);
+    Ok(match action {
+        None => Command::Serve(options),
+        Some(action) => Command::Account(action, options),
+    })
 }
 
 /// What was given, by our spelling of the name. A switch has an empty value.
 type Values = HashMap<&'static str, OsString>;
 
 enum Read {
-    Flags(Values),
+    Serve(Values),
+    Account(Action, Values),
     Other(Command),
 }
 
 fn read_arguments(arguments: impl IntoIterator<Item = OsString>) -> Result<Read, Wrong> {
-    use lexopt::Arg;
-    let mut parser = lexopt::Parser::from_args(arguments);
+    let mut parser = Parser::from_args(arguments);
     let mut given = Values::new();
-    while let Some(argument) = parser.next().map_err(|error| Wrong(format!("{error}.")))? {
-        let flag = match argument {
+    while let Some(argument) = next(&mut parser)? {
+        match argument {
             Arg::Long("help") | Arg::Short('h') => return Ok(Read::Other(Command::Help)),
             Arg::Long("version") | Arg::Short('v' | 'V') => return Ok(Read::Other(Command::Version)),
-            Arg::Long(name) => named(name).ok_or_else(|| unknown(&format!("--{name}")))?,
-            Arg::Short(letter) => {
-                FLAGS.iter().find(|flag| flag.short == Some(letter)).ok_or_else(|| unknown(&format!("-{letter}")))?
-            }
             Arg::Value(word) if word == "check" && given.is_empty() => return check(parser),
-            Arg::Value(word) => return Err(unknown(&word.to_string_lossy())),
-        };
-        let value = match flag.value {
-            Some(value) => {
-                parser.value().map_err(|_| Wrong(format!("--{} needs a value: --{} {value}.", flag.name, flag.name)))?
+            Arg::Value(word) if word == "account" && given.is_empty() => return account(parser),
+            argument => {
+                let flag = flag_of(&argument)?;
+                take(&mut given, flag, &mut parser)?;
             }
-            None => OsString::new(),
-        };
-        given.insert(flag.name, value);
+        }
     }
-    Ok(Read::Flags(given))
+    Ok(Read::Serve(given))
 }
 
-fn check(mut parser: lexopt::Parser) -> Result<Read, Wrong> {
+fn next(parser: &mut Parser) -> Result<Option<Arg<'_>>, Wrong> {
+    parser.next().map_err(|error| Wrong(format!("{error}.")))
+}
+
+fn flag_of(argument: &Arg<'_>) -> Result<&'static Flag, Wrong> {
+    match argument {
+        Arg::Long(name) => named(name).ok_or_else(|| unknown(&format!("--{name}"))),
+        Arg::Short(letter) => {
+            FLAGS.iter().find(|flag| flag.short == Some(*letter)).ok_or_else(|| unknown(&format!("-{letter}")))
+        }
+        Arg::Value(word) => Err(unknown(&word.to_string_lossy())),
+    }
+}
+
+fn take(given: &mut Values, flag: &'static Flag, parser: &mut Parser) -> Result<(), Wrong> {
+    let value = match flag.value {
+        Some(value) => {
+            parser.value().map_err(|_| Wrong(format!("--{} needs a value: --{} {value}.", flag.name, flag.name)))?
+        }
+        None => OsString::new(),
+    };
+    given.insert(flag.name, value);
+    Ok(())
+}
+
+const ACCOUNT_USAGE: &str = "lazurite account takes add NAME [--key KEY], list, show NAME or rotate NAME [--secondary]; --location or --config \
+     say where.";
+
+fn account(mut parser: Parser) -> Result<Read, Wrong> {
+    let usage = || Wrong(ACCOUNT_USAGE.into());
+    let word = parser.value().map_err(|_| usage())?.into_string().map_err(|_| usage())?;
+    let (mut given, mut name, mut key, mut which) = (Values::new(), None, None, Which::Primary);
+    while let Some(argument) = next(&mut parser)? {
+        match argument {
+            Arg::Long("help") | Arg::Short('h') => return Ok(Read::Other(Command::Help)),
+            Arg::Long("key") if word == "add" => {
+                let text = parser.value().ok().and_then(|text| text.into_string().ok());
+                key = Some(Secret::new(text.ok_or_else(usage)?));
+            }
+            Arg::Long("secondary") if word == "rotate" => which = Which::Secondary,
+            Arg::Value(text) if name.is_none() => name = Some(text.into_string().map_err(|_| usage())?),
+            argument => {
+                let flag = flag_of(&argument)?;
+                take(&mut given, flag, &mut parser)?;
+            }
+        }
+    }
+    let action = match (word.as_str(), name) {
+        ("add", Some(name)) => Action::Add { name, key },
+        ("show", Some(name)) => Action::Show { name },
+        ("rotate", Some(name)) => Action::Rotate { name, which },
+        ("list", None) => Action::List,
+        _ => return Err(usage()),
+    };
+    Ok(Read::Account(action, given))
+}
+
+fn check(mut parser: Parser) -> Result<Read, Wrong> {
     let Ok(folder) = parser.value() else { return Err(Wrong("lazurite check needs a data folder.".into())) };
     match parser.next() {
         Ok(None) => Ok(Read::Other(Command::Check(folder.into()))),
@@ -241,6 +355,10 @@ impl Given {
         Ok(Options {
             location: self.path("location"),
             config: self.path("config"),
+            accounts: self.text("accounts")?.map(Secret::new),
+            create: self.create()?,
+            tls: self.tls()?,
+            oauth: self.oauth()?,
             in_memory: self.has("in-memory") || self.has("in-memory-persistence"),
             durability: self.durability()?,
             host,
@@ -256,19 +374,11 @@ impl Given {
         })
     }
 
-    /// What we do not have we do not pretend to have; least of all encryption.
+    /// What we do not have we do not pretend to have.
     fn refuse_what_is_not_there(&self) -> Result<(), Wrong> {
-        if ["cert", "key", "pwd"].into_iter().any(|name| self.has(name)) {
-            return Err(Wrong(
-                "TLS (--cert, --key, --pwd) is not there yet, and Lazurite does not serve plain HTTP where TLS was asked for."
-                    .into(),
-            ));
-        }
-        for (name, what) in [
-            ("oauth", "Bearer tokens are"),
-            ("metadata", "Metadata in another database is"),
-            ("bytes", "Contents in another store are"),
-        ] {
+        for (name, what) in
+            [("metadata", "Metadata in another database is"), ("bytes", "Contents in another store are")]
+        {
             if self.has(name) {
                 return Err(Wrong(format!("{what} not there yet (--{name}); start without it.")));
             }
@@ -277,6 +387,57 @@ impl Given {
             Some(Port::At(_)) => Err(Wrong("SMB is not there yet (--smb-port); start without it.".into())),
             Some(Port::Off) | None => Ok(()),
         }
+    }
+
+    /// Nothing here may end in plain HTTP where encryption was asked for.
+    fn tls(&self) -> Result<Tls, Wrong> {
+        let wrong = |sentence: &str| Err(Wrong(sentence.into()));
+        let (cert, key, password) = (self.path("cert"), self.path("key"), self.text("pwd")?.map(Secret::new));
+        match (self.text("tls")?, cert, key, password) {
+            (None, None, None, None) => Ok(Tls::Off),
+            (Some("auto"), None, None, None) => Ok(Tls::Auto),
+            (Some("auto"), _, _, _) => {
+                wrong("--tls auto makes its own certificate; leave out --cert, --key and --pwd.")
+            }
+            (Some(_), _, _, _) => wrong("--tls takes \"auto\" and nothing else; give a certificate with --cert."),
+            (None, None, _, _) => wrong("--key and --pwd belong to a certificate, and --cert FILE is missing."),
+            (None, Some(_), Some(_), Some(_)) => {
+                wrong("--key is for a PEM certificate and --pwd for a PFX one; give one of the two.")
+            }
+            (None, Some(cert), Some(key), None) => Ok(Tls::Pem { cert, key }),
+            (None, Some(cert), None, password) if password.is_some() || is_pfx(&cert) => {
+                Ok(Tls::Pfx { cert, password })
+            }
+            (None, Some(_), None, _) => {
+                wrong("--cert needs --key FILE as well, or --pwd PASSWORD if it is a PFX file.")
+            }
+        }
+    }
+
+    fn oauth(&self) -> Result<OAuth, Wrong> {
+        let keys = self.path("oauth-jwks");
+        match (self.text("oauth")?, keys) {
+            (None, None) => Ok(OAuth::Off),
+            (None, Some(keys)) => Ok(OAuth::Verified { keys, issuer: None }),
+            (Some("basic"), None) => Ok(OAuth::Basic),
+            (Some("basic"), Some(_)) => {
+                Err(Wrong("--oauth basic verifies no signature, so --oauth-jwks has no place beside it.".into()))
+            }
+            (Some(text), keys) => match (text.strip_prefix("issuer=").filter(|issuer| !issuer.is_empty()), keys) {
+                (None, _) => Err(Wrong(format!("--oauth is basic or issuer=URL, not \"{text}\"."))),
+                (Some(issuer), Some(keys)) => Ok(OAuth::Verified { keys, issuer: Some(issuer.to_owned()) }),
+                (Some(_), None) => Err(Wrong(
+                    "Lazurite does not fetch the keys of an issuer: save its key set to a file and give that with \
+                     --oauth-jwks FILE as well."
+                        .into(),
+                )),
+            },
+        }
+    }
+
+    fn create(&self) -> Result<Vec<ContainerName>, Wrong> {
+        let wanted = self.text("create")?.unwrap_or_default().split(',').map(str::trim);
+        wanted.filter(|wanted| !wanted.is_empty()).map(created).collect()
     }
 
     fn door(&self, service: Service, host: IpAddr) -> Result<Door, Wrong> {
@@ -343,16 +504,34 @@ impl Given {
     }
 }
 
+fn is_pfx(cert: &Path) -> bool {
+    cert.extension().is_some_and(|end| end.eq_ignore_ascii_case("pfx") || end.eq_ignore_ascii_case("p12"))
+}
+
+fn created(wanted: &str) -> Result<ContainerName, Wrong> {
+    match wanted.split_once(':') {
+        Some(("blob", name)) => ContainerName::parse(name).map_err(|_| {
+            Wrong(format!("--create {wanted} cannot be done: names are 3 to 63 of a-z, 0-9 and single dashes."))
+        }),
+        Some((service @ ("queue" | "table" | "file"), _)) => Err(Wrong(format!(
+            "--create {wanted} cannot be done, because the {service} service is not there yet; start without it."
+        ))),
+        Some(_) | None => Err(Wrong(format!("--create takes blob:NAME,blob:NAME2, not \"{wanted}\"."))),
+    }
+}
+
 /// The help, as a page to read.
 pub fn help() -> String {
     let mut page = String::from(
         "Lazurite stores blobs, and later queues, tables and files, durably, and speaks the Azure Storage protocols.\n\n\
          Usage:  lazurite [options]       serve until SIGTERM or Ctrl-C\n\
+         \x20       lazurite account ...     add NAME [--key KEY] | list | show NAME | rotate NAME [--secondary]\n\
          \x20       lazurite check DIR       verify a data folder (no server may be using it)\n\
          \x20       lazurite --version | --help\n",
     );
     for (section, title) in [
         (Section::Data, "Data"),
+        (Section::Callers, "Who may come in"),
         (Section::Network, "Network"),
         (Section::Running, "Running"),
         (Section::Azurite, "Azurite's own options"),
@@ -368,8 +547,10 @@ pub fn help() -> String {
     page.push_str(
         "\nEvery option can also be written as Azurite writes it (--blobPort) and given in the environment\n\
          (LAZURITE_BLOB_PORT=10000, LAZURITE_SILENT=true); the command line wins.\n\n\
-         Accounts come from --config and from AZURITE_ACCOUNTS=name:key1[:key2];name2:key1. Without any there is\n\
-         devstoreaccount1 with the well-known development key, on loopback addresses only.\n",
+         Accounts come from --accounts, from AZURITE_ACCOUNTS=name:key1[:key2];name2:key1 and from the configuration\n\
+         (the first of them that names an account decides its keys). Without any there is devstoreaccount1 with\n\
+         the well-known development key, on loopback addresses only. The configuration, key sets and certificates\n\
+         are read again when they change, and on SIGHUP.\n",
     );
     page.lines().fold(String::new(), |page, line| page + line.trim_end() + "\n")
 }
@@ -434,18 +615,105 @@ mod tests {
     #[test]
     fn what_is_not_there_yet_is_refused_in_a_sentence() {
         for arguments in [
-            &["--cert", "a.pem", "--key", "b.pem"][..],
-            &["--pwd", "x"],
-            &["--oauth", "basic"],
-            &["--metadata", "postgres://x"],
+            &["--metadata", "postgres://x"][..],
             &["--bytes", "s3://x"],
             &["--smb-port", "10445"],
+            &["--create", "blob:c11,queue:q1"],
         ] {
             let Wrong(sentence) = parsed(arguments, &[]).unwrap_err();
             assert!(sentence.contains("not there yet") && sentence.ends_with('.'), "{sentence}");
         }
-        let Wrong(sentence) = parsed(&[], &[("LAZURITE_CERT", "a.pem")]).unwrap_err();
-        assert!(sentence.contains("TLS"));
+    }
+
+    #[test]
+    fn certificates() {
+        let tls = |arguments: &[&str]| options(arguments, &[]).tls;
+        let pfx = |password: Option<&str>| Tls::Pfx { cert: "a.pfx".into(), password: password.map(Secret::new) };
+        assert_eq!(tls(&[]), Tls::Off);
+        assert_eq!(tls(&["--tls", "auto"]), Tls::Auto);
+        assert_eq!(tls(&["--cert", "a", "--key", "b"]), Tls::Pem { cert: "a".into(), key: "b".into() });
+        assert_eq!(tls(&["--cert", "a.pfx", "--pwd", "p"]), pfx(Some("p")));
+        assert_eq!(tls(&["--cert", "a.pfx"]), pfx(None));
+        assert_eq!(options(&["--cert", "a.pfx"], &[("LAZURITE_PWD", "p")]).tls, pfx(Some("p")));
+        for arguments in [
+            &["--cert", "a.pem"][..],
+            &["--key", "b"],
+            &["--pwd", "p"],
+            &["--cert", "a", "--key", "b", "--pwd", "p"],
+            &["--tls", "auto", "--cert", "a", "--key", "b"],
+            &["--tls", "on"],
+        ] {
+            let Wrong(sentence) = parsed(arguments, &[]).unwrap_err();
+            assert!(sentence.starts_with("--") && sentence.ends_with('.'), "{sentence}");
+        }
+        assert!(parsed(&[], &[("LAZURITE_CERT", "a.pem")]).is_err());
+    }
+
+    #[test]
+    fn tokens() {
+        let oauth = |arguments: &[&str]| options(arguments, &[]).oauth;
+        let verified = |issuer: Option<&str>| OAuth::Verified { keys: "k".into(), issuer: issuer.map(str::to_owned) };
+        assert_eq!(oauth(&[]), OAuth::Off);
+        assert_eq!(oauth(&["--oauth", "basic"]), OAuth::Basic);
+        assert_eq!(oauth(&["--oauth-jwks", "k"]), verified(None));
+        assert_eq!(oauth(&["--oauth-jwks", "k", "--oauth", "issuer=https://x"]), verified(Some("https://x")));
+        for arguments in [
+            &["--oauth", "all"][..],
+            &["--oauth", "issuer=", "--oauth-jwks", "k"],
+            &["--oauth", "issuer=https://x"],
+            &["--oauth", "basic", "--oauth-jwks", "k"],
+        ] {
+            assert!(parsed(arguments, &[]).is_err(), "{arguments:?}");
+        }
+    }
+
+    #[test]
+    fn containers_to_make() {
+        let names = |text| -> Vec<String> {
+            options(&["--create", text], &[]).create.iter().map(|name| name.as_str().to_owned()).collect()
+        };
+        assert_eq!(names("blob:one"), ["one"]);
+        assert_eq!(names("blob:one, blob:two,"), ["one", "two"]);
+        for wrong in ["one", "blob:", "blob:A", "share:x"] {
+            assert!(parsed(&["--create", wrong], &[]).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_account_command() {
+        let action = |line: &str| match parsed(&line.split(' ').collect::<Vec<_>>(), &[]) {
+            Ok(Command::Account(action, options)) => (action, *options),
+            other => panic!("{line} gave {other:?}"),
+        };
+        let name = || "abc".to_owned();
+        assert_eq!(action("account add abc").0, Action::Add { name: name(), key: None });
+        assert_eq!(
+            action("account add abc --key AAAA").0,
+            Action::Add { name: name(), key: Some(Secret::new("AAAA")) }
+        );
+        assert_eq!(action("account list").0, Action::List);
+        assert_eq!(action("account show abc").0, Action::Show { name: name() });
+        assert_eq!(action("account rotate abc").0, Action::Rotate { name: name(), which: Which::Primary });
+        let (rotate, options) = action("account rotate --secondary abc --location x --blobPort 7");
+        assert_eq!(rotate, Action::Rotate { name: name(), which: Which::Secondary });
+        assert_eq!(options.location, Some("x".into()));
+        for wrong in [
+            "account",
+            "account add",
+            "account list abc",
+            "account drop abc",
+            "account add a b",
+            "account list --secondary",
+        ] {
+            assert!(parsed(&wrong.split(' ').collect::<Vec<_>>(), &[]).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn no_secret_is_printed() {
+        let line = ["--accounts", "abc:c2VjcmV0", "--cert", "a.pfx", "--pwd", "c2VjcmV0"];
+        assert!(!format!("{:?}", parsed(&line, &[])).contains("c2V"));
+        assert!(!format!("{:?}", parsed(&["account", "add", "abc", "--key", "c2VjcmV0"], &[])).contains("c2V"));
     }
 
     #[test]

@@ -1,11 +1,21 @@
 //! The program: flags, accounts, the engine, the ports, and an end in good order.
 
+mod account_command;
 mod accounts;
 mod check;
+mod config;
+mod create;
+mod delegation_secret;
 mod flags;
 mod greeting;
 mod name;
+mod place;
+mod private_file;
+mod reload;
+mod secret;
 mod serve;
+mod tls;
+mod tokens;
 
 use std::process::ExitCode;
 
@@ -31,7 +41,8 @@ fn main() -> ExitCode {
 fn run(arguments: std::env::ArgsOs, called_as: CalledAs) -> Result<ExitCode, Wrong> {
     match flags::parse(arguments, |name| std::env::var_os(name))? {
         Command::Help => greeting::say(&flags::help()),
-        Command::Version => greeting::say(concat!("lazurite ", env!("CARGO_PKG_VERSION"), "\n")),
+        Command::Version => greeting::say(greeting::VERSION),
+        Command::Account(action, options) => account_command::run(action, &options, called_as)?,
         Command::Check(folder) => return check::run(&folder),
         Command::Serve(options) => serve::run(*options, called_as)?,
     }

@@ -39,6 +39,14 @@ impl CalledAs {
         }
     }
 
+    /// Whether there is such a service at all, whatever is said of its port.
+    pub fn has(self, service: Service) -> bool {
+        match self {
+            CalledAs::Lazurite | CalledAs::Azurite => true,
+            CalledAs::AzuriteFor(only) => service == only,
+        }
+    }
+
     pub fn is_azurite(self) -> bool {
         match self {
             CalledAs::Lazurite => false,

@@ -2,122 +2,262 @@
 
 use std::env::VarError;
 use std::hash::{BuildHasher, RandomState};
-use std::io::{self, ErrorKind};
-use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::io::{self, ErrorKind, IsTerminal};
+use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
+use auth::{Accounts, Tokens};
 use engine::Engine;
 use engine::memory::MemoryEngine;
 use engine_embedded::EmbeddedEngine;
 use server::{AccessLog, Doors, Hosts, Limits, Server, Setup, Shared};
+use time::OffsetDateTime;
 
-use crate::accounts::Known;
-use crate::flags::{Durability, Options, Port, Wrong};
-use crate::greeting::{self, Facts, Listening};
+use crate::accounts::{Known, Sources};
+use crate::config::BadConfig;
+use crate::flags::{Durability, OAuth, Options, Port, Tls, Wrong};
+use crate::greeting::{self, Endpoints, Facts, Paint};
 use crate::name::CalledAs;
+use crate::reload::{self, Files, Reload};
+use crate::secret::Secret;
+use crate::tls::{Certificate, Source};
+use crate::{create, delegation_secret, place};
 
 const ADMIN_PORT: u16 = 10_010;
-const DATA_FOLDER: &str = "lazurite-data";
-const FOLDER_UNDER_AZURITES_NAME: &str = "__lazurite__";
 /// How long the last lines of the access log may take to be written.
 const LOG_PATIENCE: Duration = Duration::from_secs(1);
 
 pub fn run(options: Options, called_as: CalledAs) -> Result<(), Wrong> {
     start_logging(options.debug.as_deref())?;
     allow_many_files();
-    let list = match std::env::var("AZURITE_ACCOUNTS") {
-        Ok(list) => Some(list),
-        Err(VarError::NotPresent) => None,
-        Err(VarError::NotUnicode(_)) => return Err(Wrong("AZURITE_ACCOUNTS is not readable text.".into())),
-    };
-    let known = Known::load(options.config.as_deref(), list.as_deref()).map_err(|error| Wrong(error.to_string()))?;
-    let azurite = options.azurite_compat || called_as.is_azurite();
-    keep_the_known_key_at_home(&known, &options, azurite)?;
-    for warning in &known.warnings {
-        tracing::warn!("{warning}");
-    }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .map_err(|error| Wrong(format!("The runtime does not start: {error}.")))?;
-    runtime.block_on(serve(options, called_as, known, azurite))
+    runtime.block_on(serve(options, called_as))
 }
 
-async fn serve(options: Options, called_as: CalledAs, known: Known, azurite: bool) -> Result<(), Wrong> {
+async fn serve(options: Options, called_as: CalledAs) -> Result<(), Wrong> {
     // Before anything takes time: whoever stops us while we start gets an orderly end, too.
-    let stop = stop_signal().map_err(|error| Wrong(format!("Signals cannot be received: {error}.")))?;
+    let (ask_to_reload, asked_to_reload) = mpsc::channel();
+    let stop = stop_signal(ask_to_reload).map_err(|error| Wrong(format!("Signals cannot be received: {error}.")))?;
+    let azurite = options.azurite_compat || called_as.is_azurite();
+    let folder = place::data_folder(&options, called_as);
+    // Everything that may be wrong with what we were given, before the ports and the data.
+    let mut reloads = Vec::new();
+    let (known, accounts) = load_accounts(&options, called_as, &mut reloads)?;
+    let tokens = load_tokens(&options, called_as, &mut reloads)?;
+    let tls = Source::of(&options.tls, &folder);
+    let own_certificate = match &tls {
+        Some(Source::Own(own)) => Some(own.clone()),
+        _ => None,
+    };
+    let mut certificate = match &tls {
+        Some(source) if own_certificate.is_none() => Some(load_certificate(source, &mut reloads)?),
+        _ => None,
+    };
+    if !options.in_memory {
+        place::refuse_azurites_data(&folder)?;
+        warn_of_azurites_data(&options, called_as);
+    }
+
     // The ports first: a second server on the same ports must not get as far as the data.
     let mut doors = Doors::default();
-    let listening = open(&mut doors, &options, called_as)?;
-    let folder = data_folder(&options, called_as);
-    let engine = open_engine(folder.as_deref(), options.durability)?;
+    let endpoints = open(&mut doors, &options, called_as)?;
+    let data_folder = (!options.in_memory).then_some(folder.as_path());
+    let engine = open_engine(data_folder, options.durability)?;
+    let delegation_secret = delegation_secret::load(data_folder)?;
+    if let (Some(own), Some(source)) = (&own_certificate, &tls) {
+        own.prepare(OffsetDateTime::now_utc())?;
+        certificate = Some(load_certificate(source, &mut reloads)?);
+    }
     let access_log = match options.silent {
         true => None,
         false => Some(AccessLog::to(io::stdout()).map_err(|error| Wrong(format!("The access log fails: {error}.")))?),
     };
-    let hosts = if options.disable_product_style_url { Hosts::NeverNameAccounts } else { Hosts::MayNameAccounts };
+    create::run(&engine, known.names(), &options.create).await?;
     let setup = Setup {
         engine,
-        accounts: Arc::new(Shared::new(known.accounts.clone())),
-        tokens: Arc::default(),
-        tls: None,
-        // Nothing hands out keys made from it yet.
-        delegation_secret: [0; 32],
-        hosts,
+        accounts,
+        tokens,
+        tls: certificate.map(|certificate| certificate.config()).transpose()?,
+        delegation_secret,
+        hosts: if options.disable_product_style_url { Hosts::NeverNameAccounts } else { Hosts::MayNameAccounts },
         limits: Limits::default(),
         access_log: access_log.clone(),
         test_clock: options.test_clock,
     };
     let server = Server::new(setup).await.map_err(|error| Wrong(format!("The accounts cannot be stored: {error}.")))?;
+    reload::watch(reloads, asked_to_reload).map_err(|error| Wrong(format!("No thread can be started: {error}.")))?;
     let facts = Facts {
-        folder: folder.as_deref(),
+        folder: data_folder,
         durability: options.durability,
         known: &known,
+        own_certificate: own_certificate.as_ref().map(|own| own.cert.as_path()),
+        oauth: &options.oauth,
         test_clock: options.test_clock,
         silent: options.silent,
         azurite,
+        paint: Paint::of_standard_output(),
     };
-    greeting::say(&greeting::text(&listening, &facts));
+    greeting::say(&greeting::text(&endpoints, &facts));
+    let stop = async {
+        stop.await;
+        greeting::say(&greeting::closing(&endpoints, options.silent, azurite));
+    };
     let ended = server.run(doors, stop).await;
     if let Some(log) = access_log {
         log.close(LOG_PATIENCE);
     }
-    ended.map_err(|error| Wrong(format!("The data folder did not close in good order: {error}.")))
+    ended.map_err(|error| Wrong(format!("The data folder did not close in good order: {error}.")))?;
+    greeting::say(&greeting::closed(&endpoints, options.silent, azurite));
+    Ok(())
 }
 
-/// A key that everybody knows opens the door to everybody who can reach it.
-fn keep_the_known_key_at_home(known: &Known, options: &Options, azurite: bool) -> Result<(), Wrong> {
-    let Some(account) = known.well_known.first() else { return Ok(()) };
-    let hosts = options.services.iter().filter(|door| door.port != Some(Port::Off)).map(|door| door.host);
-    let Some(host) = hosts.into_iter().find(|host| !host.is_loopback()) else { return Ok(()) };
-    if azurite {
-        tracing::warn!("account {account} has the key that everybody knows, and {host} can be reached from elsewhere");
-        return Ok(());
+fn load_accounts(
+    options: &Options,
+    called_as: CalledAs,
+    reloads: &mut Vec<Reload>,
+) -> Result<(Known, Arc<Shared<Accounts>>), Wrong> {
+    let mut sources = sources(options, called_as)?;
+    let files = Files::now([sources.file.as_path()]);
+    let reach = Reach::of(options, called_as);
+    let mut read = move || -> Result<Known, String> {
+        let known = sources.load().map_err(|BadConfig(sentence)| sentence)?;
+        reach.allows_the_known_key(&known).map_err(|Wrong(sentence)| sentence)?;
+        // When the file is gone later, that is no reason to let the well-known account in.
+        sources.file_is_needed |= known.from_file;
+        known.warnings().for_each(|warning| tracing::warn!("{warning}"));
+        Ok(known)
+    };
+    let known = read().map_err(Wrong)?;
+    let accounts = Arc::new(Shared::new(known.accounts.clone()));
+    let shared = Arc::clone(&accounts);
+    reloads.push(Reload::new(files, move || {
+        shared.set(read()?.accounts);
+        Ok(())
+    }));
+    Ok((known, accounts))
+}
+
+fn sources(options: &Options, called_as: CalledAs) -> Result<Sources, Wrong> {
+    const VARIABLE: &str = "AZURITE_ACCOUNTS";
+    let environment = match std::env::var(VARIABLE) {
+        Ok(list) => Some((VARIABLE, Secret::new(list))),
+        Err(VarError::NotPresent) => None,
+        Err(VarError::NotUnicode(_)) => return Err(Wrong(format!("{VARIABLE} is not readable text."))),
+    };
+    let flag = options.accounts.clone().map(|list| ("--accounts", list));
+    Ok(Sources {
+        lists: flag.into_iter().chain(environment).collect(),
+        file: place::config(options, called_as),
+        file_is_needed: options.config.is_some(),
+    })
+}
+
+fn load_tokens(
+    options: &Options,
+    called_as: CalledAs,
+    reloads: &mut Vec<Reload>,
+) -> Result<Arc<Shared<Tokens>>, Wrong> {
+    let oauth = options.oauth.clone();
+    Reach::of(options, called_as).allows_tokens(&oauth)?;
+    let files = Files::now(match &oauth {
+        OAuth::Verified { keys, .. } => Some(keys.as_path()),
+        OAuth::Off | OAuth::Basic => None,
+    });
+    let tokens = Arc::new(Shared::new(oauth.load()?));
+    if oauth != OAuth::Off && options.tls == Tls::Off {
+        tracing::warn!("bearer tokens are taken over https only: add --tls auto or --cert");
     }
-    Err(Wrong(format!(
-        "Account {account} has the key that everybody knows, and {host} can be reached from elsewhere: give it a key of \
-         its own (--config or AZURITE_ACCOUNTS), or allow this with --azurite-compat."
-    )))
+    if matches!(oauth, OAuth::Verified { issuer: None, .. }) {
+        tracing::warn!("if the keys sign for several tenants, tokens of all of them are taken: add --oauth issuer=URL");
+    }
+    let shared = Arc::clone(&tokens);
+    reloads.push(Reload::new(files, move || {
+        shared.set(oauth.load().map_err(|Wrong(sentence)| sentence)?);
+        Ok(())
+    }));
+    Ok(tokens)
 }
 
-fn open(doors: &mut Doors, options: &Options, called_as: CalledAs) -> Result<Listening, Wrong> {
-    let mut listening = Listening::default();
+fn load_certificate(source: &Source, reloads: &mut Vec<Reload>) -> Result<Arc<Certificate>, Wrong> {
+    let files = Files::now(source.files());
+    let certificate = Certificate::new(source.load()?);
+    let (shared, source) = (Arc::clone(&certificate), source.clone());
+    reloads.push(Reload::new(files, move || {
+        shared.set(source.load().map_err(|Wrong(sentence)| sentence)?);
+        Ok(())
+    }));
+    Ok(certificate)
+}
+
+/// From where we can be reached, and whether that may be with doors that everybody can open.
+#[derive(Clone, Copy, Debug)]
+struct Reach {
+    /// The first address that is not only for this machine.
+    outside: Option<IpAddr>,
+    /// Azurite's users expect it, and are told.
+    azurite: bool,
+}
+
+impl Reach {
+    fn of(options: &Options, called_as: CalledAs) -> Reach {
+        let open = options.services.iter().filter(|door| door.port(called_as, options.azurite_compat).is_some());
+        Reach {
+            outside: open.map(|door| door.host).find(|host| !host.is_loopback()),
+            azurite: options.azurite_compat || called_as.is_azurite(),
+        }
+    }
+
+    /// A key that everybody knows opens the door to everybody who can reach it.
+    fn allows_the_known_key(self, known: &Known) -> Result<(), Wrong> {
+        let Some(account) = known.well_known.first() else { return Ok(()) };
+        let risk = format!("Account {account} has the key that everybody knows");
+        self.allows(&risk, "give it a key of its own (lazurite account add, --config or AZURITE_ACCOUNTS)")
+    }
+
+    /// So do tokens that everybody can make.
+    fn allows_tokens(self, oauth: &OAuth) -> Result<(), Wrong> {
+        match oauth {
+            OAuth::Off | OAuth::Verified { .. } => Ok(()),
+            OAuth::Basic => self.allows("--oauth basic takes tokens that everybody can make", "give --oauth-jwks FILE"),
+        }
+    }
+
+    fn allows(self, risk: &str, instead: &str) -> Result<(), Wrong> {
+        let Some(host) = self.outside else { return Ok(()) };
+        if self.azurite {
+            tracing::warn!("{risk}, and {host} can be reached from elsewhere");
+            return Ok(());
+        }
+        Err(Wrong(format!(
+            "{risk}, and {host} can be reached from elsewhere: {instead}, or allow this with --azurite-compat."
+        )))
+    }
+}
+
+/// Under its name we do not use its files and do not stand in their way; who looks for his data should know.
+fn warn_of_azurites_data(options: &Options, called_as: CalledAs) {
+    let location = place::location(options, called_as);
+    if called_as.is_azurite() && place::has_azurites_data(&location) {
+        tracing::warn!("the data that Azurite has left in {} is not read; ours is beside it", location.display());
+    }
+}
+
+fn open(doors: &mut Doors, options: &Options, called_as: CalledAs) -> Result<Endpoints, Wrong> {
+    let mut endpoints = Endpoints { https: options.tls != Tls::Off, ..Endpoints::default() };
     for door in &options.services {
-        let unmentioned = called_as.opens(door.service, options.azurite_compat);
-        let port = match door.port {
-            Some(Port::At(port)) => port,
-            None if unmentioned => door.service.default_port(),
-            Some(Port::Off) | None => continue,
-        };
+        let Some(port) = door.port(called_as, options.azurite_compat) else { continue };
         let what = format!("the {} service", door.service.name());
         let flag = format!("--{}-port", door.service.label());
         let address = SocketAddr::new(door.host, port);
         let opened = doors
             .open(door.service, address, door.keep_alive)
             .map_err(|error| no_port(address, &what, &flag, error))?;
-        listening.services.push((door.service, opened));
+        endpoints.services.push((door.service, opened));
     }
     let admin = match options.admin_port {
         Some(Port::At(port)) => Some(port),
@@ -128,9 +268,9 @@ fn open(doors: &mut Doors, options: &Options, called_as: CalledAs) -> Result<Lis
         let address = SocketAddr::new(options.admin_host, port);
         let opened =
             doors.open_admin(address).map_err(|error| no_port(address, "administration", "--admin-port", error))?;
-        listening.admin = Some(opened);
+        endpoints.admin = Some(opened);
     }
-    Ok(listening)
+    Ok(endpoints)
 }
 
 fn no_port(address: SocketAddr, what: &str, flag: &str, error: io::Error) -> Wrong {
@@ -144,19 +284,6 @@ fn no_port(address: SocketAddr, what: &str, flag: &str, error: io::Error) -> Wro
         }
         _ => format!("Cannot listen at {address} for {what} ({flag}): {error}."),
     })
-}
-
-/// `None`: in memory. Azurite puts its files into the current directory, beside whatever is there; ours get a folder.
-fn data_folder(options: &Options, called_as: CalledAs) -> Option<PathBuf> {
-    if options.in_memory {
-        return None;
-    }
-    let folder = match (&options.location, called_as.is_azurite()) {
-        (Some(location), false) => location.clone(),
-        (None, false) => DATA_FOLDER.into(),
-        (location, true) => location.as_deref().unwrap_or(Path::new(".")).join(FOLDER_UNDER_AZURITES_NAME),
-    };
-    Some(std::path::absolute(&folder).unwrap_or(folder))
 }
 
 fn open_engine(folder: Option<&Path>, durability: Durability) -> Result<Arc<dyn Engine>, Wrong> {
@@ -207,9 +334,10 @@ fn start_logging(file: Option<&Path>) -> Result<(), Wrong> {
     Ok(())
 }
 
-/// Resolves at the first request to end; the second one ends the process at once.
-fn stop_signal() -> io::Result<impl Future<Output = ()>> {
-    let mut signals = Signals::new()?;
+/// Resolves at the first request to end; the second one ends the process at once. A hangup is a request to read the
+/// files again, which goes to `reload`.
+fn stop_signal(reload: mpsc::Sender<()>) -> io::Result<impl Future<Output = ()>> {
+    let mut signals = Signals::new(reload)?;
     Ok(async move {
         signals.next().await;
         tokio::spawn(async move {
@@ -220,30 +348,51 @@ fn stop_signal() -> io::Result<impl Future<Output = ()>> {
 }
 
 #[cfg(unix)]
-struct Signals(tokio::signal::unix::Signal, tokio::signal::unix::Signal);
+struct Signals {
+    terminate: tokio::signal::unix::Signal,
+    interrupt: tokio::signal::unix::Signal,
+    hangup: tokio::signal::unix::Signal,
+    reload: mpsc::Sender<()>,
+    /// Somebody sits there.
+    on_terminal: bool,
+}
 
 #[cfg(unix)]
 impl Signals {
-    fn new() -> io::Result<Signals> {
+    fn new(reload: mpsc::Sender<()>) -> io::Result<Signals> {
         use tokio::signal::unix::{SignalKind, signal};
-        Ok(Signals(signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?))
+        Ok(Signals {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            hangup: signal(SignalKind::hangup())?,
+            reload,
+            on_terminal: io::stdin().is_terminal(),
+        })
     }
 
     async fn next(&mut self) {
-        tokio::select! {
-            _ = self.0.recv() => {}
-            _ = self.1.recv() => {}
+        loop {
+            tokio::select! {
+                _ = self.terminate.recv() => return,
+                _ = self.interrupt.recv() => return,
+                _ = self.hangup.recv() => {}
+            }
+            // Who closes the window wants us to end, not to go on unseen.
+            if self.on_terminal && !io::stdin().is_terminal() {
+                return;
+            }
+            let _ = self.reload.send(());
         }
     }
 }
 
 #[cfg(not(unix))]
-struct Signals;
+struct Signals(mpsc::Sender<()>);
 
 #[cfg(not(unix))]
 impl Signals {
-    fn new() -> io::Result<Signals> {
-        Ok(Signals)
+    fn new(reload: mpsc::Sender<()>) -> io::Result<Signals> {
+        Ok(Signals(reload))
     }
 
     async fn next(&mut self) {

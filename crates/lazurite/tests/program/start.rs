@@ -1,144 +1,12 @@
-//! The program as a person or a test tool starts it: its lines, its refusals, its end.
+//! Its lines, its refusals, its end.
 
-#![allow(clippy::unwrap_used)] // Clippy sees tests only inside #[test]; all of this is one.
-
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, mpsc};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-const PATIENCE: Duration = Duration::from_secs(30);
-const WELL_KNOWN_KEY: &str = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
-
-/// A process of this test's own. Only it is ever signalled.
-struct Program {
-    child: Child,
-    lines: mpsc::Receiver<String>,
-    said: Vec<String>,
-}
-
-impl Program {
-    fn start(folder: &Folder, options: &[&str]) -> Program {
-        let mut program = Program::spawn(&mut command(folder, options));
-        program.wait_for("Ready.");
-        program
-    }
-
-    fn spawn(command: &mut Command) -> Program {
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let (sender, lines) = mpsc::channel();
-        let out = BufReader::new(child.stdout.take().unwrap());
-        std::thread::spawn(move || out.lines().map_while(Result::ok).all(|line| sender.send(line).is_ok()));
-        Program { child, lines, said: Vec::new() }
-    }
-
-    fn wait_for(&mut self, text: &str) -> String {
-        loop {
-            let line =
-                self.lines.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("no {text:?} after {:?}", self.said));
-            self.said.push(line.clone());
-            if line.contains(text) {
-                return line;
-            }
-        }
-    }
-
-    fn address(&self, who: &str) -> SocketAddr {
-        let line = self.said.iter().find(|line| line.starts_with(who)).unwrap();
-        line.rsplit('/').next().unwrap().parse().unwrap()
-    }
-
-    fn signal(&self, name: &str) {
-        let sent = Command::new("kill").args([name, &self.child.id().to_string()]).status().unwrap();
-        assert!(sent.success());
-    }
-
-    fn wait(&mut self) -> ExitStatus {
-        let began = Instant::now();
-        loop {
-            if let Some(status) = self.child.try_wait().unwrap() {
-                return status;
-            }
-            assert!(began.elapsed() < PATIENCE, "it does not end");
-            std::thread::sleep(Duration::from_millis(10));
-        }
-    }
-
-    fn stop(mut self) -> Vec<String> {
-        self.signal("-TERM");
-        assert_eq!(self.wait().code(), Some(0));
-        self.said.extend(self.lines.iter());
-        std::mem::take(&mut self.said)
-    }
-}
-
-impl Drop for Program {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// A folder that goes with the test.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Folder {
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&folder);
-        std::fs::create_dir_all(&folder).unwrap();
-        Folder(folder)
-    }
-
-    fn data(&self) -> PathBuf {
-        self.0.join("data")
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-/// The program on free ports with nothing from the environment.
-fn command(folder: &Folder, options: &[&str]) -> Command {
-    let mut command = bare(env!("CARGO_BIN_EXE_lazurite"));
-    command.current_dir(&folder.0).arg("--location").arg(folder.data());
-    for name in ["blob", "queue", "table", "file", "dfs", "admin"] {
-        command.args([&format!("--{name}-port"), "0"]);
-    }
-    command.args(options);
-    command
-}
-
-fn bare(program: impl AsRef<std::ffi::OsStr>) -> Command {
-    let mut command = Command::new(program);
-    for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("LAZURITE_") || name.starts_with("AZURITE_"))
-    {
-        command.env_remove(name);
-    }
-    command
-}
-
-/// Runs a program that is to refuse, and returns what it says.
-fn refusal(command: &mut Command) -> String {
-    let output = command.output().unwrap();
-    assert_eq!(output.status.code(), Some(1), "{output:?}");
-    String::from_utf8(output.stderr).unwrap()
-}
-
-fn ask(address: SocketAddr, request: &str) -> String {
-    let mut tcp = TcpStream::connect(address).unwrap();
-    tcp.set_read_timeout(Some(PATIENCE)).unwrap();
-    tcp.write_all(request.replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n").as_bytes()).unwrap();
-    let mut answer = String::new();
-    tcp.read_to_string(&mut answer).unwrap();
-    answer
-}
+use crate::support::*;
 
 #[test]
 fn it_says_where_it_listens_and_how_to_connect() {
@@ -209,44 +77,6 @@ fn the_key_that_everybody_knows_stays_on_loopback() {
     let mut program = Program::spawn(own_key.env("AZURITE_ACCOUNTS", "mine:c2VjcmV0"));
     program.wait_for("Ready.");
     assert!(program.said.iter().all(|line| !line.contains("c2VjcmV0")), "{:?}", program.said);
-    program.stop();
-}
-
-#[test]
-fn tls_that_is_not_there_is_not_replaced_by_nothing() {
-    let folder = Folder::new("tls");
-    let said = refusal(&mut command(&folder, &["--cert", "a.pem", "--key", "b.pem"]));
-    assert!(said.contains("TLS") && said.lines().count() == 1, "{said}");
-}
-
-#[test]
-fn accounts_from_a_file() {
-    let folder = Folder::new("accounts");
-    let config = folder.0.join("accounts.toml");
-    let text = format!("[accounts.first]\nkeys = [\"{WELL_KNOWN_KEY}\"]\nversioning = true\n");
-    std::fs::write(&config, text).unwrap();
-    let program = Program::start(&folder, &["--config", config.to_str().unwrap()]);
-    let request = |account| format!("GET /{account}/c/b HTTP/1.1\r\nHost: x\r\nx-ms-version: 2021-12-02\r\n\r\n");
-    assert!(ask(program.address("Blob"), &request("first")).starts_with("HTTP/1.1 401 "));
-    assert!(ask(program.address("Blob"), &request("devstoreaccount1")).starts_with("HTTP/1.1 404 "));
-    program.stop();
-    std::fs::write(&config, "[accounts.first]\nkeys = [\"not base64\"]").unwrap();
-    let said = refusal(&mut command(&folder, &["--config", config.to_str().unwrap()]));
-    assert!(said.contains("base64") && !said.contains("not base64\""), "{said}");
-}
-
-#[test]
-fn under_azurites_name_it_has_azurites_manners() {
-    let folder = Folder::new("azurite");
-    let link = folder.0.join("azurite-blob");
-    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_lazurite"), &link).unwrap();
-    std::fs::write(folder.0.join("package.json"), "{}").unwrap();
-    let mut program = Program::spawn(bare(&link).current_dir(&folder.0).args(["--blobPort", "0", "-s"]));
-    program.wait_for("Ready.");
-    let said = program.said.join("\n");
-    assert!(said.contains("Azurite Blob service is starting at http://127.0.0.1:"), "{said}");
-    assert!(said.contains("Azurite Blob service is successfully listening at http://127.0.0.1:"), "{said}");
-    assert!(!said.contains("Queue") && !said.contains("Admin"), "{said}");
     program.stop();
 }
 

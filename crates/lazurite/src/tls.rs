@@ -1,0 +1,303 @@
+//! TLS: the certificate from PEM or PFX files, or one of our own making for this machine.
+//!
+//! The certificate is a value that can be replaced while the server runs: who renews it need not restart us.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use p12_keystore::{KeyStore, Pkcs12ImportPolicy};
+use rcgen::{CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair, KeyUsagePurpose};
+use rustls::crypto::{CryptoProvider, ring};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+use rustls::{InconsistentKeys, ServerConfig};
+use server::Shared;
+use time::{Duration, OffsetDateTime};
+
+use crate::flags::{Tls, Wrong};
+use crate::private_file::Replacement;
+use crate::secret::Secret;
+
+/// Some systems take no certificate that is valid for more than 825 days.
+const OWN_DAYS: i64 = 820;
+/// One that ends sooner than this is made anew at the start.
+const OWN_DAYS_LEFT_MIN: i64 = 30;
+/// Stands before the certificate, where readers of PEM pass it over; then the seconds since 1970 when it ends.
+const OWN_MARK: &str = "Made by lazurite --tls auto for this machine. Ends: ";
+
+/// Where the certificate comes from, with the folder of our own one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    Own(Own),
+    Pem { cert: PathBuf, key: PathBuf },
+    Pfx { cert: PathBuf, password: Option<Secret> },
+}
+
+/// The files of the certificate that we make.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Own {
+    pub cert: PathBuf,
+    key: PathBuf,
+}
+
+impl Source {
+    /// `None`: no TLS.
+    pub fn of(tls: &Tls, data_folder: &Path) -> Option<Source> {
+        match tls {
+            Tls::Off => None,
+            Tls::Auto => Some(Source::Own(Own::within(data_folder))),
+            Tls::Pem { cert, key } => Some(Source::Pem { cert: cert.clone(), key: key.clone() }),
+            Tls::Pfx { cert, password } => Some(Source::Pfx { cert: cert.clone(), password: password.clone() }),
+        }
+    }
+
+    pub fn files(&self) -> Vec<&Path> {
+        match self {
+            Source::Own(Own { cert, key }) | Source::Pem { cert, key } => vec![cert, key],
+            Source::Pfx { cert, .. } => vec![cert],
+        }
+    }
+
+    /// Reads the certificate and its key.
+    pub fn load(&self) -> Result<CertifiedKey, Wrong> {
+        match self {
+            Source::Own(own) => load_pem(&own.cert, &own.key),
+            Source::Pem { cert, key } => load_pem(cert, key),
+            Source::Pfx { cert, password } => load_pfx(cert, password.as_ref()),
+        }
+    }
+}
+
+/// The certificate in use.
+#[derive(Debug)]
+pub struct Certificate(Shared<CertifiedKey>);
+
+impl Certificate {
+    pub fn new(certified: CertifiedKey) -> Arc<Certificate> {
+        Arc::new(Certificate(Shared::new(certified)))
+    }
+
+    /// Connections from now on get this one.
+    pub fn set(&self, certified: CertifiedKey) {
+        self.0.set(certified);
+    }
+
+    /// What the server speaks with it.
+    pub fn config(self: &Arc<Certificate>) -> Result<Arc<ServerConfig>, Wrong> {
+        let builder = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .map_err(|error| Wrong(format!("TLS cannot be set up: {error}.")))?;
+        let mut config = builder.with_no_client_auth().with_cert_resolver(Arc::clone(self) as _);
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(Arc::new(config))
+    }
+}
+
+impl ResolvesServerCert for Certificate {
+    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        Some(self.0.get())
+    }
+}
+
+fn provider() -> CryptoProvider {
+    ring::default_provider()
+}
+
+fn load_pem(cert: &Path, key: &Path) -> Result<CertifiedKey, Wrong> {
+    let chain: Result<Vec<CertificateDer<'static>>, _> = CertificateDer::pem_slice_iter(&read(cert)?).collect();
+    let chain = chain.ok().filter(|chain| !chain.is_empty());
+    let chain = chain.ok_or_else(|| Wrong(format!("{} holds no certificate in PEM form.", cert.display())))?;
+    let private = PrivateKeyDer::from_pem_slice(&read(key)?)
+        .map_err(|_| Wrong(format!("{} holds no private key in PEM form, or one that is encrypted.", key.display())))?;
+    certified(chain, private, cert, key)
+}
+
+fn load_pfx(cert: &Path, password: Option<&Secret>) -> Result<CertifiedKey, Wrong> {
+    let password = password.map_or("", Secret::expose);
+    let store = KeyStore::from_pkcs12(&read(cert)?, password, Pkcs12ImportPolicy::Relaxed)
+        .map_err(|_| Wrong(format!("{} is not a PFX file that the given password opens (--pwd).", cert.display())))?;
+    let (_, chain) = store
+        .private_key_chain()
+        .ok_or_else(|| Wrong(format!("{} holds no certificate together with its private key.", cert.display())))?;
+    let private = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(chain.key().as_der().to_vec()));
+    let chain = chain.certs().iter().map(|cert| CertificateDer::from(cert.as_der().to_vec())).collect();
+    certified(chain, private, cert, cert)
+}
+
+fn certified(
+    chain: Vec<CertificateDer<'static>>,
+    private: PrivateKeyDer<'static>,
+    cert: &Path,
+    key: &Path,
+) -> Result<CertifiedKey, Wrong> {
+    CertifiedKey::from_der(chain, private, &provider()).map_err(|error| {
+        let (cert, key) = (cert.display(), key.display());
+        Wrong(match error {
+            rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => {
+                format!("The key in {key} does not belong to the certificate in {cert}.")
+            }
+            error => format!("The certificate in {cert} with the key in {key} cannot be used: {error}."),
+        })
+    })
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, Wrong> {
+    std::fs::read(path).map_err(|error| Wrong(format!("{} cannot be read: {error}.", path.display())))
+}
+
+impl Own {
+    fn within(data_folder: &Path) -> Own {
+        let folder = data_folder.join("tls");
+        Own { cert: folder.join("cert.pem"), key: folder.join("key.pem") }
+    }
+
+    /// Makes the certificate if there is none, or none that will do. One that somebody else put there is left alone.
+    pub fn prepare(&self, now: OffsetDateTime) -> Result<(), Wrong> {
+        let found = std::fs::read_to_string(&self.cert).ok();
+        let is_good = found.is_some_and(|text| match ends(&text) {
+            Some(end) => end > now + Duration::days(OWN_DAYS_LEFT_MIN) && load_pem(&self.cert, &self.key).is_ok(),
+            None => true,
+        });
+        if is_good { Ok(()) } else { self.make(now) }
+    }
+
+    fn make(&self, now: OffsetDateTime) -> Result<(), Wrong> {
+        let end = now + Duration::days(OWN_DAYS);
+        let (cert, key) =
+            self_signed(now, end).map_err(|error| Wrong(format!("No certificate can be made: {error}.")))?;
+        let cert = format!("{OWN_MARK}{}\n{cert}", end.unix_timestamp());
+        self.write(&cert, &key)
+            .map_err(|error| Wrong(format!("The certificate {} cannot be written: {error}.", self.cert.display())))
+    }
+
+    fn write(&self, cert: &str, key: &str) -> std::io::Result<()> {
+        std::fs::create_dir_all(self.cert.parent().unwrap_or(Path::new(".")))?;
+        Replacement::begin(&self.key)?.put(key.as_bytes())?;
+        Replacement::begin(&self.cert)?.put(cert.as_bytes())?;
+        // The certificate is no secret; clients of other users need it.
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            std::fs::set_permissions(&self.cert, std::fs::Permissions::from_mode(0o644))?;
+        }
+        Ok(())
+    }
+}
+
+/// When a certificate of ours ends; `None`: it is not ours.
+fn ends(text: &str) -> Option<OffsetDateTime> {
+    let seconds = text.lines().next()?.strip_prefix(OWN_MARK)?.trim().parse().ok()?;
+    OffsetDateTime::from_unix_timestamp(seconds).ok()
+}
+
+/// Signed by itself and no authority over others: whoever trusts it trusts this one server and nothing else.
+fn self_signed(now: OffsetDateTime, end: OffsetDateTime) -> Result<(String, String), rcgen::Error> {
+    let key = KeyPair::generate()?;
+    let names = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
+    let mut params = CertificateParams::new(names)?;
+    params.distinguished_name.push(DnType::CommonName, "Lazurite on this machine");
+    params.is_ca = IsCa::ExplicitNoCa;
+    params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    // Clocks differ.
+    params.not_before = now - Duration::days(1);
+    params.not_after = end;
+    let cert = params.self_signed(&key)?;
+    Ok((cert.pem(), key.serialize_pem()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Place(PathBuf);
+
+    impl Place {
+        fn new(name: &str) -> Place {
+            let folder = std::env::temp_dir().join(format!("lazurite-tls-{name}-{}", std::process::id()));
+            let _ = std::fs::remove_dir_all(&folder);
+            std::fs::create_dir_all(&folder).unwrap();
+            Place(folder)
+        }
+
+        fn write(&self, name: &str, text: &str) -> PathBuf {
+            std::fs::write(self.0.join(name), text).unwrap();
+            self.0.join(name)
+        }
+    }
+
+    impl Drop for Place {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+
+    fn at(days: i64) -> OffsetDateTime {
+        OffsetDateTime::UNIX_EPOCH + Duration::days(20_000 + days)
+    }
+
+    #[test]
+    fn our_own_is_made_once_and_again_before_it_ends() {
+        let place = Place::new("own");
+        let own = Own::within(&place.0);
+        let cert_at = |days| {
+            own.prepare(at(days)).unwrap();
+            std::fs::read_to_string(&own.cert).unwrap()
+        };
+        let first = cert_at(0);
+        assert!(Source::Own(own.clone()).load().is_ok());
+        assert_eq!(cert_at(700), first);
+        let second = cert_at(800);
+        assert_ne!(second, first);
+        std::fs::write(&own.key, "cut off").unwrap();
+        let third = cert_at(801);
+        assert_ne!(third, second);
+        assert!(Source::Own(own.clone()).load().is_ok());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn its_key_is_ours_alone() {
+        use std::os::unix::fs::PermissionsExt;
+        let place = Place::new("mode");
+        let own = Own::within(&place.0);
+        own.prepare(at(0)).unwrap();
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(&own.key), mode(&own.cert)), (0o600, 0o644));
+    }
+
+    #[test]
+    fn somebody_elses_is_left_alone() {
+        let place = Place::new("theirs");
+        let own = Own::within(&place.0);
+        let (cert, key) = self_signed(at(0), at(1)).unwrap();
+        std::fs::create_dir(place.0.join("tls")).unwrap();
+        place.write("tls/cert.pem", &cert);
+        place.write("tls/key.pem", &key);
+        own.prepare(at(900)).unwrap();
+        assert_eq!(std::fs::read_to_string(&own.cert).unwrap(), cert);
+    }
+
+    #[test]
+    fn what_is_wrong_with_files_is_said() {
+        let place = Place::new("wrong");
+        let (cert, key) = self_signed(at(0), at(1)).unwrap();
+        let (_, other_key) = self_signed(at(0), at(1)).unwrap();
+        let (cert, key, other) = (place.write("c", &cert), place.write("k", &key), place.write("o", &other_key));
+        let none = place.0.join("none");
+        assert!(load_pem(&cert, &key).is_ok());
+        for (outcome, word) in [
+            (load_pem(&none, &key), "cannot be read"),
+            (load_pem(&cert, &none), "cannot be read"),
+            (load_pem(&key, &key), "no certificate"),
+            (load_pem(&cert, &cert), "no private key"),
+            (load_pem(&cert, &other), "does not belong"),
+            (load_pfx(&cert, None), "not a PFX"),
+        ] {
+            let Wrong(sentence) = outcome.unwrap_err();
+            assert!(sentence.contains(word) && sentence.ends_with('.'), "{sentence}");
+        }
+    }
+}
