@@ -155,6 +155,7 @@ impl Own {
 
     /// Makes the certificate if there is none, or none that will do. One that somebody else put there is left alone.
     pub fn prepare(&self, now: OffsetDateTime) -> Result<(), Wrong> {
+        let _lock = self.lock().map_err(|error| self.not_written(&error))?;
         let found = std::fs::read_to_string(&self.cert).ok();
         let is_good = found.is_some_and(|text| match ends(&text) {
             Some(end) => end > now + Duration::days(OWN_DAYS_LEFT_MIN) && load_pem(&self.cert, &self.key).is_ok(),
@@ -168,12 +169,27 @@ impl Own {
         let (cert, key) =
             self_signed(now, end).map_err(|error| Wrong(format!("No certificate can be made: {error}.")))?;
         let cert = format!("{OWN_MARK}{}\n{cert}", end.unix_timestamp());
-        self.write(&cert, &key)
-            .map_err(|error| Wrong(format!("The certificate {} cannot be written: {error}.", self.cert.display())))
+        self.write(&cert, &key).map_err(|error| self.not_written(&error))
+    }
+
+    fn not_written(&self, error: &std::io::Error) -> Wrong {
+        Wrong(format!("The certificate {} cannot be written: {error}.", self.cert.display()))
+    }
+
+    /// Servers that keep their data in memory may share the folder and start at the same time.
+    fn lock(&self) -> std::io::Result<std::fs::File> {
+        let folder = self.cert.parent().unwrap_or(Path::new("."));
+        std::fs::create_dir_all(folder)?;
+        let lock = std::fs::File::create(folder.join("LOCK"))?;
+        lock.lock()?;
+        // What stands there now was cut off in an earlier run.
+        for left in ["cert.pem.new", "key.pem.new"] {
+            let _ = std::fs::remove_file(folder.join(left));
+        }
+        Ok(lock)
     }
 
     fn write(&self, cert: &str, key: &str) -> std::io::Result<()> {
-        std::fs::create_dir_all(self.cert.parent().unwrap_or(Path::new(".")))?;
         Replacement::begin(&self.key)?.put(key.as_bytes())?;
         Replacement::begin(&self.cert)?.put(cert.as_bytes())?;
         // The certificate is no secret; clients of other users need it.
@@ -252,9 +268,25 @@ mod tests {
         let second = cert_at(800);
         assert_ne!(second, first);
         std::fs::write(&own.key, "cut off").unwrap();
+        std::fs::write(own.key.with_extension("pem.new"), "cut off").unwrap();
         let third = cert_at(801);
         assert_ne!(third, second);
         assert!(Source::Own(own.clone()).load().is_ok());
+    }
+
+    #[test]
+    fn who_comes_at_the_same_time_gets_the_same() {
+        let place = Place::new("together");
+        let own = Own::within(&place.0);
+        let certs: Vec<_> = std::thread::scope(|scope| {
+            let one = || {
+                own.prepare(at(0)).unwrap();
+                Source::Own(own.clone()).load().unwrap().cert
+            };
+            let all: Vec<_> = (0..8).map(|_| scope.spawn(one)).collect();
+            all.into_iter().map(|one| one.join().unwrap()).collect()
+        });
+        assert!(certs.iter().all(|cert| *cert == certs[0]));
     }
 
     #[cfg(unix)]
