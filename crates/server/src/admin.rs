@@ -1,4 +1,4 @@
-//! The admin port: health for those who watch the server, and the test clock where it was asked for.
+//! The admin port: health and figures for those who watch the server, and the test clock where it was asked for.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,7 +12,8 @@ use wire::http::{Body, ReplyBody, collect};
 use crate::body::{AnswerBody, RequestBody, Rest};
 use crate::limits::{ADMIN_BODY_BYTES_MAX, CLOCK_ADVANCE_SECONDS_MAX, Limits};
 use crate::listener::{Answers, Connections};
-use crate::panics::caught;
+use crate::metrics::Metrics;
+use crate::panics::{Panicked, caught};
 use crate::stream::Traffic;
 use crate::sweeper::Sweeper;
 
@@ -20,6 +21,7 @@ use crate::sweeper::Sweeper;
 pub(crate) struct Admin {
     pub engine: Arc<dyn Engine>,
     pub connections: Connections,
+    pub metrics: Arc<Metrics>,
     pub limits: Limits,
     /// `None`: this server's time is nobody's to move.
     pub test_clock: Option<TestClock>,
@@ -30,13 +32,21 @@ pub(crate) struct TestClock {
     pub sweeper: Arc<Sweeper>,
 }
 
-type Said = (StatusCode, Value);
+/// An answer and how it is written.
+#[derive(Debug)]
+enum Said {
+    Json(StatusCode, Value),
+    Metrics(String),
+}
 
 impl Admin {
     async fn say(&self, method: &Method, path: &str, body: &mut dyn Body) -> Said {
         match (method, path) {
-            (&Method::GET | &Method::HEAD, "/health/live") => (StatusCode::OK, json!({"status": "live"})),
+            (&Method::GET | &Method::HEAD, "/health/live") => Said::Json(StatusCode::OK, json!({"status": "live"})),
             (&Method::GET | &Method::HEAD, "/health/ready") => self.readiness(),
+            (&Method::GET | &Method::HEAD, "/metrics") => {
+                Said::Metrics(self.metrics.text(self.connections.open(), &self.engine.figures()))
+            }
             (&Method::POST, "/test/clock") => match &self.test_clock {
                 Some(clock) => self.advance(clock, body).await,
                 None => nothing_here(),
@@ -45,11 +55,15 @@ impl Admin {
         }
     }
 
+    /// Whether to send clients here. (Before the server runs nobody answers on this port at all.)
     fn readiness(&self) -> Said {
-        if self.connections.is_ending() {
-            return (StatusCode::SERVICE_UNAVAILABLE, json!({"status": "stopping"}));
-        }
-        (StatusCode::OK, json!({"status": "ready"}))
+        let is_full = || self.engine.figures().iter().any(|(name, value)| *name == "disk_full" && *value > 0);
+        let (status, word) = match () {
+            () if self.connections.is_ending() => (StatusCode::SERVICE_UNAVAILABLE, "stopping"),
+            () if is_full() => (StatusCode::SERVICE_UNAVAILABLE, "disk full"),
+            () => (StatusCode::OK, "ready"),
+        };
+        Said::Json(status, json!({"status": word}))
     }
 
     async fn advance(&self, clock: &TestClock, body: &mut dyn Body) -> Said {
@@ -63,11 +77,11 @@ impl Admin {
             Ok(offset) => {
                 // A test that has moved the time finds done what has become due.
                 clock.sweeper.catch_up().await;
-                (StatusCode::OK, json!({"offset_seconds": offset}))
+                Said::Json(StatusCode::OK, json!({"offset_seconds": offset}))
             }
             Err(error) => {
                 tracing::error!(%error, "the test clock could not be moved");
-                (StatusCode::INTERNAL_SERVER_ERROR, json!({"error": "the clock could not be moved"}))
+                Said::Json(StatusCode::INTERNAL_SERVER_ERROR, json!({"error": "the clock could not be moved"}))
             }
         }
     }
@@ -79,11 +93,11 @@ fn seconds(text: &[u8]) -> Option<u64> {
 }
 
 fn bad(why: &str) -> Said {
-    (StatusCode::BAD_REQUEST, json!({"error": why}))
+    Said::Json(StatusCode::BAD_REQUEST, json!({"error": why}))
 }
 
 fn nothing_here() -> Said {
-    (StatusCode::NOT_FOUND, json!({"error": "there is nothing here"}))
+    Said::Json(StatusCode::NOT_FOUND, json!({"error": "there is nothing here"}))
 }
 
 impl Answers for Admin {
@@ -91,16 +105,22 @@ impl Answers for Admin {
         let (parts, incoming) = request.into_parts();
         let mut body = RequestBody::new(incoming, &parts.headers, self.limits.body_pause);
         let said = caught(self.say(&parts.method, parts.uri.path(), &mut body)).await;
-        let (status, text) = said.unwrap_or((StatusCode::INTERNAL_SERVER_ERROR, json!({"error": "internal error"})));
+        let (status, kind, text) = match said {
+            Ok(Said::Json(status, value)) => (status, "application/json", value.to_string()),
+            Ok(Said::Metrics(text)) => (StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", text),
+            Err(Panicked) => {
+                let text = json!({"error": "internal error"}).to_string();
+                (StatusCode::INTERNAL_SERVER_ERROR, "application/json", text)
+            }
+        };
         let rest = body.drain().await;
-        let text =
-            if parts.method == Method::HEAD { ReplyBody::Empty } else { ReplyBody::Bytes(text.to_string().into()) };
+        let text = if parts.method == Method::HEAD { ReplyBody::Empty } else { ReplyBody::Bytes(text.into()) };
         if rest == Rest::Unread {
             traffic.linger();
         }
-        let mut response = Response::new(AnswerBody::new(text, Some(traffic)));
+        let mut response = Response::new(AnswerBody::new(text, traffic));
         *response.status_mut() = status;
-        response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
         if rest == Rest::Unread {
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         }

@@ -12,6 +12,7 @@ use hyper::body::Incoming;
 use wire::http::{Body, BodyError, BoxFuture, ByteStream, ReplyBody};
 
 use crate::limits::DRAIN_BYTES_MAX;
+use crate::metrics::{Asked, Metrics};
 use crate::stream::Traffic;
 
 /// A request body on its way in.
@@ -24,6 +25,7 @@ pub(crate) struct RequestBody {
     expects_continue: bool,
     begun: bool,
     state: State,
+    received: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +58,18 @@ impl RequestBody {
             expects_continue: headers.contains_key(header::EXPECT),
             begun: false,
             state,
+            received: 0,
         }
+    }
+
+    /// How many bytes have come so far.
+    pub(crate) fn received(&self) -> u64 {
+        self.received
+    }
+
+    /// What is left when nobody wants to wait for any of it.
+    pub(crate) fn rest(&self) -> Rest {
+        if self.state == State::Ended { Rest::Read } else { Rest::Unread }
     }
 
     /// Reads a little of what a refused client still sends, so that its connection lives on.
@@ -85,7 +98,10 @@ impl RequestBody {
             let frame = std::future::poll_fn(|cx| http_body::Body::poll_frame(Pin::new(&mut self.incoming), cx));
             match tokio::time::timeout(self.pause, frame).await {
                 Ok(Some(Ok(frame))) => match frame.into_data() {
-                    Ok(bytes) => return Some(Ok(bytes)),
+                    Ok(bytes) => {
+                        self.received += bytes.len() as u64;
+                        return Some(Ok(bytes));
+                    }
                     Err(_trailers) => continue,
                 },
                 Ok(None) => self.state = State::Ended,
@@ -116,7 +132,9 @@ impl Body for RequestBody {
 /// An answer's body on its way out. When it is dropped the answer has ended.
 pub(crate) struct AnswerBody {
     rest: Remaining,
-    traffic: Option<Arc<Traffic>>,
+    traffic: Arc<Traffic>,
+    sent: u64,
+    counted: Option<(Arc<Metrics>, Asked)>,
 }
 
 enum Remaining {
@@ -134,7 +152,7 @@ enum Remaining {
 type Pending = Pin<Box<dyn Future<Output = (Box<dyn ByteStream>, Option<Result<Bytes, String>>)> + Send>>;
 
 impl AnswerBody {
-    pub(crate) fn new(body: ReplyBody, traffic: Option<Arc<Traffic>>) -> AnswerBody {
+    pub(crate) fn new(body: ReplyBody, traffic: Arc<Traffic>) -> AnswerBody {
         let rest = match body {
             ReplyBody::Empty => Remaining::Nothing,
             ReplyBody::Bytes(bytes) if bytes.is_empty() => Remaining::Nothing,
@@ -142,7 +160,14 @@ impl AnswerBody {
             ReplyBody::Stream { length: 0, .. } => Remaining::Nothing,
             ReplyBody::Stream { length, stream } => Remaining::Stream { left: length, pending: Some(ask(stream)) },
         };
-        AnswerBody { rest, traffic }
+        AnswerBody { rest, traffic, sent: 0, counted: None }
+    }
+
+    /// Has its bytes counted for what was asked.
+    pub(crate) fn count_for(&mut self, metrics: &Arc<Metrics>, asked: Asked) {
+        if !matches!(self.rest, Remaining::Nothing) {
+            self.counted = Some((Arc::clone(metrics), asked));
+        }
     }
 }
 
@@ -155,8 +180,9 @@ fn ask(mut stream: Box<dyn ByteStream>) -> Pending {
 
 impl Drop for AnswerBody {
     fn drop(&mut self) {
-        if let Some(traffic) = &self.traffic {
-            traffic.end();
+        self.traffic.end();
+        if let Some((metrics, asked)) = &self.counted {
+            metrics.sent(*asked, self.sent);
         }
     }
 }
@@ -168,7 +194,10 @@ impl http_body::Body for AnswerBody {
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, String>>> {
         match std::mem::replace(&mut self.rest, Remaining::Taken) {
             Remaining::Nothing | Remaining::Taken => Poll::Ready(None),
-            Remaining::Bytes(bytes) => Poll::Ready(Some(Ok(Frame::data(bytes)))),
+            Remaining::Bytes(bytes) => {
+                self.sent += bytes.len() as u64;
+                Poll::Ready(Some(Ok(Frame::data(bytes))))
+            }
             Remaining::Stream { pending: None, .. } => Poll::Ready(None),
             Remaining::Stream { left, pending: Some(mut pending) } => {
                 let Poll::Ready((stream, piece)) = pending.as_mut().poll(cx) else {
@@ -178,6 +207,7 @@ impl http_body::Body for AnswerBody {
                 match piece {
                     Some(Ok(bytes)) if bytes.len() as u64 <= left => {
                         let left = left - bytes.len() as u64;
+                        self.sent += bytes.len() as u64;
                         // Asked only when hyper wants more: nothing is read ahead of a slow client.
                         let pending = (left > 0).then(|| ask(stream));
                         self.rest = Remaining::Stream { left, pending };

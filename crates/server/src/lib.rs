@@ -9,7 +9,9 @@ mod admin;
 mod body;
 pub mod limits;
 mod listener;
+mod metrics;
 mod panics;
+mod patience;
 mod pipeline;
 mod request_id;
 mod respond;
@@ -43,6 +45,7 @@ pub use target::Hosts;
 
 use admin::{Admin, TestClock};
 use listener::Connections;
+use metrics::Metrics;
 use pipeline::{AccountIds, House, Pipeline};
 use request_id::RequestIds;
 use socket::Transport;
@@ -120,7 +123,9 @@ impl Server {
         }
         let blob = Arc::new(BlobService::new(Arc::clone(&setup.engine)));
         let handlers: Vec<Arc<dyn Handler>> = vec![Arc::clone(&blob) as _];
+        let metrics = Arc::new(Metrics::new());
         let house = House {
+            metrics: Arc::clone(&metrics),
             accounts: setup.accounts,
             tokens: setup.tokens,
             delegation_secret: setup.delegation_secret,
@@ -135,7 +140,7 @@ impl Server {
             sweeper: Arc::new(Sweeper { engine: Arc::clone(&setup.engine), handlers }),
             engine: setup.engine,
             house: Arc::new(house),
-            connections: Connections::new(setup.limits),
+            connections: Connections::new(setup.limits, metrics),
             transport: setup.tls.map_or(Transport::Plain, |config| Transport::tls(&config)),
             test_clock: setup.test_clock,
         })
@@ -154,6 +159,7 @@ impl Server {
             let admin = Arc::new(Admin {
                 engine: Arc::clone(&self.engine),
                 connections: self.connections.clone(),
+                metrics: Arc::clone(&self.house.metrics),
                 limits,
                 test_clock: self.test_clock.then(|| TestClock { sweeper: Arc::clone(&self.sweeper) }),
             });

@@ -6,9 +6,10 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use http::{Request, Response};
+use http::{HeaderValue, Request, Response, header};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -18,6 +19,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::body::AnswerBody;
 use crate::limits::{ACCEPT_PAUSE, BACKLOG, CONNECTION_BUFFER_BYTES, Limits};
+use crate::metrics::Metrics;
 use crate::socket::{Socket, Transport};
 use crate::stream::{TimedStream, Traffic};
 
@@ -48,12 +50,13 @@ pub(crate) struct Connections {
     limits: Limits,
     places: Arc<Semaphore>,
     ending: Arc<watch::Sender<bool>>,
+    metrics: Arc<Metrics>,
 }
 
 impl Connections {
-    pub(crate) fn new(limits: Limits) -> Connections {
+    pub(crate) fn new(limits: Limits, metrics: Arc<Metrics>) -> Connections {
         let places = Arc::new(Semaphore::new(limits.connections));
-        Connections { limits, places, ending: Arc::new(watch::Sender::new(false)) }
+        Connections { limits, places, ending: Arc::new(watch::Sender::new(false)), metrics }
     }
 
     /// Resolves when shutdown has begun.
@@ -72,8 +75,13 @@ impl Connections {
         let all = u32::try_from(self.limits.connections).unwrap_or(u32::MAX);
         match tokio::time::timeout(self.limits.shutdown, self.places.acquire_many(all)).await {
             Ok(_) => 0,
-            Err(_) => self.limits.connections - self.places.available_permits(),
+            Err(_) => self.open(),
         }
+    }
+
+    /// How many connections there are.
+    pub(crate) fn open(&self) -> usize {
+        self.limits.connections - self.places.available_permits()
     }
 
     /// Accepts until the end begins. `idle` is how long a connection may be silent between requests.
@@ -107,6 +115,7 @@ impl Connections {
                     let Ok(place) = Arc::clone(&self.places).acquire_owned().await else {
                         return std::future::pending().await;
                     };
+                    self.metrics.connections.fetch_add(1, Ordering::Relaxed);
                     return (tcp, peer, place);
                 }
                 Err(error) => {
@@ -130,7 +139,7 @@ async fn connect<A: Answers>(
     // Answers are written whole; waiting for more to send only delays them.
     let _ = tcp.set_nodelay(true);
     let socket = tokio::select! {
-        socket = transport.accept(tcp, &limits) => socket,
+        socket = transport.accept(tcp, &limits, &connections.metrics.handshakes_failed) => socket,
         () = connections.ending() => None,
     };
     if let Some(socket) = socket {
@@ -150,7 +159,15 @@ async fn serve<A: Answers>(
     let service = service_fn(|request| {
         traffic.begin();
         let answer = answers.answer(request, peer, Arc::clone(&traffic));
-        async move { Ok::<_, std::convert::Infallible>(answer.await) }
+        let connections = &connections;
+        async move {
+            let mut response = answer.await;
+            // This task may hear of the end only after it has answered.
+            if connections.is_ending() {
+                response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+            }
+            Ok::<_, std::convert::Infallible>(response)
+        }
     });
     let mut builder = http1::Builder::new();
     // Time-outs are the stream's; see there.

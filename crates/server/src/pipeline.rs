@@ -17,15 +17,16 @@ use engine::{Engine, EngineError};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request, Response};
 use hyper::body::Incoming;
-use hyper::ext::ReasonPhrase;
 use wire::cors;
-use wire::http::{BodyError, ErrorReply, Head, Query, Reply, ReplyBody, header};
+use wire::http::{Body as _, BodyError, ErrorReply, Head, Query, Reply, ReplyBody, header};
 
 use crate::access_log::{AccessLog, Line};
 use crate::body::{AnswerBody, RequestBody};
 use crate::limits::{HEAD_BYTES_MAX, Limits};
 use crate::listener::Answers;
+use crate::metrics::{Asked, Metrics};
 use crate::panics::{Panicked, caught};
+use crate::patience;
 use crate::request_id::{RequestId, RequestIds};
 use crate::respond::{self, Envelope};
 use crate::service::Service;
@@ -41,6 +42,7 @@ pub(crate) struct House {
     pub delegation_secret: [u8; 32],
     pub account_ids: AccountIds,
     pub blob: Arc<BlobService>,
+    pub metrics: Arc<Metrics>,
     pub hosts: Hosts,
     pub limits: Limits,
     pub access_log: Option<AccessLog>,
@@ -88,7 +90,7 @@ pub(crate) struct Pipeline {
 /// Where the walk has come to; the log wants to know, however it ends.
 #[derive(Debug)]
 struct Progress {
-    operation: &'static str,
+    asked: Asked,
     version: HeaderValue,
     account: Option<u64>,
 }
@@ -121,10 +123,12 @@ impl Pipeline {
             _ => self.identify(&head, path_style, peer, &accounts, account, now).await?,
         };
         let op = Op::named_by(&head)?;
-        progress.operation = op.name();
+        progress.asked = Asked::Blob(op);
         self.may(&caller, op, account, &head).await?;
+        let patience = patience::of(&head, op, body.length())?;
         let asker = Asker { caller: &caller, now, secret: Secret(Some(&self.house.delegation_secret)) };
-        let reply = self.house.blob.run_for(asker, op, &head, account, body).await?;
+        let running = self.house.blob.run_for(asker, op, &head, account, body);
+        let reply = tokio::time::timeout(patience, running).await.map_err(|_| Stop::TimedOut)??;
         Ok(with_overrides(reply, &caller, &head))
     }
 
@@ -227,29 +231,24 @@ impl Pipeline {
             cors::actual(&rules, origin, method.as_str()).add_to(headers);
         }
     }
+}
 
-    /// One answer for whatever came of the walk.
-    fn reply(
-        &self,
-        outcome: Result<Result<Reply, Stop>, Panicked>,
-        envelope: &Envelope,
-        id: &RequestId,
-    ) -> (Reply, Option<ReasonPhrase>) {
-        let error = match outcome {
-            Ok(Ok(reply)) => return (reply, None),
-            Ok(Err(Stop::Refused(error))) => error,
-            Ok(Err(Stop::Failed(error))) => {
-                log_failure(&error, id);
-                respond::engine_failure(&error)
-            }
-            Ok(Err(Stop::Body(error))) => respond::body_failure(&error),
-            Err(Panicked) => {
-                tracing::error!(request_id = id.as_str(), "a request panicked");
-                respond::internal_error()
-            }
-        };
-        (respond::refusal(&error, envelope, id, wall_clock()), respond::reason(&error))
-    }
+/// One answer for whatever came of the walk.
+fn settled(outcome: Result<Result<Reply, Stop>, Panicked>, id: &RequestId) -> Result<Reply, ErrorReply> {
+    Err(match outcome {
+        Ok(Ok(reply)) => return Ok(reply),
+        Ok(Err(Stop::Refused(error))) => error,
+        Ok(Err(Stop::Failed(error))) => {
+            log_failure(&error, id);
+            respond::engine_failure(&error)
+        }
+        Ok(Err(Stop::Body(error))) => respond::body_failure(&error),
+        Ok(Err(Stop::TimedOut)) => respond::timed_out(),
+        Err(Panicked) => {
+            tracing::error!(request_id = id.as_str(), "a request panicked");
+            respond::internal_error()
+        }
+    })
 }
 
 impl Answers for Pipeline {
@@ -266,16 +265,29 @@ impl Answers for Pipeline {
         let origin = parts.headers.get(header::ORIGIN).cloned();
         let client_request_id = Envelope::echoed(parts.headers.get("x-ms-client-request-id"));
         let mut body = RequestBody::new(incoming, &parts.headers, self.house.limits.body_pause);
-        let mut progress =
-            Progress { operation: "-", version: HeaderValue::from_static(version::NEWEST), account: None };
+        let mut progress = Progress {
+            asked: Asked::Unknown(self.service),
+            version: HeaderValue::from_static(version::NEWEST),
+            account: None,
+        };
 
         let outcome = caught(self.walk(&mut parts, &id, peer, &mut body, &mut progress)).await;
-        let rest = body.drain().await;
+        let rest = match outcome {
+            Ok(Err(Stop::TimedOut)) => body.rest(),
+            _ => body.drain().await,
+        };
 
-        let Progress { operation, version, account } = progress;
+        let Progress { asked, version, account } = progress;
         let is_head = parts.method == Method::HEAD;
         let envelope = Envelope { service: self.service, is_head, version, client_request_id };
-        let (reply, reason) = self.reply(outcome, &envelope, &id);
+        let (reply, error) = match settled(outcome, &id) {
+            Ok(reply) => (reply, None),
+            Err(error) => (respond::refusal(&error, &envelope, &id, wall_clock()), Some(error)),
+        };
+        let took = began.elapsed();
+        let status = reply.status.as_u16();
+        let code = error.as_ref().map(|error| error.code);
+        self.house.metrics.answered(asked, status, code, took, body.received());
         if let Some(log) = &self.house.access_log {
             log.write(&Line {
                 at: wall_clock(),
@@ -283,10 +295,10 @@ impl Answers for Pipeline {
                 method: &parts.method,
                 uri: &parts.uri,
                 http: parts.version,
-                status: reply.status.as_u16(),
+                status,
                 bytes: if is_head { 0 } else { length(&reply.body) },
-                operation,
-                took: began.elapsed(),
+                operation: asked.operation().unwrap_or("-"),
+                took,
                 request_id: id.as_str(),
             });
         }
@@ -294,7 +306,8 @@ impl Answers for Pipeline {
         if let Some(account) = account {
             self.share(account, origin.as_ref(), &parts.method, response.headers_mut()).await;
         }
-        if let Some(reason) = reason {
+        response.body_mut().count_for(&self.house.metrics, asked);
+        if let Some(reason) = error.as_ref().and_then(respond::reason) {
             response.extensions_mut().insert(reason);
         }
         response
@@ -307,6 +320,8 @@ enum Stop {
     Refused(ErrorReply),
     Failed(EngineError),
     Body(BodyError),
+    /// It took longer than it may.
+    TimedOut,
 }
 
 impl From<ErrorReply> for Stop {

@@ -78,7 +78,7 @@ pub(crate) fn answer(
         headers.remove(header::CONTENT_LENGTH);
         body
     };
-    let mut response = Response::new(AnswerBody::new(body, Some(traffic)));
+    let mut response = Response::new(AnswerBody::new(body, traffic));
     *response.status_mut() = status;
     *response.headers_mut() = headers;
     response
@@ -172,6 +172,11 @@ pub(crate) fn engine_failure(error: &EngineError) -> ErrorReply {
 
 pub(crate) fn internal_error() -> ErrorReply {
     ErrorReply::new(500, "InternalError", "The server encountered an internal error. Please retry the request.")
+}
+
+/// What the client learns when its time is up. What was asked for may still have been done.
+pub(crate) fn timed_out() -> ErrorReply {
+    ErrorReply::new(500, "OperationTimedOut", "The operation could not be completed within the permitted time.")
 }
 
 /// What the client learns when its body did not arrive whole.

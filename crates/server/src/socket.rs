@@ -6,6 +6,7 @@
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
@@ -36,21 +37,22 @@ impl Transport {
         matches!(self, Transport::Tls(_))
     }
 
-    /// Makes a connection ready for HTTP. `None`: it came to nothing, and is closed.
-    pub(crate) async fn accept(&self, tcp: TcpStream, limits: &Limits) -> Option<Socket> {
+    /// Makes a connection ready for HTTP. `None`: it came to nothing, is counted, and is closed.
+    pub(crate) async fn accept(&self, tcp: TcpStream, limits: &Limits, failed: &AtomicU64) -> Option<Socket> {
         let Transport::Tls(acceptor) = self else { return Some(Socket::Plain(tcp)) };
-        let Ok(outcome) = timeout(limits.handshake, shake_hands(acceptor, tcp)).await else {
-            tracing::debug!("a handshake took too long");
-            return None;
-        };
-        match outcome {
-            Ok(stream) => Some(Socket::Tls(Box::new(stream))),
-            Err((error, tcp)) => {
+        match timeout(limits.handshake, shake_hands(acceptor, tcp)).await {
+            Ok(Ok(stream)) => return Some(Socket::Tls(Box::new(stream))),
+            Ok(Err((error, tcp))) => {
+                failed.fetch_add(1, Ordering::Relaxed);
                 tracing::debug!(%error, "a handshake failed");
                 close(tcp, limits).await;
-                None
+            }
+            Err(_) => {
+                failed.fetch_add(1, Ordering::Relaxed);
+                tracing::debug!("a handshake took too long");
             }
         }
+        None
     }
 }
 
