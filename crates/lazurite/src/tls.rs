@@ -181,7 +181,8 @@ impl Own {
         let folder = self.cert.parent().unwrap_or(Path::new("."));
         std::fs::create_dir_all(folder)?;
         let lock = std::fs::File::create(folder.join("LOCK"))?;
-        lock.lock()?;
+        #[cfg(unix)]
+        rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive)?;
         // What stands there now was cut off in an earlier run.
         for left in ["cert.pem.new", "key.pem.new"] {
             let _ = std::fs::remove_file(folder.join(left));
