@@ -10,15 +10,15 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { BlobServiceClient, RestError } from "@azure/storage-blob";
 
-const ACCOUNT = "devstoreaccount1";
-const KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
+export const ACCOUNT = "devstoreaccount1";
+export const KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
 const BINARY = process.env.LAZURITE_BIN || fileURLToPath(new URL("../../../target/debug/lazurite", import.meta.url));
 const SERVICES = ["blob", "queue", "table", "file", "dfs", "admin"];
 
 /** A server process on free ports with its own data folder; it ends with the test `t`. */
-export async function startServer(t) {
+export async function startServer(t, ...options) {
   const folder = await mkdtemp(join(tmpdir(), "lazurite-js-"));
-  const server = new Server(folder);
+  const server = new Server(folder, options);
   await server.start();
   t.after(async () => {
     if (server.process.exitCode === null && server.process.signalCode === null) {
@@ -30,8 +30,9 @@ export async function startServer(t) {
 }
 
 class Server {
-  constructor(folder) {
+  constructor(folder, options) {
     this.folder = folder;
+    this.options = options;
     this.urls = {};
   }
 
@@ -39,12 +40,12 @@ class Server {
     const ports = SERVICES.flatMap((name) => [`--${name}-port`, "0"]);
     // Every option of the server may also come from the environment; ours come from here only.
     const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("LAZURITE_")));
-    this.process = spawn(BINARY, ["--location", this.folder, ...ports, "--test-clock"], {
+    this.process = spawn(BINARY, ["--location", this.folder, ...ports, "--test-clock", ...this.options], {
       stdio: ["ignore", "pipe", "inherit"],
       env,
     });
     for await (const line of createInterface({ input: this.process.stdout })) {
-      const listening = line.match(/(\w+)(?: service)? is listening at (http:\S+)/);
+      const listening = line.match(/(\w+)(?: service)? is listening at (https?:\S+)/);
       if (listening) this.urls[listening[1].toLowerCase()] = listening[2];
       if (line.trim() === "Ready.") {
         this.process.stdout.resume();

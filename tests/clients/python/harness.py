@@ -22,7 +22,7 @@ KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr
 START_SECONDS = 30
 STOP_SECONDS = 20
 
-LISTENING = re.compile(r"(\w+)(?: service)? is listening at (http://\S+)")
+LISTENING = re.compile(r"(\w+)(?: service)? is listening at (https?://\S+)")
 # A proxy of the environment is not for us: the server is on this machine.
 DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
@@ -81,11 +81,17 @@ class Server:
 
     @property
     def conn_str(self):
-        return f"DefaultEndpointsProtocol=http;AccountName={ACCOUNT};AccountKey={KEY};BlobEndpoint={self.blob_url};"
+        protocol = self.blob_url.partition(":")[0]
+        return f"DefaultEndpointsProtocol={protocol};AccountName={ACCOUNT};AccountKey={KEY};BlobEndpoint={self.blob_url};"
+
+    @property
+    def settings(self):
+        """For every client of ours. It reports the first answer it gets: a retry would hide what the server said."""
+        certificate = self.folder / "tls/cert.pem"
+        return {"retry_total": 0, "connection_verify": str(certificate) if certificate.exists() else True}
 
     def service(self, **settings):
-        """A client that reports the first answer it gets: a retry would hide what the server said."""
-        return BlobServiceClient.from_connection_string(self.conn_str, **{"retry_total": 0, **settings})
+        return BlobServiceClient.from_connection_string(self.conn_str, **{**self.settings, **settings})
 
     def advance(self, seconds):
         """Moves the server's time forward."""
