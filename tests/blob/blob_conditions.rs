@@ -155,6 +155,9 @@ fn every_combination_on_writes() {
         "Delete Blob",
         "Append Block",
         "Append Blob Seal",
+        "Put Page",
+        "Clear Pages",
+        "Resize",
     ] {
         let operation = named(name);
         let mut version = operation.put(&stage, "cont/blob", "hello");
@@ -192,6 +195,9 @@ fn writes_take_one_etag() {
         "Delete Blob",
         "Append Block",
         "Append Blob Seal",
+        "Put Page",
+        "Clear Pages",
+        "Resize",
     ] {
         for header in ["if-match", "if-none-match"] {
             let answer = named(name).ask(&stage, "cont/blob", &[(header, &list)]);
@@ -219,6 +225,10 @@ const NOTHING_THERE: &[(&str, [&str; 7])] = &[
     ("Delete Blob",         [GONE,         UNMET,        UNMET,      GONE,              GONE,            GONE,              GONE]),
     ("Append Block",        [GONE,         UNMET,        UNMET,      GONE,              GONE,            GONE,              GONE]),
     ("Append Blob Seal",    [GONE,         UNMET,        UNMET,      GONE,              GONE,            GONE,              GONE]),
+    ("Put Page",            [GONE,         UNMET,        UNMET,      GONE,              GONE,            GONE,              GONE]),
+    ("Clear Pages",         [GONE,         UNMET,        UNMET,      GONE,              GONE,            GONE,              GONE]),
+    ("Get Page Ranges",     [GONE,         GONE,         GONE,       GONE,              GONE,            GONE,              GONE]),
+    ("Resize",              [GONE,         UNMET,        UNMET,      GONE,              GONE,            GONE,              GONE]),
 ];
 
 const SEVEN: [&[(&str, &str)]; 7] = [
@@ -267,6 +277,10 @@ const WILDCARDS: &[(&str, &str, &str)] = &[
     ("Delete Blob",         "412 ConditionNotMet",        "202"),
     ("Append Block",        "201",                        "201"),
     ("Append Blob Seal",    "200",                        "200"),
+    ("Put Page",            "201",                        "201"),
+    ("Clear Pages",         "201",                        "201"),
+    ("Get Page Ranges",     "400 UnsatisfiableCondition", "200"),
+    ("Resize",              "200",                        "200"),
 ];
 
 #[test]

@@ -1,6 +1,6 @@
 //! The operations on blobs side by side: what each answers, which conditions it takes, and what a lease means to it.
 //!
-//! Copy Blob, Abort Copy Blob, Put Page and Get Page Ranges belong here, too; until they are built, `not_yet` has them.
+//! Copy Blob and Abort Copy Blob belong here, too; until they are built, `not_yet` has them.
 //! Operations of one type of blob only are tried on that type.
 
 use crate::harness::{Answer, Headers, Table, date_after};
@@ -42,7 +42,18 @@ pub const OPERATIONS: &[Operation] = &[
     operation("Get Block List",      "GET {}?comp=blocklist&blocklisttype=all", &[],             "",    "200"),
     operation("Append Block",        "PUT {}?comp=appendblock",          &[],                    "new", "201"),
     operation("Append Blob Seal",    "PUT {}?comp=seal",                 &[],                    "",    "200"),
+    operation("Put Page",            "PUT {}?comp=page",                 &[("x-ms-page-write", "update"), ("x-ms-range", "bytes=0-511")], PAGE, "201"),
+    operation("Clear Pages",         "PUT {}?comp=page",                 &[("x-ms-page-write", "clear"), ("x-ms-range", "bytes=0-511")], "", "201"),
+    operation("Get Page Ranges",     "GET {}?comp=pagelist",             &[],                    "",    "200"),
+    operation("Resize",              "PUT {}?comp=properties",           &[("x-ms-blob-content-length", "2048")], "", "200"),
+    operation("Update Sequence Number", "PUT {}?comp=properties",        &[("x-ms-sequence-number-action", "increment")], "", "200"),
 ];
+
+/// The content of one page.
+const PAGE: &str = match std::str::from_utf8(&[b'n'; 512]) {
+    Ok(page) => page,
+    Err(_) => unreachable!(),
+};
 
 const ACQUIRE: Headers<'static> =
     &[("x-ms-lease-action", "acquire"), ("x-ms-lease-duration", "-1"), ("x-ms-proposed-lease-id", A)];
@@ -58,6 +69,9 @@ impl Operation {
     pub fn put(&self, stage: &Stage, blob: &str, content: &str) -> Answer {
         match self.name {
             "Append Block" | "Append Blob Seal" => stage.put_append(blob, content),
+            "Put Page" | "Clear Pages" | "Get Page Ranges" | "Resize" | "Update Sequence Number" => {
+                stage.put_pages(blob, 1_024)
+            }
             _ => stage.put(blob, content),
         }
     }
@@ -84,6 +98,11 @@ const ETAG_TOLD: &[(&str, bool)] = &[
     ("Get Block List",      true),
     ("Append Block",        true),
     ("Append Blob Seal",    true),
+    ("Put Page",            true),
+    ("Clear Pages",         true),
+    ("Get Page Ranges",     true),
+    ("Resize",              true),
+    ("Update Sequence Number", true),
 ];
 
 /// What each operation makes of the ETag and Last-Modified.
@@ -102,6 +121,11 @@ const ETAG_AFTER: &[(&str, &str)] = &[
     ("Get Block List",      "same"),
     ("Append Block",        "new"),
     ("Append Blob Seal",    "same"),
+    ("Put Page",            "new"),
+    ("Clear Pages",         "new"),
+    ("Get Page Ranges",     "same"),
+    ("Resize",              "new"),
+    ("Update Sequence Number", "new"),
 ];
 
 #[test]
@@ -198,6 +222,11 @@ const CONDITIONS: &[(&str, [&str; 4])] = &[
     ("Get Block List",      ["200",     "200",         "200",             "200"]),
     ("Append Block",        [UNMET,     UNMET,         UNMET,             UNMET]),
     ("Append Blob Seal",    [UNMET,     UNMET,         UNMET,             UNMET]),
+    ("Put Page",            [UNMET,     UNMET,         UNMET,             UNMET]),
+    ("Clear Pages",         [UNMET,     UNMET,         UNMET,             UNMET]),
+    ("Get Page Ranges",     [UNMET,     UNCHANGED,     UNCHANGED,         UNMET]),
+    ("Resize",              [UNMET,     UNMET,         UNMET,             UNMET]),
+    ("Update Sequence Number", [UNMET,  UNMET,         UNMET,             UNMET]),
 ];
 
 #[test]
@@ -274,6 +303,11 @@ const LEASE_IDS: &[(&str, [&str; 4])] = &[
     ("Get Block List",      ["200",      "200", OTHER_ID, LOST]),
     ("Append Block",        [MISSING_ID, "201", OTHER_ID, LOST]),
     ("Append Blob Seal",    [MISSING_ID, "200", OTHER_ID, LOST]),
+    ("Put Page",            [MISSING_ID, "201", OTHER_ID, LOST]),
+    ("Clear Pages",         [MISSING_ID, "201", OTHER_ID, LOST]),
+    ("Get Page Ranges",     ["200",      "200", OTHER_ID, LOST]),
+    ("Resize",              [MISSING_ID, "200", OTHER_ID, LOST]),
+    ("Update Sequence Number", [MISSING_ID, "200", OTHER_ID, LOST]),
 ];
 
 #[test]
@@ -325,6 +359,11 @@ const RULE_OF: &[(&str, &str)] = &[
     ("Get Block List",      "read"),
     ("Append Block",        "write"),
     ("Append Blob Seal",    "write"),
+    ("Put Page",            "write"),
+    ("Clear Pages",         "write"),
+    ("Get Page Ranges",     "read"),
+    ("Resize",              "write"),
+    ("Update Sequence Number", "write"),
 ];
 
 #[test]
@@ -383,6 +422,11 @@ const ID_FOR_NOTHING: &[(&str, &str)] = &[
     ("Get Block List",      "404 BlobNotFound"),
     ("Append Block",        "404 BlobNotFound"),
     ("Append Blob Seal",    "404 BlobNotFound"),
+    ("Put Page",            "404 BlobNotFound"),
+    ("Clear Pages",         "404 BlobNotFound"),
+    ("Get Page Ranges",     "404 BlobNotFound"),
+    ("Resize",              "404 BlobNotFound"),
+    ("Update Sequence Number", "404 BlobNotFound"),
 ];
 
 #[test]

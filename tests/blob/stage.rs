@@ -10,6 +10,7 @@ pub const C: &str = "cccccccc-cccc-cccc-cccc-cccccccccccc";
 pub const LEASE_STATES: [&str; 5] = ["available", "leased", "breaking", "broken", "expired"];
 
 pub const APPEND_BLOB: (&str, &str) = ("x-ms-blob-type", "AppendBlob");
+pub const PAGE_BLOB: (&str, &str) = ("x-ms-blob-type", "PageBlob");
 pub const BLOCK_BLOB: (&str, &str) = ("x-ms-blob-type", "BlockBlob");
 
 pub struct Stage {
@@ -50,6 +51,13 @@ impl Stage {
     pub fn put_append(&self, blob: &str, content: impl AsRef<[u8]>) -> Answer {
         self.call(&format!("PUT {blob}"), &[APPEND_BLOB], "").ok();
         self.call(&format!("PUT {blob}?comp=appendblock"), &[], content).ok()
+    }
+
+    /// A page blob of zeros.
+    #[track_caller]
+    pub fn put_pages(&self, blob: &str, length: u64) -> Answer {
+        let length = length.to_string();
+        self.call(&format!("PUT {blob}"), &[PAGE_BLOB, ("x-ms-blob-content-length", &length)], "").ok()
     }
 
     /// Writes something that has nothing to do with the test, so that the server has work and a reason to tidy up.

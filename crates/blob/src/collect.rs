@@ -13,12 +13,12 @@ use engine::{
     BoxFuture, Changes, Commit, Engine, EngineError, Key, NotCommitted, Rows, Tick, Unread, commit, read, space,
 };
 
-use crate::BlobService;
 use crate::codec;
 use crate::download::for_each_chunk;
 use crate::model::{
     self, Blob, Block, Committed, ListChunk, SNAPSHOTS_OWNER, blocks_of, list_rows, snapshots_due, snapshots_of,
 };
+use crate::{BlobService, pages};
 
 /// How many steps one due row may take before others get their turn.
 const STEPS_PER_TURN: usize = 100;
@@ -45,11 +45,16 @@ impl Handler for BlobService {
                 (Kind::ContainerPurge, Some(generation)) => {
                     steps(engine, due, move |rows, tick, changes| purge_container(rows, generation, tick, changes))
                 }
-                (Kind::Other, _) => match snapshots_owner(&due.owner) {
-                    Some(uid) => {
+                (Kind::Other, _) => match (snapshots_owner(&due.owner), pages::due_owner(&due.owner)) {
+                    (Some(uid), _) => {
                         steps(engine, due, move |rows, tick, changes| drop_snapshots(rows, uid, tick, changes))
                     }
-                    None => return Ok(false),
+                    // A long map is done piece by piece, and each piece asks for the next.
+                    (None, Some((map, from))) => steps(engine, due, move |rows, tick, changes| {
+                        pages::prune(rows, map, from, tick, changes)?;
+                        Ok(false)
+                    }),
+                    (None, None) => return Ok(false),
                 },
                 // Not ours, or written by somebody who is not us.
                 (Kind::Content | Kind::BlockList | Kind::Staging | Kind::ContainerPurge, _) => return Ok(false),

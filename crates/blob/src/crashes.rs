@@ -18,6 +18,10 @@ type Chapter =
 
 const BLOCK_BLOB: &[(&str, &str)] = &[("x-ms-blob-type", "BlockBlob")];
 const APPEND_BLOB: &[(&str, &str)] = &[("x-ms-blob-type", "AppendBlob")];
+const PAGE_BLOB: &[(&str, &str)] = &[("x-ms-blob-type", "PageBlob"), ("x-ms-blob-content-length", "1024")];
+const UPDATE_PAGES: &[(&str, &str)] = &[("x-ms-page-write", "update"), ("range", "bytes=0-1023")];
+const CLEAR_PAGE: &[(&str, &str)] = &[("x-ms-page-write", "clear"), ("range", "bytes=0-511")];
+const SHORTER: &[(&str, &str)] = &[("x-ms-blob-content-length", "512")];
 const STORY: &[Chapter] = &[
     ("PUT", "cont?restype=container", &[], b"", None),
     ("PUT", "cont/blob", BLOCK_BLOB, b"first", Some(b"first")),
@@ -36,6 +40,12 @@ const STORY: &[Chapter] = &[
     ("PUT", "cont/blob?comp=snapshot", &[], b"", Some(b"six")),
     ("PUT", "cont/blob?comp=appendblock", &[], b"th", Some(b"sixth")),
     ("PUT", "cont/blob?comp=seal", &[], b"", Some(b"sixth")),
+    ("PUT", "cont/blob", PAGE_BLOB, b"", Some(&[0; 1_024])),
+    ("PUT", "cont/blob?comp=page", UPDATE_PAGES, &[7; 1_024], Some(&[7; 1_024])),
+    ("PUT", "cont/blob?comp=snapshot", &[], b"", Some(&[7; 1_024])),
+    ("PUT", "cont/blob?comp=page", UPDATE_PAGES, &[8; 1_024], Some(&[8; 1_024])),
+    ("PUT", "cont/blob?comp=properties", SHORTER, b"", Some(&[8; 512])),
+    ("PUT", "cont/blob?comp=page", CLEAR_PAGE, b"", Some(&[0; 512])),
     ("PUT", "cont/blob", APPEND_BLOB, b"", Some(b"")),
 ];
 const LIST: &[u8] = b"<BlockList><Latest>MDAx</Latest><Latest>MDAy</Latest></BlockList>";

@@ -17,12 +17,39 @@ use crate::model::{self, Committed, ContentRef, ListChunk, chunk_key, list_rows}
 /// Bodies up to this size are sent in one piece if they are at hand; larger ones go in pieces of it.
 const PIECE_BYTES: usize = 256 * 1024;
 
-/// A part of an open content.
+/// A part of an open content, or of nothing.
 #[derive(Clone, Debug)]
 pub struct Piece {
-    content: Content,
+    /// `None`: zeros, which are stored nowhere.
+    content: Option<Content>,
     offset: u64,
     length: u64,
+}
+
+static ZEROS: [u8; PIECE_BYTES] = [0; PIECE_BYTES];
+
+impl Piece {
+    pub fn new(content: Content, offset: u64, length: u64) -> Piece {
+        Piece { content: Some(content), offset, length }
+    }
+
+    pub fn zeros(length: u64) -> Piece {
+        Piece { content: None, offset: 0, length }
+    }
+
+    fn read_now(&self, most: usize) -> Option<Result<Bytes, EngineError>> {
+        match &self.content {
+            Some(content) => content.read_now(self.offset, most),
+            None => Some(Ok(Bytes::from_static(&ZEROS).slice(..most.min(PIECE_BYTES)))),
+        }
+    }
+
+    async fn read(&self, most: usize) -> Result<Bytes, EngineError> {
+        match &self.content {
+            Some(content) => content.read(self.offset, most).await,
+            None => Ok(Bytes::from_static(&ZEROS).slice(..most.min(PIECE_BYTES))),
+        }
+    }
 }
 
 /// Opens what `span` of the blob is made of.
@@ -33,8 +60,9 @@ pub fn open(rows: &dyn Rows, blob: &Committed, span: Option<Span>) -> Result<Vec
     };
     match blob.content {
         ContentRef::Empty => Ok(VecDeque::new()),
-        ContentRef::Whole(id) => Ok(VecDeque::from([Piece { content: model::content(rows, id)?, offset, length }])),
+        ContentRef::Whole(id) => Ok(VecDeque::from([Piece::new(model::content(rows, id)?, offset, length)])),
         ContentRef::Blocks(list) => open_blocks(rows, list, offset, length),
+        ContentRef::Pages(view) => view.open(rows, offset, offset + length),
     }
 }
 
@@ -52,7 +80,7 @@ fn open_blocks(rows: &dyn Rows, list: u64, offset: u64, length: u64) -> Result<V
         }
         start < end
     })?;
-    let open = |(id, offset, length)| Ok(Piece { content: model::content(rows, id)?, offset, length });
+    let open = |(id, offset, length)| Ok(Piece::new(model::content(rows, id)?, offset, length));
     wanted.into_iter().map(open).collect()
 }
 
@@ -84,7 +112,7 @@ pub fn body(pieces: VecDeque<Piece>) -> Result<ReplyBody, EngineError> {
     if let [piece] = pieces.as_slices().0
         && pieces.len() == 1
         && length <= PIECE_BYTES as u64
-        && let Some(bytes) = piece.content.read_now(piece.offset, length as usize)
+        && let Some(bytes) = piece.read_now(length as usize)
     {
         let bytes = bytes?;
         if bytes.len() as u64 == length {
@@ -117,7 +145,7 @@ impl ByteStream for Pieces {
 async fn next(pieces: &mut VecDeque<Piece>) -> Result<Option<Bytes>, EngineError> {
     let Some(piece) = pieces.front_mut() else { return Ok(None) };
     let most = piece.length.min(PIECE_BYTES as u64) as usize;
-    let bytes = piece.content.read(piece.offset, most).await?;
+    let bytes = piece.read(most).await?;
     if bytes.is_empty() {
         return Err(EngineError::Corrupt("a content is shorter than its blob says".into()));
     }

@@ -88,9 +88,12 @@ pub enum BlobError {
     ContainerNotFound,
     /// The operation belongs to blobs of another type.
     InvalidBlobType,
+    /// Pages begin and end at multiples of 512, within the blob.
+    InvalidPageRange,
     InvalidRange {
         length: u64,
     },
+    SequenceNumberIncrementTooLarge,
     SnapshotsPresent,
     /// The caller may create, and there is something already.
     UnauthorizedBlobOverwrite,
@@ -101,6 +104,7 @@ pub enum BlobError {
     ConditionNotMet,
     AppendPositionConditionNotMet,
     MaxBlobSizeConditionNotMet,
+    SequenceNumberConditionNotMet,
 
     // Leases.
     LeaseAlreadyPresent,
@@ -257,8 +261,12 @@ impl BlobError {
             }
             BlobError::ContainerNotFound => (404, "ContainerNotFound", "The specified container does not exist."),
             BlobError::InvalidBlobType => (409, "InvalidBlobType", "The blob type is invalid for this operation."),
+            BlobError::InvalidPageRange => (416, "InvalidPageRange", "The page range specified is invalid."),
             BlobError::InvalidRange { .. } => {
                 (416, "InvalidRange", "The range specified is invalid for the current size of the resource.")
+            }
+            BlobError::SequenceNumberIncrementTooLarge => {
+                (409, "SequenceNumberIncrementTooLarge", "The sequence number cannot be increased any further.")
             }
             BlobError::SnapshotsPresent => {
                 (409, "SnapshotsPresent", "This operation is not permitted because the blob has snapshots.")
@@ -274,6 +282,9 @@ impl BlobError {
             }
             BlobError::MaxBlobSizeConditionNotMet => {
                 (412, "MaxBlobSizeConditionNotMet", "The max blob size condition specified was not met.")
+            }
+            BlobError::SequenceNumberConditionNotMet => {
+                (412, "SequenceNumberConditionNotMet", "The sequence number condition specified was not met.")
             }
 
             BlobError::LeaseAlreadyPresent => (409, "LeaseAlreadyPresent", "There is already a lease present."),

@@ -25,6 +25,7 @@ mod listing;
 mod model;
 mod op;
 mod ops;
+mod pages;
 mod reply;
 mod request;
 mod route;

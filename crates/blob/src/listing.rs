@@ -12,16 +12,21 @@ pub const RESULTS_MAX: usize = 5_000;
 pub const ROWS_VISITED_MAX: usize = 20_000;
 
 pub fn max_results(head: &Head) -> Result<usize, BlobError> {
+    max_results_of(head, RESULTS_MAX)
+}
+
+/// The same with another default and cap.
+pub fn max_results_of(head: &Head, most: usize) -> Result<usize, BlobError> {
     const NAME: &str = "maxresults";
-    let Some(text) = head.query.get(NAME).filter(|text| !text.is_empty()) else { return Ok(RESULTS_MAX) };
+    let Some(text) = head.query.get(NAME).filter(|text| !text.is_empty()) else { return Ok(most) };
     let value: i64 = text.parse().map_err(|_| BlobError::query(NAME, text))?;
     match usize::try_from(value) {
-        Ok(count) if count > 0 => Ok(count.min(RESULTS_MAX)),
+        Ok(count) if count > 0 => Ok(count.min(most)),
         _ => Err(BlobError::OutOfRangeQueryParameterValue {
             name: NAME,
             value: text.to_owned(),
             least: 1,
-            most: RESULTS_MAX as u64,
+            most: most as u64,
         }),
     }
 }

@@ -9,6 +9,7 @@
 //!   so the references of the blocks stay as they are.
 //! - An append blob is a list of blocks, too, in which every append adds one row. A snapshot refers to the same list and
 //!   sees it up to its own length; what is appended later stands beyond that. Who replaces the blob begins a new list.
+//! - A page blob is a map of pages, which has a module of its own.
 
 use bytes::Bytes;
 use concurrency::{ETag, Lease, Timestamp, Version};
@@ -21,6 +22,7 @@ use wire::xml::SignedIdentifier;
 use crate::blocks::UNCOMMITTED_SECONDS;
 use crate::codec;
 use crate::error::BlobError;
+use crate::pages::View;
 use crate::request::Which;
 
 /// What a function over rows ends with when it has no result.
@@ -148,6 +150,12 @@ pub enum BlobType {
         #[n(1)]
         sealed: bool,
     },
+    #[n(2)]
+    Page {
+        /// The client's own count, which conditions of page writes are about.
+        #[n(0)]
+        sequence: u64,
+    },
 }
 
 /// Where the bytes are.
@@ -160,6 +168,9 @@ pub enum ContentRef {
     /// The rows of a list, as far as the length of the blob goes.
     #[n(2)]
     Blocks(#[n(0)] u64),
+    /// A page map, at one epoch.
+    #[n(3)]
+    Pages(#[n(0)] View),
 }
 
 impl BlobType {
@@ -167,6 +178,7 @@ impl BlobType {
         match self {
             BlobType::Block => "BlockBlob",
             BlobType::Append { .. } => "AppendBlob",
+            BlobType::Page { .. } => "PageBlob",
         }
     }
 }
@@ -327,16 +339,23 @@ impl Committed {
             ContentRef::Empty => {}
             ContentRef::Whole(id) => _ = changes.unrefer(Kind::Content, id, self.version, now),
             ContentRef::Blocks(list) => _ = changes.unrefer(Kind::BlockList, list, self.version, now),
+            ContentRef::Pages(view) => view.let_go(changes, now),
         }
     }
 
-    /// Refers to the same content once more, for a copy of this version that is called `version`.
-    pub fn shared_as(&self, version: u64, changes: &mut Changes) -> Committed {
+    /// Refers to the same content once more, for a snapshot of this version that is called `version`. Pages it refers to
+    /// instead of the blob, which goes on in the next epoch.
+    pub fn kept_as(&mut self, version: u64, changes: &mut Changes) -> Committed {
+        let kept = Committed { version, ..self.clone() };
         match self.content {
             ContentRef::Empty => {}
             ContentRef::Whole(thing) | ContentRef::Blocks(thing) => _ = changes.refer(thing, version),
+            ContentRef::Pages(view) => {
+                view.next().refer(changes);
+                self.content = ContentRef::Pages(view.next());
+            }
         }
-        Committed { version, ..self.clone() }
+        kept
     }
 }
 

@@ -118,6 +118,8 @@ impl Op {
             | Op::PutBlock
             | Op::PutBlockList
             | Op::GetBlockList
+            | Op::PutPage
+            | Op::GetPageRanges
             | Op::AppendBlock
             | Op::AppendBlobSeal => true,
             Op::BlobBatch
@@ -140,9 +142,7 @@ impl Op {
             | Op::SetBlobLegalHold
             | Op::QueryBlobContents
             | Op::PutBlockFromUrl
-            | Op::PutPage
             | Op::PutPageFromUrl
-            | Op::GetPageRanges
             | Op::AppendBlockFromUrl => false,
         }
     }

@@ -24,6 +24,7 @@ names! {
     BLOB_CONTENT_LENGTH = "x-ms-blob-content-length";
     BLOB_CONTENT_MD5 = "x-ms-blob-content-md5";
     BLOB_PUBLIC_ACCESS = "x-ms-blob-public-access";
+    BLOB_SEQUENCE_NUMBER = "x-ms-blob-sequence-number";
     BLOB_SEALED = "x-ms-blob-sealed";
     BLOB_TYPE = "x-ms-blob-type";
     CONTENT_CRC64 = "x-ms-content-crc64";
@@ -140,6 +141,7 @@ pub fn set_blob(headers: &mut HeaderMap, blob: &Committed, lease: Option<&Lease>
                 headers.insert(&BLOB_SEALED, TRUE);
             }
         }
+        BlobType::Page { sequence } => _ = headers.insert(&BLOB_SEQUENCE_NUMBER, HeaderValue::from(sequence)),
     }
     let own = &blob.headers;
     set_text(headers, header::CONTENT_TYPE, Some(own.content_type.as_deref().unwrap_or(CONTENT_TYPE_DEFAULT)));

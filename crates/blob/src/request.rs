@@ -10,6 +10,7 @@ use wire::{base64, dates};
 
 use crate::error::BlobError;
 use crate::model::{HttpHeaders, Pairs, PublicAccess, Tier};
+use crate::pages::PAGE_BYTES;
 
 /// The container that a container operation names.
 pub fn container(head: &Head) -> Result<ContainerName, BlobError> {
@@ -90,6 +91,30 @@ pub fn number(head: &Head, name: &'static str) -> Result<Option<u64>, BlobError>
     digits.and_then(|digits| digits.parse().ok()).map(Some).ok_or_else(|| BlobError::header(name, value))
 }
 
+pub const BLOB_CONTENT_LENGTH: &str = "x-ms-blob-content-length";
+/// The longest page blob: 8 TiB.
+const PAGE_BLOB_BYTES_MAX: u64 = 8 << 40;
+
+/// The length that a page blob is to have: whole pages.
+pub fn page_blob_length(head: &Head) -> Result<Option<u64>, BlobError> {
+    let is_right = |length: &u64| length.is_multiple_of(PAGE_BYTES) && *length <= PAGE_BLOB_BYTES_MAX;
+    match number(head, BLOB_CONTENT_LENGTH)? {
+        Some(length) if !is_right(&length) => Err(BlobError::header(BLOB_CONTENT_LENGTH, length.to_string())),
+        length => Ok(length),
+    }
+}
+
+/// The sequence number that a page blob is to have.
+pub fn sequence_number(head: &Head) -> Result<Option<u64>, BlobError> {
+    const NAME: &str = "x-ms-blob-sequence-number";
+    match number(head, NAME)? {
+        Some(number) if number > SEQUENCE_NUMBER_MAX => Err(BlobError::header(NAME, number.to_string())),
+        number => Ok(number),
+    }
+}
+
+pub const SEQUENCE_NUMBER_MAX: u64 = i64::MAX as u64;
+
 /// Where the client believes an append blob to end.
 pub fn append_position(head: &Head) -> Result<Option<u64>, BlobError> {
     number(head, "x-ms-blob-condition-appendpos")
@@ -167,6 +192,13 @@ pub fn blob_headers(head: &Head) -> Result<HttpHeaders, BlobError> {
         cache_control: stored(head, "x-ms-blob-cache-control")?,
         content_md5: stored_md5(head)?,
     })
+}
+
+/// Whether any of them is there.
+pub fn has_blob_headers(head: &Head) -> bool {
+    let names =
+        ["content-type", "content-encoding", "content-language", "content-disposition", "cache-control", "content-md5"];
+    names.iter().any(|name| head.headers.contains_key(format!("x-ms-blob-{name}")))
 }
 
 /// A header to keep; an empty one says nothing.

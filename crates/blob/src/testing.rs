@@ -113,6 +113,14 @@ impl Bench {
         header(&answer, "etag").unwrap().to_owned()
     }
 
+    /// Puts a page blob of zeros and returns its ETag.
+    pub async fn put_pages(&self, url: &str, length: u64) -> String {
+        let length = length.to_string();
+        let headers = [("x-ms-blob-type", "PageBlob"), ("x-ms-blob-content-length", &*length)];
+        let answer = self.call("PUT", url, &headers, b"").await.unwrap();
+        header(&answer, "etag").unwrap().to_owned()
+    }
+
     pub async fn get(&self, url: &str) -> Vec<u8> {
         bytes(self.call("GET", url, &[], b"").await.unwrap()).await
     }

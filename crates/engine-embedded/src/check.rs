@@ -87,6 +87,7 @@ pub fn check(path: &Path, progress: &mut dyn FnMut(Progress)) -> Result<Report, 
 #[derive(Default)]
 struct Found {
     contents: HashSet<u64>,
+    /// Block lists and page maps, which are referred to as contents are.
     lists: HashSet<u64>,
     referred: HashSet<u64>,
     due: HashSet<u64>,
@@ -106,7 +107,7 @@ fn walk(inner: &Inner, report: &mut Report, progress: &mut dyn FnMut(Progress)) 
         let mut reader = KeyReader::new(key);
         match key.first() {
             Some(&space::CONTENT) => manifests.push((Key::from_bytes(key), value.clone())),
-            Some(&space::BLOCK_LIST) => found.lists.extend(reader.number()),
+            Some(&(space::BLOCK_LIST | space::PAGE_MAP)) => found.lists.extend(reader.number()),
             Some(&space::REF) => {
                 report.references += 1;
                 found.referred.extend(reader.number());

@@ -22,6 +22,8 @@ pub mod space {
     pub const SNAPSHOT: u8 = 0x14;
     /// Committed block lists by list id and chunk number.
     pub const BLOCK_LIST: u8 = 0x15;
+    /// Where the pages of page blobs are: a row by map id, and others by map id, group of pages and epoch.
+    pub const PAGE_MAP: u8 = 0x16;
 
     // The engines' own.
     pub const CONTENT: u8 = 0xE0;

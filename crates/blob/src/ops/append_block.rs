@@ -73,7 +73,7 @@ impl AppendBlock {
         let blocks = match state.kind {
             BlobType::Append { sealed: true, .. } => return Err(BlobError::BlobIsSealed),
             BlobType::Append { blocks, sealed: false } => blocks,
-            BlobType::Block => return Err(BlobError::InvalidBlobType),
+            BlobType::Block | BlobType::Page { .. } => return Err(BlobError::InvalidBlobType),
         };
         if blocks >= BLOCKS_MAX {
             return Err(BlobError::BlockCountExceedsLimit);
@@ -92,7 +92,7 @@ impl AppendBlock {
         let (blob, state, blocks) = self.judge(found, length, tick.now)?;
         let (list, new_owner) = match state.content {
             ContentRef::Blocks(list) => (list, None),
-            ContentRef::Empty | ContentRef::Whole(_) => (tick.id(2), Some(state.version)),
+            ContentRef::Empty | ContentRef::Whole(_) | ContentRef::Pages(_) => (tick.id(2), Some(state.version)),
         };
         let (offset, blocks) = (state.length, blocks + 1);
         let committed = Committed {

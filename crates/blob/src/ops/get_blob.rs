@@ -75,7 +75,7 @@ fn parse(head: &Head) -> Result<GetBlob, BlobError> {
 }
 
 /// `x-ms-range` counts before `Range`. A `Range` that means nothing is ignored, as HTTP has it; ours is refused.
-fn range(head: &Head) -> Result<RangeHeader, BlobError> {
+pub fn range(head: &Head) -> Result<RangeHeader, BlobError> {
     const NAME: &str = "x-ms-range";
     match request::text(head, NAME)? {
         Some(text) => match RangeHeader::parse(Some(text)) {

@@ -351,11 +351,14 @@ fn properties(xml: &mut XmlWriter, state: &Committed) {
     xml.leaf("Content-MD5", own.content_md5.as_deref().map(base64::encode).unwrap_or_default());
     xml.leaf("Cache-Control", text(&own.cache_control));
     xml.leaf("Content-Disposition", text(&own.content_disposition));
+    if let BlobType::Page { sequence } = state.kind {
+        xml.number("x-ms-blob-sequence-number", sequence);
+    }
     xml.leaf("BlobType", state.kind.name());
     match state.kind {
         BlobType::Block => tier(xml, state),
         BlobType::Append { sealed: true, .. } => _ = xml.flag("Sealed", true),
-        BlobType::Append { sealed: false, .. } => {}
+        BlobType::Append { sealed: false, .. } | BlobType::Page { .. } => {}
     }
 }
 

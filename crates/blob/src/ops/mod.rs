@@ -15,6 +15,7 @@ mod get_block_list;
 mod get_container_acl;
 mod get_container_metadata;
 mod get_container_properties;
+mod get_page_ranges;
 mod get_user_delegation_key;
 mod lease_blob;
 mod lease_container;
@@ -24,6 +25,7 @@ mod preflight_blob_request;
 mod put_blob;
 mod put_block;
 mod put_block_list;
+mod put_page;
 mod set_blob_metadata;
 mod set_blob_properties;
 mod set_blob_service_properties;
@@ -65,6 +67,7 @@ pub async fn run(op: Op, call: Call<'_>, body: &mut dyn Body) -> Result<Reply, F
         Op::GetContainerMetadata => get_container_metadata::run(call).await,
         Op::GetContainerProperties => get_container_properties::run(call).await,
         Op::GetUserDelegationKey => get_user_delegation_key::run(call, body).await,
+        Op::GetPageRanges => get_page_ranges::run(call).await,
         Op::LeaseBlob => lease_blob::run(call).await,
         Op::LeaseContainer => lease_container::run(call).await,
         Op::ListBlobs => list_blobs::run(call).await,
@@ -73,6 +76,7 @@ pub async fn run(op: Op, call: Call<'_>, body: &mut dyn Body) -> Result<Reply, F
         Op::PutBlob => put_blob::run(call, body).await,
         Op::PutBlock => put_block::run(call, body).await,
         Op::PutBlockList => put_block_list::run(call, body).await,
+        Op::PutPage => put_page::run(call, body).await,
         Op::SetBlobMetadata => set_blob_metadata::run(call).await,
         Op::SetBlobProperties => set_blob_properties::run(call).await,
         Op::SetBlobServiceProperties => set_blob_service_properties::run(call, body).await,
@@ -99,9 +103,7 @@ pub async fn run(op: Op, call: Call<'_>, body: &mut dyn Body) -> Result<Reply, F
         | Op::SetBlobLegalHold
         | Op::QueryBlobContents
         | Op::PutBlockFromUrl
-        | Op::PutPage
         | Op::PutPageFromUrl
-        | Op::GetPageRanges
         | Op::AppendBlockFromUrl => Err(BlobError::NotImplemented.into()),
     }
 }

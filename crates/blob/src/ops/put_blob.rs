@@ -8,6 +8,7 @@ use wire::names::{BlobName, ContainerName};
 use super::Call;
 use crate::error::BlobError;
 use crate::model::{self, Blob, BlobType, Committed, ContentRef, HttpHeaders, Pairs, Tier, TierSet, blob_key, refuse};
+use crate::pages::View;
 use crate::request::BodySums;
 use crate::upload::{self, Received, Wanted};
 use crate::{Failure, Reach, codec, reply, request};
@@ -34,6 +35,8 @@ struct PutBlob {
     metadata: Pairs,
     tier: Option<Tier>,
     kind: BlobType,
+    /// The length of a page blob, which comes without its content.
+    pages: u64,
     sums: BodySums,
     whole_md5: Option<[u8; 16]>,
     reach: Reach,
@@ -55,10 +58,11 @@ fn parse(head: &Head, reach: Reach) -> Result<PutBlob, BlobError> {
         metadata: request::metadata(head)?,
         tier: tier(head, kind)?,
         kind,
+        pages: pages(head, kind)?,
         sums: request::body_sums(head)?,
         whole_md5: match kind {
             BlobType::Block => request::md5(head, request::BLOB_CONTENT_MD5)?,
-            BlobType::Append { .. } => None,
+            BlobType::Append { .. } | BlobType::Page { .. } => None,
         },
         reach,
     })
@@ -69,16 +73,24 @@ fn kind(head: &Head) -> Result<BlobType, BlobError> {
     match request::required(head, NAME)? {
         "BlockBlob" => Ok(BlobType::Block),
         "AppendBlob" => Ok(BlobType::Append { blocks: 0, sealed: false }),
-        "PageBlob" => Err(BlobError::NotImplemented),
+        "PageBlob" => Ok(BlobType::Page { sequence: request::sequence_number(head)?.unwrap_or(0) }),
         other => Err(BlobError::header(NAME, other)),
+    }
+}
+
+fn pages(head: &Head, kind: BlobType) -> Result<u64, BlobError> {
+    match kind {
+        BlobType::Block | BlobType::Append { .. } => Ok(0),
+        BlobType::Page { .. } => request::page_blob_length(head)?
+            .ok_or(BlobError::MissingRequiredHeader { name: request::BLOB_CONTENT_LENGTH }),
     }
 }
 
 fn tier(head: &Head, kind: BlobType) -> Result<Option<Tier>, BlobError> {
     match (request::tier(head)?, kind) {
         (tier, BlobType::Block) => Ok(tier),
-        (None, BlobType::Append { .. }) => Ok(None),
-        (Some(_), BlobType::Append { .. }) => Err(BlobError::AccessTierNotSupportedForBlobType),
+        (None, BlobType::Append { .. } | BlobType::Page { .. }) => Ok(None),
+        (Some(_), BlobType::Append { .. } | BlobType::Page { .. }) => Err(BlobError::AccessTierNotSupportedForBlobType),
     }
 }
 
@@ -86,8 +98,10 @@ fn tier(head: &Head, kind: BlobType) -> Result<Option<Tier>, BlobError> {
 fn length(head: &Head, body: &dyn Body, kind: BlobType) -> Result<u64, BlobError> {
     let length = upload::length(body, body_bytes_max(head))?;
     match kind {
-        BlobType::Append { .. } if length > 0 => Err(BlobError::header("content-length", length.to_string())),
-        BlobType::Block | BlobType::Append { .. } => Ok(length),
+        BlobType::Append { .. } | BlobType::Page { .. } if length > 0 => {
+            Err(BlobError::header("content-length", length.to_string()))
+        }
+        BlobType::Block | BlobType::Append { .. } | BlobType::Page { .. } => Ok(length),
     }
 }
 
@@ -121,17 +135,21 @@ impl PutBlob {
     /// The blob as it becomes: new content, properties and metadata; the lease and the snapshots stay.
     fn decide(&self, found: Option<&Blob>, body: &Received, tick: Tick) -> Result<Blob, BlobError> {
         let lease = self.judge(found, tick.now)?;
-        // The sum of a body that is the content; of an append blob whatever the client says.
+        // The sum of a body that is the content; otherwise whatever the client says.
         let content_md5 = match self.kind {
             BlobType::Block => body.md5.map(Vec::from),
-            BlobType::Append { .. } => self.headers.content_md5.clone(),
+            BlobType::Append { .. } | BlobType::Page { .. } => self.headers.content_md5.clone(),
         };
-        let content = body.staged.as_ref().map_or(ContentRef::Empty, |staged| ContentRef::Whole(staged.id().0));
+        let content = match (self.kind, &body.staged) {
+            (BlobType::Page { .. }, _) => ContentRef::Pages(View::new(tick.id(2))),
+            (BlobType::Block | BlobType::Append { .. }, Some(staged)) => ContentRef::Whole(staged.id().0),
+            (BlobType::Block | BlobType::Append { .. }, None) => ContentRef::Empty,
+        };
         let committed = Committed {
             version: tick.id(1),
             stamp: tick.stamp,
             created: tick.stamp,
-            length: body.length,
+            length: self.pages + body.length,
             content,
             headers: HttpHeaders { content_md5, ..self.headers.clone() },
             metadata: self.metadata.clone(),
@@ -183,6 +201,9 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
         if let Some(staged) = &received.staged {
             changes.store(staged, tick.id(1));
         }
+        if let Some(ContentRef::Pages(view)) = blob.committed.as_ref().map(|state| state.content) {
+            view.create(&mut changes);
+        }
         if let Some(found) = &found {
             found.let_go(&key, &mut changes, tick.now);
         }
@@ -212,6 +233,7 @@ mod tests {
             metadata: vec![],
             tier: None,
             kind: BlobType::Block,
+            pages: 0,
             sums: BodySums::default(),
             whole_md5: None,
             reach: Reach::Overwrite,
@@ -356,13 +378,48 @@ mod tests {
     #[tokio::test]
     async fn other_types_and_unknown_headers_are_refused() {
         let bench = Bench::with_container().await;
-        let result = bench.call("PUT", "cont/blob", &[("x-ms-blob-type", "PageBlob")], b"").await;
-        assert_eq!(refusal(result), BlobError::NotImplemented);
         let result = bench.call("PUT", "cont/blob", &[("x-ms-blob-type", "Blob")], b"").await;
         assert_eq!(refusal(result), BlobError::header("x-ms-blob-type", "Blob"));
         let headers = [("x-ms-blob-type", "BlockBlob"), ("x-ms-tags", "a=b")];
         let result = bench.call("PUT", "cont/blob", &headers, b"").await;
         assert!(matches!(refusal(result), BlobError::HeaderNotImplemented { name: "x-ms-tags", .. }));
+    }
+
+    #[tokio::test]
+    async fn a_page_blob_begins_as_zeros() {
+        let bench = Bench::with_container().await;
+        let (kind, length, number) = ("x-ms-blob-type", "x-ms-blob-content-length", "x-ms-blob-sequence-number");
+        let put = async |headers: &[(&str, &str)], body: &[u8]| {
+            bench.call("PUT", "cont/blob", &[&[(kind, "PageBlob")], headers].concat(), body).await
+        };
+        let header_of = BlobError::header;
+        assert_eq!(refusal(put(&[], b"").await), BlobError::MissingRequiredHeader { name: length });
+        assert_eq!(refusal(put(&[(length, "100")], b"").await), header_of(length, "100"));
+        assert_eq!(refusal(put(&[(length, "8796093022720")], b"").await), header_of(length, "8796093022720"));
+        assert_eq!(refusal(put(&[(length, "512"), (number, "-1")], b"").await), header_of(number, "-1"));
+        assert_eq!(refusal(put(&[(length, "512")], b"x").await), header_of("content-length", "1"));
+        let tier = refusal(put(&[(length, "512"), ("x-ms-access-tier", "Hot")], b"").await);
+        assert_eq!(tier, BlobError::AccessTierNotSupportedForBlobType);
+        assert_eq!(put(&[(length, "1536"), (number, "9")], b"").await.unwrap().status, 201);
+        assert_eq!(bench.get("cont/blob").await, [0; 1_536]);
+        let told = bench.call("HEAD", "cont/blob", &[], b"").await.unwrap();
+        for (name, value) in [
+            (kind, Some("PageBlob")),
+            (number, Some("9")),
+            ("content-length", Some("1536")),
+            ("x-ms-access-tier", None),
+        ] {
+            assert_eq!(header(&told, name), value, "{name}");
+        }
+        let list = bench.text("GET", "cont?restype=container&comp=list").await;
+        let shown =
+            "<x-ms-blob-sequence-number>9</x-ms-blob-sequence-number><BlobType>PageBlob</BlobType><LeaseStatus>";
+        assert!(list.contains(shown), "{list}");
+        put(&[(length, "0")], b"").await.unwrap();
+        assert_eq!(bench.get("cont/blob").await, b"");
+        bench.call("DELETE", "cont/blob", &[], b"").await.unwrap();
+        bench.sweep().await;
+        assert_eq!(bench.figures(), (1, 0));
     }
 
     #[tokio::test]

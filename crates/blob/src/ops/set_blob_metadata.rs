@@ -1,13 +1,13 @@
 //! Set Blob Metadata: replace all of it.
 
-use concurrency::{Conditions, LeaseId, Timestamp};
-use engine::{Changes, Commit, Tick, commit};
+use concurrency::{Conditions, LeaseId};
+use engine::{Changes, Commit, Rows, Tick, commit};
 use wire::http::{Head, Reply, StatusCode};
 use wire::names::{BlobName, ContainerName};
 
 use super::Call;
 use crate::error::BlobError;
-use crate::model::{self, Blob, Committed, blob_key, refuse};
+use crate::model::{self, Blob, Committed, Halt, blob_key, refuse};
 use crate::{Failure, codec, reply, request};
 
 /// A write that changes what is said of a blob and not its content; Set Blob Properties is the same kind.
@@ -39,35 +39,39 @@ impl WriteBlob {
         Ok((blob, state))
     }
 
-    /// Commits the blob as `change` makes it and answers with its new version.
+    /// Commits the blob as `change` makes it and answers with its new state.
     pub async fn run(
         self,
         call: Call<'_>,
-        change: impl Fn(&mut Committed) + Send + 'static,
-    ) -> Result<Timestamp, Failure> {
+        change: impl Fn(&mut Committed, &dyn Rows, Tick, &mut Changes) -> Result<(), Halt> + Send + 'static,
+    ) -> Result<Committed, Failure> {
         let account = call.account;
         let partition = model::blob_partition(account, &self.container, &self.name);
-        let stamp = commit(call.engine, partition, move |rows, tick| {
+        let state = commit(call.engine, partition, move |rows, tick| {
             let generation = model::generation(rows, account, &self.container)?;
             let key = blob_key(generation, &self.name);
             let found = model::find_blob(rows, &key)?;
             let (mut blob, mut state) = self.decide(found, tick).map_err(refuse)?;
-            change(&mut state);
-            blob.committed = Some(state);
             let mut changes = Changes::none();
+            change(&mut state, rows, tick, &mut changes)?;
+            blob.committed = Some(state.clone());
             changes.put(key, codec::encode(&blob));
-            Ok(Commit { changes, outcome: tick.stamp })
+            Ok(Commit { changes, outcome: state })
         });
-        Ok(stamp.await?)
+        Ok(state.await?)
     }
 }
 
 pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
     let op = WriteBlob::parse(call.head)?;
     let metadata = request::metadata(call.head)?;
-    let stamp = op.run(call, move |state| state.metadata = metadata.clone()).await?;
+    let change = move |state: &mut Committed, _: &dyn Rows, _: Tick, _: &mut Changes| {
+        state.metadata = metadata.clone();
+        Ok(())
+    };
+    let state = op.run(call, change).await?;
     let mut answer = reply::reply(StatusCode::OK);
-    reply::set_version(&mut answer.headers, stamp);
+    reply::set_version(&mut answer.headers, state.stamp);
     answer.headers.insert(&reply::REQUEST_SERVER_ENCRYPTED, reply::TRUE);
     Ok(answer)
 }

@@ -36,19 +36,19 @@ fn parse(head: &Head) -> Result<SnapshotBlob, BlobError> {
 }
 
 impl SnapshotBlob {
-    /// The state to keep. A lease does not stand against it; one that is named must be the right one.
-    fn decide<'a>(&self, found: Option<&'a Blob>, now: Timestamp) -> Result<&'a Committed, BlobError> {
-        let version = found.and_then(Blob::version);
+    /// The blob and the state to keep. A lease does not stand against it; one that is named must be the right one.
+    fn decide(&self, found: Option<Blob>, now: Timestamp) -> Result<(Blob, Committed), BlobError> {
+        let version = found.as_ref().and_then(Blob::version);
         self.conditions.check_write(version.as_ref())?;
-        let blob = found.ok_or(BlobError::BlobNotFound)?;
-        let state = blob.committed.as_ref().ok_or(BlobError::BlobNotFound)?;
+        let mut blob = found.ok_or(BlobError::BlobNotFound)?;
+        let state = blob.committed.take().ok_or(BlobError::BlobNotFound)?;
         blob.lease.check_read(self.lease, now).map_err(BlobError::lease_on_blob)?;
-        Ok(state)
+        Ok((blob, state))
     }
 
     /// With metadata of its own a snapshot has a version of its own, else it has that of the blob.
-    fn snapshot(&self, state: &Committed, changes: &mut Changes, tick: Tick) -> Committed {
-        let copy = state.shared_as(tick.id(1), changes);
+    fn snapshot(&self, state: &mut Committed, changes: &mut Changes, tick: Tick) -> Committed {
+        let copy = state.kept_as(tick.id(1), changes);
         if self.metadata.is_empty() {
             return copy;
         }
@@ -64,15 +64,14 @@ pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
         let generation = model::generation(rows, account, &op.container)?;
         let key = blob_key(generation, &op.name);
         let found = model::find_blob(rows, &key)?;
-        let state = op.decide(found.as_ref(), tick.now).map_err(refuse)?;
+        let (mut blob, mut state) = op.decide(found, tick.now).map_err(refuse)?;
         let mut changes = Changes::none();
-        let snapshot = op.snapshot(state, &mut changes, tick);
+        let snapshot = op.snapshot(&mut state, &mut changes, tick);
         let stamp = snapshot.stamp;
-        if let Some(mut blob) = found {
-            changes.put(snapshot_key(blob.uid, tick.stamp), codec::encode(&snapshot));
-            blob.snapshots = blob.snapshots.saturating_add(1);
-            changes.put(key, codec::encode(&blob));
-        }
+        changes.put(snapshot_key(blob.uid, tick.stamp), codec::encode(&snapshot));
+        blob.snapshots = blob.snapshots.saturating_add(1);
+        blob.committed = Some(state);
+        changes.put(key, codec::encode(&blob));
         Ok(Commit { changes, outcome: (tick.stamp, stamp) })
     })
     .await?;
@@ -101,7 +100,7 @@ mod tests {
         let blob = |lease| Blob { uid: 3, lease, committed: Some(committed()), staging: None, snapshots: 0 };
         let free = Conditions::default;
         let stale = || Conditions { if_match: Some(ETagMatch::OneOf(vec!["0x1".into()])), ..free() };
-        let decide = |op: SnapshotBlob, found: Option<Blob>| op.decide(found.as_ref(), NOW).err();
+        let decide = |op: SnapshotBlob, found: Option<Blob>| op.decide(found, NOW).err();
         assert_eq!(decide(ask(None, free()), Some(blob(HELD))), None);
         assert_eq!(decide(ask(Some(MINE), free()), Some(blob(HELD))), None);
         assert_eq!(

@@ -1,0 +1,169 @@
+//! Get Page Ranges: which pages of a page blob hold something.
+
+use concurrency::Timestamp;
+use engine::{Rows, read};
+use wire::base64;
+use wire::http::{Head, HeaderValue, Reply, StatusCode};
+use wire::ranges::RangeHeader;
+use wire::xml::XmlWriter;
+
+use super::Call;
+use super::get_blob::{self, ReadBlob};
+use crate::error::BlobError;
+use crate::model::{ContentRef, Halt, Seen, refuse};
+use crate::pages::{PAGE_BYTES, PageSpan};
+use crate::{Failure, listing, reply};
+
+/// The default and the cap of a page of ranges.
+const RESULTS_MAX: usize = 10_000;
+/// Before this version there were no pages: one answer has all ranges.
+const PAGED_SINCE: &str = "2020-10-02";
+
+struct GetPageRanges {
+    read: ReadBlob,
+    range: RangeHeader,
+    /// Where an earlier answer ended.
+    from: u64,
+    most: usize,
+}
+
+fn parse(head: &Head) -> Result<GetPageRanges, BlobError> {
+    let read = ReadBlob::parse(head)?;
+    if head.query.has("prevsnapshot") || head.headers.contains_key("x-ms-previous-snapshot-url") {
+        return Err(BlobError::NotImplemented);
+    }
+    let is_paged = head.since(PAGED_SINCE);
+    Ok(GetPageRanges {
+        read,
+        range: get_blob::range(head)?,
+        from: if is_paged { marker(head)? } else { 0 },
+        most: if is_paged { listing::max_results_of(head, RESULTS_MAX)? } else { usize::MAX },
+    })
+}
+
+/// The offset to go on at. Clients must not read anything into a marker.
+fn marker(head: &Head) -> Result<u64, BlobError> {
+    const NAME: &str = "marker";
+    let Some(text) = head.query.get(NAME).filter(|text| !text.is_empty()) else { return Ok(0) };
+    let offset = base64::decode(text).and_then(|bytes| Some(u64::from_be_bytes(bytes.try_into().ok()?)));
+    offset.ok_or_else(|| BlobError::query(NAME, text))
+}
+
+struct Found {
+    seen: Seen,
+    ranges: Vec<PageSpan>,
+    next: Option<u64>,
+}
+
+impl GetPageRanges {
+    fn look(&self, rows: &dyn Rows, account: u64, now: Timestamp) -> Result<Found, Halt> {
+        let seen = self.read.look(rows, account, now)?;
+        let ContentRef::Pages(view) = seen.state.content else { return Err(refuse(BlobError::InvalidBlobType)) };
+        let span = self.span(seen.state.length).map_err(refuse)?;
+        let (ranges, next) = view.ranges(rows, span, self.most)?;
+        Ok(Found { seen, ranges, next })
+    }
+
+    /// The pages to look at: those that the range touches, from the marker on.
+    fn span(&self, length: u64) -> Result<PageSpan, BlobError> {
+        let span = self.range.resolve(length).map_err(|_| BlobError::InvalidRange { length })?;
+        let (start, end) = span.map_or((0, length), |span| (span.first, span.last + 1));
+        let start = (start - start % PAGE_BYTES).max(self.from);
+        Ok(PageSpan { start, end: end.next_multiple_of(PAGE_BYTES).max(start) })
+    }
+}
+
+fn document(found: &Found) -> XmlWriter {
+    let mut xml = XmlWriter::document();
+    xml.reserve(found.ranges.len() * 80);
+    xml.open("PageList");
+    for range in &found.ranges {
+        xml.open("PageRange").number("Start", range.start).number("End", range.end - 1).close("PageRange");
+    }
+    xml.leaf("NextMarker", found.next.map(|next| base64::encode(&next.to_be_bytes())).unwrap_or_default());
+    xml.close("PageList");
+    xml
+}
+
+pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
+    let op = parse(call.head)?;
+    let found = read(call.engine, |rows, now| op.look(rows, call.account, now)).await?;
+    let mut answer = reply::xml(StatusCode::OK, document(&found));
+    reply::set_version(&mut answer.headers, found.seen.state.stamp);
+    answer.headers.insert(&reply::BLOB_CONTENT_LENGTH, HeaderValue::from(found.seen.state.length));
+    Ok(answer)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::BlobError;
+    use crate::testing::{Bench, between, header, refusal};
+
+    const URL: &str = "cont/blob?comp=pagelist";
+
+    async fn write(bench: &Bench, range: &str, pages: usize) {
+        let headers = [("x-ms-page-write", "update"), ("range", range)];
+        bench.call("PUT", "cont/blob?comp=page", &headers, &vec![1; pages * 512]).await.unwrap();
+    }
+
+    fn page_list(ranges: &[(u64, u64)]) -> String {
+        let range =
+            |(start, end): &(u64, u64)| format!("<PageRange><Start>{start}</Start><End>{end}</End></PageRange>");
+        ranges.iter().map(range).collect()
+    }
+
+    #[tokio::test]
+    async fn ranges_are_merged_and_cut() {
+        let bench = Bench::with_container().await;
+        bench.put_pages("cont/blob", 10_240).await;
+        let list = async |headers: &[(&str, &str)]| {
+            let answer = bench.call("GET", URL, headers, b"").await.unwrap();
+            assert_eq!(header(&answer, "x-ms-blob-content-length"), Some("10240"));
+            String::from_utf8(crate::testing::bytes(answer).await).unwrap()
+        };
+        assert!(list(&[]).await.ends_with("<PageList><NextMarker /></PageList>"));
+        write(&bench, "bytes=512-1023", 1).await;
+        write(&bench, "bytes=1024-2047", 2).await;
+        write(&bench, "bytes=4096-4607", 1).await;
+        assert!(list(&[]).await.contains(&page_list(&[(512, 2_047), (4_096, 4_607)])));
+        let part = list(&[("x-ms-range", "bytes=1024-4500")]).await;
+        assert!(part.contains(&page_list(&[(1_024, 2_047), (4_096, 4_607)])), "{part}");
+        assert_eq!(between(&part, "<PageRange>", "</PageRange>").len(), 2);
+        let refused = bench.call("GET", URL, &[("range", "bytes=10240-")], b"").await;
+        assert_eq!(refusal(refused), BlobError::InvalidRange { length: 10_240 });
+        let refused = bench.call("GET", &format!("{URL}&marker=x"), &[], b"").await;
+        assert_eq!(refusal(refused), BlobError::query("marker", "x"));
+        let refused = bench.call("GET", &format!("{URL}&prevsnapshot=2026-11-15T18:00:00.0000000Z"), &[], b"").await;
+        assert_eq!(refusal(refused), BlobError::NotImplemented);
+        let etag = header(&bench.call("HEAD", "cont/blob", &[], b"").await.unwrap(), "etag").unwrap().to_owned();
+        let unchanged = bench.call("GET", URL, &[("if-none-match", &etag)], b"").await;
+        assert_eq!(refusal(unchanged), BlobError::NotModified);
+    }
+
+    #[tokio::test]
+    async fn pages_of_any_size_have_the_same_ranges() {
+        let bench = Bench::with_container().await;
+        bench.put_pages("cont/blob", 4 << 20).await;
+        for start in (0..4_u64 << 20).step_by(300 * 512) {
+            write(&bench, &format!("bytes={start}-{}", start + 511), 1).await;
+        }
+        let whole = bench.text("GET", URL).await;
+        let expected: Vec<String> =
+            between(&whole, "<PageRange>", "</PageRange>").iter().map(|range| (*range).to_owned()).collect();
+        for max in [1, 3, 28, 100] {
+            let (mut seen, mut marker) = (Vec::new(), String::new());
+            loop {
+                let marked = wire::percent::encode_value(&marker).into_owned();
+                let page = bench.text("GET", &format!("{URL}&maxresults={max}&marker={marked}")).await;
+                let ranges = between(&page, "<PageRange>", "</PageRange>");
+                assert!(ranges.len() <= max);
+                seen.extend(ranges.iter().map(|range| (*range).to_owned()));
+                marker = between(&page, "<NextMarker>", "</NextMarker>").first().map_or("", |m| *m).to_owned();
+                if marker.is_empty() {
+                    break;
+                }
+            }
+            assert_eq!(seen, expected, "{max}");
+        }
+    }
+}

@@ -1,0 +1,352 @@
+//! Put Page: write or clear pages of a page blob.
+
+use concurrency::{Conditions, LeaseId, Timestamp};
+use engine::{Changes, Commit, Tick, commit, read};
+use wire::http::{Body, Head, HeaderValue, Reply, StatusCode};
+use wire::names::{BlobName, ContainerName};
+use wire::ranges::RangeHeader;
+
+use super::Call;
+use super::get_blob;
+use crate::error::BlobError;
+use crate::model::{self, Blob, BlobType, Committed, ContentRef, blob_key, refuse};
+use crate::pages::{PAGE_BYTES, PageSpan, View};
+use crate::request::BodySums;
+use crate::upload::{self, Received, Wanted};
+use crate::{Failure, codec, reply, request};
+
+/// The most that one request writes. A clear may go over the whole blob.
+const BODY_BYTES_MAX: u64 = 4 * 1024 * 1024;
+
+struct PutPage {
+    container: ContainerName,
+    name: BlobName,
+    conditions: Conditions,
+    sequence: SequenceConditions,
+    lease: Option<LeaseId>,
+    write: PageWrite,
+    span: PageSpan,
+    sums: BodySums,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum PageWrite {
+    Update,
+    Clear,
+}
+
+/// What the blob's sequence number must be; all that are given must hold.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+struct SequenceConditions {
+    at_most: Option<u64>,
+    below: Option<u64>,
+    equal: Option<u64>,
+}
+
+impl SequenceConditions {
+    fn check(&self, sequence: u64) -> Result<(), BlobError> {
+        let holds = self.at_most.is_none_or(|most| sequence <= most)
+            && self.below.is_none_or(|end| sequence < end)
+            && self.equal.is_none_or(|equal| sequence == equal);
+        if holds { Ok(()) } else { Err(BlobError::SequenceNumberConditionNotMet) }
+    }
+}
+
+fn parse(head: &Head, body: &dyn Body) -> Result<PutPage, BlobError> {
+    let (container, name) = request::blob(head)?;
+    request::only_base(head)?;
+    request::no_unbuilt_headers(head)?;
+    let conditions = request::conditions(head)?;
+    conditions.check_write_combination()?;
+    let write = page_write(head)?;
+    let length = upload::length(body, BODY_BYTES_MAX)?;
+    let span = span(head)?;
+    match write {
+        PageWrite::Update if length != span.end - span.start => return Err(BlobError::InvalidPageRange),
+        PageWrite::Clear if length > 0 => return Err(BlobError::header("content-length", length.to_string())),
+        PageWrite::Update | PageWrite::Clear => {}
+    }
+    Ok(PutPage {
+        container,
+        name,
+        conditions,
+        sequence: SequenceConditions {
+            at_most: request::number(head, "x-ms-if-sequence-number-le")?,
+            below: request::number(head, "x-ms-if-sequence-number-lt")?,
+            equal: request::number(head, "x-ms-if-sequence-number-eq")?,
+        },
+        lease: request::lease_id(head)?,
+        write,
+        span,
+        sums: request::body_sums(head)?,
+    })
+}
+
+fn page_write(head: &Head) -> Result<PageWrite, BlobError> {
+    const NAME: &str = "x-ms-page-write";
+    match request::required(head, NAME)? {
+        value if value.eq_ignore_ascii_case("update") => Ok(PageWrite::Update),
+        value if value.eq_ignore_ascii_case("clear") => Ok(PageWrite::Clear),
+        other => Err(BlobError::header(NAME, other)),
+    }
+}
+
+/// The pages that are meant. Here a `Range` that means nothing cannot be ignored.
+fn span(head: &Head) -> Result<PageSpan, BlobError> {
+    match get_blob::range(head)? {
+        RangeHeader::None => Err(BlobError::MissingRequiredHeader { name: "x-ms-range" }),
+        RangeHeader::Ignored => Err(BlobError::header("range", request::text(head, "range")?.unwrap_or_default())),
+        RangeHeader::Span { last: None, .. } => Err(BlobError::InvalidPageRange),
+        RangeHeader::Span { first, last: Some(last) } => {
+            let end = last.checked_add(1).ok_or(BlobError::InvalidPageRange)?;
+            let is_aligned = first.is_multiple_of(PAGE_BYTES) && end.is_multiple_of(PAGE_BYTES);
+            if is_aligned { Ok(PageSpan { start: first, end }) } else { Err(BlobError::InvalidPageRange) }
+        }
+    }
+}
+
+/// A blob whose pages are to be changed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Target {
+    blob: Blob,
+    state: Committed,
+    view: View,
+    sequence: u64,
+}
+
+impl PutPage {
+    /// Whether the write may happen. The order is the service's.
+    fn judge(&self, found: Option<Blob>, now: Timestamp) -> Result<Target, BlobError> {
+        self.conditions.check_write(found.as_ref().and_then(Blob::version).as_ref())?;
+        let mut blob = found.ok_or(BlobError::BlobNotFound)?;
+        let state = blob.committed.take().ok_or(BlobError::BlobNotFound)?;
+        blob.lease = blob.lease.check_write(self.lease, now).map_err(BlobError::lease_on_blob)?;
+        let (BlobType::Page { sequence }, ContentRef::Pages(view)) = (state.kind, state.content) else {
+            return Err(BlobError::InvalidBlobType);
+        };
+        self.sequence.check(sequence)?;
+        if self.span.end > state.length {
+            return Err(BlobError::InvalidPageRange);
+        }
+        Ok(Target { blob, state, view, sequence })
+    }
+
+    /// The blob as it becomes; its pages are changed beside it.
+    fn decide(&self, found: Option<Blob>, tick: Tick) -> Result<(Blob, View, u64), BlobError> {
+        let Target { blob, state, view, sequence } = self.judge(found, tick.now)?;
+        let committed = Some(Committed { stamp: tick.stamp, ..state });
+        Ok((Blob { committed, ..blob }, view, sequence))
+    }
+}
+
+pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> {
+    let op = parse(call.head, body)?;
+    let account = call.account;
+    read(call.engine, |rows, now| {
+        let generation = model::generation(rows, account, &op.container)?;
+        let found = model::find_blob(rows, &blob_key(generation, &op.name))?;
+        op.judge(found, now).map_err(refuse)
+    })
+    .await?;
+
+    let mut answer = reply::reply(StatusCode::CREATED);
+    let received = match op.write {
+        PageWrite::Clear => None,
+        PageWrite::Update => Some(receive(&op, call, body, &mut answer).await?),
+    };
+    let partition = model::blob_partition(account, &op.container, &op.name);
+    let (stamp, sequence) = commit(call.engine, partition, move |rows, tick| {
+        let generation = model::generation(rows, account, &op.container)?;
+        let key = blob_key(generation, &op.name);
+        let (blob, view, sequence) = op.decide(model::find_blob(rows, &key)?, tick).map_err(refuse)?;
+        let mut changes = Changes::none();
+        match received.as_ref().and_then(|received| received.staged.as_ref()) {
+            Some(staged) => view.write(rows, op.span, staged, tick, &mut changes)?,
+            None => view.clear(rows, op.span, tick, &mut changes)?,
+        }
+        changes.put(key, codec::encode(&blob));
+        Ok(Commit { changes, outcome: (tick.stamp, sequence) })
+    })
+    .await?;
+    reply::set_version(&mut answer.headers, stamp);
+    answer.headers.insert(&reply::BLOB_SEQUENCE_NUMBER, HeaderValue::from(sequence));
+    Ok(answer)
+}
+
+async fn receive(op: &PutPage, call: Call<'_>, body: &mut dyn Body, answer: &mut Reply) -> Result<Received, Failure> {
+    let length = op.span.end - op.span.start;
+    let received = upload::receive(call.engine, body, length, Wanted::by(call.head, &op.sums)).await?;
+    upload::verify(&op.sums, received.md5, received.crc64)?;
+    upload::answer_sums(&mut answer.headers, call.head, &op.sums, received.md5, received.crc64);
+    answer.headers.insert(&reply::REQUEST_SERVER_ENCRYPTED, reply::TRUE);
+    Ok(received)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Bench, HELD, Interrupted, MINE, NOW, YOURS, committed, header, refusal, request};
+    use concurrency::{ETagMatch, Lease};
+
+    const URL: &str = "cont/blob?comp=page";
+    const UPDATE: (&str, &str) = ("x-ms-page-write", "update");
+    const CLEAR: (&str, &str) = ("x-ms-page-write", "clear");
+
+    fn ask(lease: Option<LeaseId>, sequence: SequenceConditions, end: u64) -> PutPage {
+        PutPage {
+            container: ContainerName::parse("cont").unwrap(),
+            name: BlobName::parse("blob").unwrap(),
+            conditions: Conditions::default(),
+            sequence,
+            lease,
+            write: PageWrite::Clear,
+            span: PageSpan { start: 0, end },
+            sums: BodySums::default(),
+        }
+    }
+
+    fn blob(lease: Lease, kind: BlobType) -> Option<Blob> {
+        let content = match kind {
+            BlobType::Page { .. } => ContentRef::Pages(View { map: 8, epoch: 1 }),
+            BlobType::Block | BlobType::Append { .. } => ContentRef::Empty,
+        };
+        let state = Committed { length: 1_024, content, kind, ..committed() };
+        Some(Blob { uid: 3, lease, committed: Some(state), staging: None, snapshots: 0 })
+    }
+
+    const PAGES: BlobType = BlobType::Page { sequence: 7 };
+
+    #[test]
+    fn each_refusal_and_two_at_once() {
+        let any = SequenceConditions::default;
+        let wrong = || SequenceConditions { equal: Some(6), ..any() };
+        let judge = |ask: PutPage, found| ask.judge(found, NOW).err();
+        let free = |kind| blob(Lease::Available, kind);
+        assert_eq!(judge(ask(None, any(), 1_024), free(PAGES)), None);
+        assert_eq!(judge(ask(Some(MINE), any(), 1_024), blob(HELD, PAGES)), None);
+        assert_eq!(judge(ask(None, any(), 512), None), Some(BlobError::BlobNotFound));
+        assert_eq!(judge(ask(None, any(), 512), blob(HELD, PAGES)), Some(BlobError::LeaseIdMissing));
+        let yours = judge(ask(Some(YOURS), wrong(), 512), blob(HELD, PAGES));
+        assert_eq!(yours, Some(BlobError::LeaseIdMismatchWithBlobOperation));
+        assert_eq!(judge(ask(None, wrong(), 2_048), free(BlobType::Block)), Some(BlobError::InvalidBlobType));
+        assert_eq!(judge(ask(None, any(), 512), blob(HELD, BlobType::Block)), Some(BlobError::LeaseIdMissing));
+        assert_eq!(judge(ask(None, any(), 1_536), free(PAGES)), Some(BlobError::InvalidPageRange));
+        assert_eq!(judge(ask(None, wrong(), 1_536), free(PAGES)), Some(BlobError::SequenceNumberConditionNotMet));
+        let stale = Conditions { if_match: Some(ETagMatch::OneOf(vec!["0x1".into()])), ..Conditions::default() };
+        let stale = PutPage { conditions: stale, ..ask(None, wrong(), 1_536) };
+        assert_eq!(judge(stale, blob(HELD, PAGES)), Some(BlobError::ConditionNotMet));
+    }
+
+    #[test]
+    fn sequence_numbers() {
+        let at_most = |value| SequenceConditions { at_most: Some(value), ..Default::default() };
+        let below = |value| SequenceConditions { below: Some(value), ..Default::default() };
+        let equal = |value| SequenceConditions { equal: Some(value), ..Default::default() };
+        for (conditions, holds) in [
+            (at_most(7), true),
+            (at_most(6), false),
+            (below(8), true),
+            (below(7), false),
+            (equal(7), true),
+            (equal(8), false),
+            (SequenceConditions { at_most: Some(7), below: Some(7), equal: Some(7) }, false),
+            (SequenceConditions { at_most: Some(7), below: Some(8), equal: Some(7) }, true),
+        ] {
+            assert_eq!(conditions.check(7).is_ok(), holds, "{conditions:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn pages_and_sums() {
+        let bench = Bench::with_container().await;
+        bench.put_pages("cont/blob", 2_048).await;
+        let before = bench.figures();
+        let page = [7; 512];
+        let put = async |headers: &[(&str, &str)], body: &[u8]| bench.call("PUT", URL, headers, body).await;
+        let range = |text: &'static str| ("range", text);
+        assert_eq!(refusal(put(&[range("bytes=0-511")], &page).await), missing("x-ms-page-write"));
+        assert_eq!(refusal(put(&[UPDATE], &page).await), missing("x-ms-range"));
+        for text in ["bytes=0-510", "bytes=1-512", "bytes=0-1023", "bytes=0-", "bytes=0-18446744073709551615"] {
+            assert_eq!(refusal(put(&[UPDATE, range(text)], &page).await), BlobError::InvalidPageRange, "{text}");
+        }
+        assert_eq!(refusal(put(&[UPDATE, range("pages")], &page).await), BlobError::header("range", "pages"));
+        let beyond = put(&[UPDATE, range("bytes=2048-2559")], &page).await;
+        assert_eq!(refusal(beyond), BlobError::InvalidPageRange);
+        let full = put(&[CLEAR, range("bytes=0-511")], &page).await;
+        assert_eq!(refusal(full), BlobError::header("content-length", "512"));
+        let over = bench.call_with("PUT", URL, &[UPDATE, range("bytes=0-511")], b"", Some(BODY_BYTES_MAX + 1)).await;
+        assert_eq!(refusal(over), BlobError::RequestBodyTooLarge { most: BODY_BYTES_MAX });
+        let wrong = put(&[UPDATE, range("bytes=0-511"), ("content-md5", "1B2M2Y8AsgTpgAmY7PhCfg==")], &page).await;
+        assert!(matches!(refusal(wrong), BlobError::Md5Mismatch { .. }));
+        let stale = [UPDATE, range("bytes=0-511"), ("x-ms-if-sequence-number-lt", "0")];
+        assert_eq!(refusal(put(&stale, &page).await), BlobError::SequenceNumberConditionNotMet);
+        assert_eq!(bench.figures(), before);
+
+        let answer = put(&[UPDATE, range("bytes=512-1023")], &page).await.unwrap();
+        assert_eq!((answer.status.as_u16(), header(&answer, "x-ms-blob-sequence-number")), (201, Some("0")));
+        assert!(header(&answer, "x-ms-content-crc64").is_some());
+        assert_eq!(bench.get("cont/blob").await, [vec![0; 512], vec![7; 512], vec![0; 1_024]].concat());
+        let answer = put(&[CLEAR, range("bytes=0-2047")], b"").await.unwrap();
+        assert_eq!(header(&answer, "x-ms-content-crc64"), None);
+        assert_eq!(bench.get("cont/blob").await, vec![0; 2_048]);
+        bench.sweep().await;
+        assert_eq!(bench.figures(), before);
+    }
+
+    fn missing(name: &'static str) -> BlobError {
+        BlobError::MissingRequiredHeader { name }
+    }
+
+    #[tokio::test]
+    async fn of_two_writers_with_one_etag_the_second_loses() {
+        let bench = Bench::with_container().await;
+        let etag = bench.put_pages("cont/blob", 512).await;
+        let headers = [UPDATE, ("range", "bytes=0-511"), ("if-match", etag.as_str())];
+        let interrupted = Interrupted::by(&bench, request("PUT", URL, &headers), &[1; 512]);
+        let refused = interrupted.call("PUT", URL, &headers, &[2; 512]).await;
+        assert_eq!(refusal(refused), BlobError::ConditionNotMet);
+        assert_eq!(bench.get("cont/blob").await, [1; 512]);
+    }
+
+    #[tokio::test]
+    async fn other_types_keep_to_their_own_operations() {
+        let bench = Bench::with_container().await;
+        bench.put_pages("cont/pages", 512).await;
+        bench.put("cont/blob", b"x").await;
+        for (method, url) in [
+            ("PUT", "cont/pages?comp=block&blockid=QQ=="),
+            ("PUT", "cont/pages?comp=blocklist"),
+            ("GET", "cont/pages?comp=blocklist"),
+            ("PUT", "cont/pages?comp=appendblock"),
+            ("PUT", "cont/pages?comp=seal"),
+            ("GET", "cont/blob?comp=pagelist"),
+        ] {
+            let refused = bench.call(method, url, &[], b"<BlockList/>").await;
+            assert_eq!(refusal(refused), BlobError::InvalidBlobType, "{method} {url}");
+        }
+        let refused = bench.call("PUT", URL, &[CLEAR, ("range", "bytes=0-511")], b"").await;
+        assert_eq!(refusal(refused), BlobError::InvalidBlobType);
+    }
+
+    /// More groups than one step of the sweep takes.
+    #[tokio::test]
+    async fn a_wide_blob_leaves_nothing() {
+        let bench = Bench::with_container().await;
+        bench.put_pages("cont/blob", 600 << 20).await;
+        for group in 0..450_u64 {
+            let start = group << 20;
+            let range = format!("bytes={start}-{}", start + 511);
+            bench.call("PUT", URL, &[UPDATE, ("range", &range)], &[1; 512]).await.unwrap();
+        }
+        bench.call("PUT", "cont/blob?comp=snapshot", &[], b"").await.unwrap();
+        bench.call("PUT", URL, &[CLEAR, ("range", "bytes=0-209715199")], b"").await.unwrap();
+        bench.sweep().await;
+        assert_eq!(bench.figures().1, 450);
+        bench.call("DELETE", "cont/blob", &[("x-ms-delete-snapshots", "only")], b"").await.unwrap();
+        bench.sweep().await;
+        assert_eq!(bench.figures().1, 250);
+        bench.call("DELETE", "cont/blob", &[], b"").await.unwrap();
+        bench.sweep().await;
+        assert_eq!(bench.figures(), (1, 0));
+    }
+}

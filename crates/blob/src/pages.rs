@@ -1,0 +1,681 @@
+//! Page blobs: which content holds which page.
+//!
+//! The pages of a blob are a map. It has a row for each group of pages that was ever written, by group and **epoch**: the
+//! row says where every page of the group is, and pages it does not name are zeros. A write makes the row of its epoch from
+//! the newest there is. A snapshot raises the epoch of the blob and keeps the old one for itself, so it costs one row
+//! however large the blob is; a read at an epoch takes, of each group, the newest row that is not newer.
+//!
+//! What refers to what: the blob and each of its snapshots refer to the map, by their epochs; a row refers to the contents
+//! it names, by an id of its own. So the references to a map say which epochs are still to be read, and a row that no such
+//! epoch reads can go.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+
+use bytes::Bytes;
+use concurrency::Timestamp;
+use engine::collector::ref_key;
+use engine::due::{self, Kind};
+use engine::{Changes, Key, KeyReader, Rows, Staged, Tick, Unread, Visit, space};
+use minicbor::{Decode, Encode};
+
+use crate::codec;
+use crate::download::Piece;
+
+pub const PAGE_BYTES: u64 = 512;
+/// A write of the largest size touches five groups at most, and a row of single pages stays well below what engines take.
+const GROUP_PAGES: u64 = 2_048;
+const GROUP_BYTES: u64 = GROUP_PAGES * PAGE_BYTES;
+/// The first epoch of a map.
+const FIRST_EPOCH: u64 = 1;
+
+/// A map as it is seen at one epoch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Encode, Decode)]
+pub struct View {
+    #[n(0)]
+    pub map: u64,
+    #[n(1)]
+    pub epoch: u64,
+}
+
+/// Bytes from `start` up to and without `end`, both on the border of a page.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PageSpan {
+    pub start: u64,
+    pub end: u64,
+}
+
+/// One row: the pages of a group, as one epoch left them.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Encode, Decode)]
+#[cbor(map)]
+struct Group {
+    /// The owner of its references to contents.
+    #[n(0)]
+    id: u64,
+    /// In order, without overlap.
+    #[n(1)]
+    runs: Vec<Run>,
+}
+
+/// Pages that follow each other in the blob and in one content.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Encode, Decode)]
+struct Run {
+    /// The first page, counted from the start of the group.
+    #[n(0)]
+    first: u64,
+    #[n(1)]
+    count: u64,
+    #[n(2)]
+    content: u64,
+    /// The page of the content that this begins with.
+    #[n(3)]
+    skip: u64,
+}
+
+impl Run {
+    fn end(&self) -> u64 {
+        self.first + self.count
+    }
+
+    /// The part of it from page `from` up to page `to`.
+    fn within(&self, from: u64, to: u64) -> Option<Run> {
+        let (first, end) = (self.first.max(from), self.end().min(to));
+        (first < end).then(|| Run { first, count: end - first, skip: self.skip + (first - self.first), ..*self })
+    }
+}
+
+impl Group {
+    fn contents(&self) -> BTreeSet<u64> {
+        self.runs.iter().map(|run| run.content).collect()
+    }
+
+    /// The runs once the pages from `from` to `to` are those of `run`, or zeros.
+    fn painted(&self, from: u64, to: u64, run: Option<Run>) -> Vec<Run> {
+        let mut runs = Vec::with_capacity(self.runs.len() + 2);
+        runs.extend(self.runs.iter().filter_map(|run| run.within(0, from)));
+        runs.extend(run);
+        runs.extend(self.runs.iter().filter_map(|run| run.within(to, GROUP_PAGES)));
+        runs
+    }
+}
+
+fn rows_of(map: u64) -> Key {
+    Key::new(space::PAGE_MAP).number(map)
+}
+
+fn group_rows(map: u64, group: u64) -> Key {
+    rows_of(map).number(group)
+}
+
+fn key(map: u64, group: u64, epoch: u64) -> Key {
+    group_rows(map, group).number(epoch)
+}
+
+/// The first byte of the owner of a due row that asks for a map to be pruned; its map and where to begin follow.
+const DUE_OWNER: u8 = space::PAGE_MAP;
+
+fn due_key(map: u64, from: u64, now: Timestamp) -> Key {
+    let owner = [&[DUE_OWNER][..], &map.to_be_bytes(), &from.to_be_bytes()].concat();
+    due::key(now, Kind::Other, &owner)
+}
+
+/// The map and the group from which on to prune, if a due row asks for that.
+pub fn due_owner(owner: &[u8]) -> Option<(u64, u64)> {
+    let (&DUE_OWNER, rest) = owner.split_first()? else { return None };
+    let (map, from) = rest.split_first_chunk::<8>()?;
+    Some((u64::from_be_bytes(*map), u64::from_be_bytes(from.try_into().ok()?)))
+}
+
+impl View {
+    /// A new map, whose pages are all zeros.
+    pub fn new(map: u64) -> View {
+        View { map, epoch: FIRST_EPOCH }
+    }
+
+    /// Stores a new map. It has a row of its own, because what is referred to must be there.
+    pub fn create(self, changes: &mut Changes) {
+        changes.put(rows_of(self.map), Bytes::new());
+        self.refer(changes);
+    }
+
+    /// Somebody reads this epoch, or writes it.
+    pub fn refer(self, changes: &mut Changes) {
+        changes.refer(self.map, self.epoch);
+    }
+
+    /// Nobody does any longer: what only this epoch read goes later.
+    pub fn let_go(self, changes: &mut Changes, now: Timestamp) {
+        changes.delete(ref_key(self.map, self.epoch));
+        changes.put(due_key(self.map, 0, now), Bytes::new());
+    }
+
+    /// The epoch that writes go to once this one is kept for a snapshot.
+    pub fn next(self) -> View {
+        View { epoch: self.epoch + 1, ..self }
+    }
+
+    /// Visits what is there at this epoch of the groups that `span` touches, until `each` has enough. Groups that were
+    /// never written are passed over.
+    fn groups(self, rows: &dyn Rows, span: PageSpan, each: &mut dyn FnMut(u64, Found) -> bool) -> Result<(), Unread> {
+        let (from, to) = (span.start / GROUP_BYTES, span.end.div_ceil(GROUP_BYTES));
+        let mut newest: Option<(u64, Found)> = None;
+        let mut failed = None;
+        let mut enough = false;
+        let about = usize::try_from(to - from).unwrap_or(usize::MAX).min(1_000);
+        rows.scan(&group_rows(self.map, from), &group_rows(self.map, to), about, &mut |key, row| {
+            let (group, epoch) = match parts(key) {
+                Ok(parts) => parts,
+                Err(error) => {
+                    failed = Some(error);
+                    return Visit::Stop;
+                }
+            };
+            if newest.as_ref().is_some_and(|(last, _)| *last != group)
+                && let Some((last, found)) = newest.take()
+                && !each(last, found)
+            {
+                enough = true;
+                return Visit::Stop;
+            }
+            if epoch <= self.epoch {
+                match codec::decode(row) {
+                    Ok(content) => {
+                        let is_alone = newest.is_none();
+                        let is_read_by_others = epoch != self.epoch;
+                        newest = Some((group, Found { epoch, is_alone, is_read_by_others, group: content }));
+                    }
+                    Err(error) => {
+                        failed = Some(error);
+                        return Visit::Stop;
+                    }
+                }
+            }
+            Visit::Next
+        })?;
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        if let Some((last, found)) = newest.filter(|_| !enough) {
+            each(last, found);
+        }
+        Ok(())
+    }
+
+    /// Makes the pages of `span` those of `staged`, which has as many bytes.
+    pub fn write(
+        self,
+        rows: &dyn Rows,
+        span: PageSpan,
+        staged: &Staged,
+        tick: Tick,
+        changes: &mut Changes,
+    ) -> Result<(), Unread> {
+        let mut before = self.load(rows, span)?;
+        changes.contents.push(staged.clone());
+        let first = span.start / GROUP_BYTES;
+        for group in first..span.end.div_ceil(GROUP_BYTES) {
+            let (from, to) = span.pages_in(group);
+            let skip = (group * GROUP_PAGES + from) - span.start / PAGE_BYTES;
+            let run = Run { first: from, count: to - from, content: staged.id().0, skip };
+            let id = tick.id(FRESH_IDS + group - first);
+            self.paint(group, before.remove(&group), (from, to), Some(run), (id, tick.now), changes);
+        }
+        Ok(())
+    }
+
+    /// Makes the pages of `span` zeros. What it costs depends on how many groups of it were ever written.
+    pub fn clear(self, rows: &dyn Rows, span: PageSpan, tick: Tick, changes: &mut Changes) -> Result<(), Unread> {
+        for (group, found) in self.load(rows, span)? {
+            // Only the first and the last can come out with pages in them.
+            let id = tick.id(FRESH_IDS + u64::from(group != span.start / GROUP_BYTES));
+            self.paint(group, Some(found), span.pages_in(group), None, (id, tick.now), changes);
+        }
+        Ok(())
+    }
+
+    fn load(self, rows: &dyn Rows, span: PageSpan) -> Result<BTreeMap<u64, Found>, Unread> {
+        let mut found = BTreeMap::new();
+        self.groups(rows, span, &mut |group, row| {
+            found.insert(group, row);
+            true
+        })?;
+        if found.values().any(|row| row.epoch != self.epoch) {
+            let epochs = live_epochs(rows, self.map)?;
+            for row in found.values_mut() {
+                row.is_read_by_others = epochs.iter().any(|live| (row.epoch..self.epoch).contains(live));
+            }
+        }
+        Ok(found)
+    }
+
+    /// Writes the row of a group in which the pages from `from` to `to` have become those of `run`, or zeros. `fresh` is
+    /// its id if it needs a new one.
+    fn paint(
+        self,
+        group: u64,
+        before: Option<Found>,
+        (from, to): (u64, u64),
+        run: Option<Run>,
+        (fresh, now): (u64, Timestamp),
+        changes: &mut Changes,
+    ) {
+        let before = before.unwrap_or_default();
+        let runs = before.group.painted(from, to, run);
+        if runs == before.group.runs {
+            return;
+        }
+        // A row of an earlier epoch stays for those who read that, and this epoch gets one of its own. If nobody else
+        // reads it, it moves here with its id.
+        let is_own = !before.is_read_by_others;
+        if is_own && before.epoch != self.epoch {
+            changes.delete(key(self.map, group, before.epoch));
+        }
+        let keeps_id = is_own && !before.group.runs.is_empty();
+        let id = if keeps_id { before.group.id } else { fresh };
+        let after = Group { id, runs };
+        let (old, new) = (before.group.contents(), after.contents());
+        let held = if keeps_id { &old } else { &BTreeSet::new() };
+        for content in new.difference(held) {
+            changes.refer(*content, id);
+        }
+        for content in held.difference(&new) {
+            changes.unrefer(Kind::Content, *content, id, now);
+        }
+        let key = key(self.map, group, self.epoch);
+        let hides_nothing = before.is_alone && is_own;
+        if after.runs.is_empty() && hides_nothing {
+            changes.delete(key);
+        } else {
+            changes.put(key, codec::encode(&after));
+        }
+    }
+
+    /// Opens what the bytes from `offset` to `end` are made of.
+    pub fn open(self, rows: &dyn Rows, offset: u64, end: u64) -> Result<VecDeque<Piece>, Unread> {
+        let mut found = Vec::new();
+        self.groups(rows, PageSpan { start: offset, end }, &mut |group, row| {
+            let base = group * GROUP_BYTES;
+            found.extend(row.group.runs.iter().filter_map(|run| {
+                let (start, stop) = (base + run.first * PAGE_BYTES, base + run.end() * PAGE_BYTES);
+                let (first, last) = (start.max(offset), stop.min(end));
+                (first < last).then_some((first, last, run.content, run.skip * PAGE_BYTES + (first - start)))
+            }));
+            true
+        })?;
+        let mut open = HashMap::new();
+        let mut pieces = VecDeque::with_capacity(found.len());
+        let mut at = offset;
+        for (first, last, id, skip) in found {
+            if at < first {
+                pieces.push_back(Piece::zeros(first - at));
+            }
+            let content = match open.get(&id) {
+                Some(content) => engine::Content::clone(content),
+                None => open.entry(id).or_insert(rows.content(engine::ContentId(id))?).clone(),
+            };
+            pieces.push_back(Piece::new(content, skip, last - first));
+            at = last;
+        }
+        if at < end {
+            pieces.push_back(Piece::zeros(end - at));
+        }
+        Ok(pieces)
+    }
+
+    /// The ranges of `span` that hold pages, merged where they touch, at most `most`; and where to go on if there are
+    /// more.
+    pub fn ranges(self, rows: &dyn Rows, span: PageSpan, most: usize) -> Result<(Vec<PageSpan>, Option<u64>), Unread> {
+        let mut ranges: Vec<PageSpan> = Vec::new();
+        let mut next = None;
+        self.groups(rows, span, &mut |group, row| {
+            for run in &row.group.runs {
+                let base = group * GROUP_BYTES;
+                let (start, end) = (base + run.first * PAGE_BYTES, base + run.end() * PAGE_BYTES);
+                let (start, end) = (start.max(span.start), end.min(span.end));
+                if start >= end {
+                    continue;
+                }
+                if let Some(last) = ranges.last_mut().filter(|last| last.end == start) {
+                    last.end = end;
+                } else if ranges.len() < most {
+                    ranges.push(PageSpan { start, end });
+                } else {
+                    next = Some(start);
+                    return false;
+                }
+            }
+            true
+        })?;
+        Ok((ranges, next))
+    }
+}
+
+/// A row that a view found.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Found {
+    epoch: u64,
+    /// There is none of an earlier epoch.
+    is_alone: bool,
+    /// A snapshot may still need it. Only who writes looks at the snapshots.
+    is_read_by_others: bool,
+    group: Group,
+}
+
+impl Default for Found {
+    /// What stands for a row that is not there: it is of no epoch, and nobody reads it.
+    fn default() -> Found {
+        Found { epoch: 0, is_alone: true, is_read_by_others: false, group: Group::default() }
+    }
+}
+
+impl PageSpan {
+    /// The pages of a group that it covers, counted from the start of the group.
+    fn pages_in(self, group: u64) -> (u64, u64) {
+        let base = group * GROUP_PAGES;
+        let page = |offset: u64| (offset / PAGE_BYTES).saturating_sub(base).min(GROUP_PAGES);
+        (page(self.start), page(self.end))
+    }
+}
+
+/// Where the ids of new rows begin among those of a tick; the ones below are for the blob. A write needs five.
+const FRESH_IDS: u64 = 4;
+
+fn parts(key: &[u8]) -> Result<(u64, u64), Unread> {
+    let mut reader = KeyReader::new(key);
+    let parts = reader.number().and_then(|_| Some((reader.number()?, reader.number()?)));
+    parts.ok_or_else(|| codec::corrupt("the key of a page map"))
+}
+
+/// How many rows, and how many runs in them, one step of pruning looks at.
+const ROWS_PER_STEP: usize = 200;
+const RUNS_PER_STEP: usize = 2_000;
+
+/// Removes rows that no epoch reads, some groups from `from` on, and asks for the rest to be done in its turn. If nobody
+/// refers to the map, those are all.
+pub fn prune(rows: &dyn Rows, map: u64, from: u64, tick: Tick, changes: &mut Changes) -> Result<(), Unread> {
+    let epochs = live_epochs(rows, map)?;
+    let is_gone = epochs.is_empty();
+    let mut step = Step { epochs, group: None, versions: Vec::new() };
+    let mut more = false;
+    let (mut visited, mut runs) = (0, 0);
+    let mut failed = None;
+    rows.scan(&group_rows(map, from), &rows_of(map).after_all(), ROWS_PER_STEP, &mut |key, row| {
+        let read = || Ok((parts(key)?, codec::decode::<Group>(row)?));
+        let ((group, epoch), version) = match read() {
+            Ok(found) => found,
+            Err(error) => {
+                failed = Some(error);
+                return Visit::Stop;
+            }
+        };
+        if step.group != Some(group) {
+            step.finish(map, tick, changes);
+            if visited >= ROWS_PER_STEP || runs >= RUNS_PER_STEP {
+                changes.put(due_key(map, group, tick.now), Bytes::new());
+                more = true;
+                return Visit::Stop;
+            }
+            step.group = Some(group);
+        }
+        visited += 1;
+        runs += version.runs.len();
+        step.versions.push((epoch, version));
+        Visit::Next
+    })?;
+    step.finish(map, tick, changes);
+    if is_gone && !more {
+        changes.delete(rows_of(map));
+    }
+    failed.map_or(Ok(()), Err)
+}
+
+fn live_epochs(rows: &dyn Rows, map: u64) -> Result<Vec<u64>, Unread> {
+    let all = Key::new(space::REF).number(map);
+    let mut epochs = Vec::new();
+    rows.scan(&all, &all.after_all(), 1, &mut |key, _| {
+        let mut reader = KeyReader::new(key);
+        epochs.extend(reader.number().and_then(|_| reader.number()));
+        Visit::Next
+    })?;
+    Ok(epochs)
+}
+
+/// The rows of the group at hand, by epoch.
+struct Step {
+    epochs: Vec<u64>,
+    group: Option<u64>,
+    versions: Vec<(u64, Group)>,
+}
+
+impl Step {
+    fn finish(&mut self, map: u64, tick: Tick, changes: &mut Changes) {
+        let Some(group) = self.group.take() else { return };
+        let versions = std::mem::take(&mut self.versions);
+        let mut hides_something = false;
+        for (at, (epoch, version)) in versions.iter().enumerate() {
+            let until = versions.get(at + 1).map_or(u64::MAX, |(next, _)| *next);
+            let is_read = self.epochs.iter().any(|live| (*epoch..until).contains(live));
+            // A row without pages only hides the pages of an older one.
+            if is_read && (hides_something || !version.runs.is_empty()) {
+                hides_something = true;
+                continue;
+            }
+            changes.delete(key(map, group, *epoch));
+            for content in version.contents() {
+                changes.unrefer(Kind::Content, content, version.id, tick.now);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Bench, between, header};
+
+    fn run(first: u64, count: u64, content: u64, skip: u64) -> Run {
+        Run { first, count, content, skip }
+    }
+
+    #[test]
+    fn what_is_written_over_is_cut() {
+        let group = Group { id: 1, runs: vec![run(0, 10, 7, 0), run(20, 10, 8, 5)] };
+        let write = Some(run(5, 20, 9, 0));
+        assert_eq!(group.painted(5, 25, write), [run(0, 5, 7, 0), run(5, 20, 9, 0), run(25, 5, 8, 10)]);
+        assert_eq!(group.painted(2, 4, None), [run(0, 2, 7, 0), run(4, 6, 7, 4), run(20, 10, 8, 5)]);
+        assert_eq!(group.painted(0, GROUP_PAGES, None), []);
+        assert_eq!(group.painted(12, 18, None), group.runs);
+    }
+
+    /// A blob as a plain list of pages: 0 for zeros, otherwise which write the page is of.
+    type Model = Vec<u64>;
+
+    const LENGTHS: [u64; 4] = [0, 2_050, 4_100, 3 * GROUP_PAGES];
+
+    struct Random(u64);
+
+    impl Random {
+        fn below(&mut self, end: u64) -> u64 {
+            self.0 ^= self.0 << 13;
+            self.0 ^= self.0 >> 7;
+            self.0 ^= self.0 << 17;
+            (self.0 >> 11) % end
+        }
+
+        /// A page, mostly near the border of a group.
+        fn page(&mut self, end: u64) -> u64 {
+            let near = self.below(5) * GROUP_PAGES / 2 + self.below(12);
+            near.saturating_sub(6).min(end)
+        }
+    }
+
+    struct Play {
+        bench: Bench,
+        random: Random,
+        base: Model,
+        snapshots: Vec<(String, Model)>,
+        writes: u64,
+    }
+
+    const URL: &str = "cont/blob?comp=page";
+
+    impl Play {
+        async fn call(&self, method: &str, url: &str, headers: &[(&str, &str)], body: &[u8]) -> wire::http::Reply {
+            self.bench.call(method, url, headers, body).await.unwrap()
+        }
+
+        async fn step(&mut self) {
+            let end = self.base.len() as u64;
+            let first = self.random.page(end);
+            let is_short = self.random.below(3) > 0;
+            let last = if is_short { (first + self.random.below(12)).min(end) } else { self.random.page(end) };
+            let (first, last) = (first.min(last), first.max(last));
+            let range = format!("bytes={}-{}", first * PAGE_BYTES, (last * PAGE_BYTES).wrapping_sub(1));
+            match self.random.below(100) {
+                0..40 if first < last => {
+                    self.writes += 1;
+                    let pages = (last - first).min(40);
+                    let range = format!("bytes={}-{}", first * PAGE_BYTES, (first + pages) * PAGE_BYTES - 1);
+                    let body: Vec<u8> = (first..first + pages).flat_map(|page| bytes_of(page, self.writes)).collect();
+                    self.call("PUT", URL, &[("x-ms-page-write", "update"), ("x-ms-range", &range)], &body).await;
+                    self.base[first as usize..(first + pages) as usize].fill(self.writes);
+                }
+                40..65 if first < last => {
+                    self.call("PUT", URL, &[("x-ms-page-write", "clear"), ("range", &range)], b"").await;
+                    self.base[first as usize..last as usize].fill(0);
+                }
+                65..75 if self.snapshots.len() < 6 => {
+                    let answer = self.call("PUT", "cont/blob?comp=snapshot", &[], b"").await;
+                    let url = format!("cont/blob?snapshot={}", header(&answer, "x-ms-snapshot").unwrap());
+                    self.snapshots.push((url, self.base.clone()));
+                }
+                75..85 if !self.snapshots.is_empty() => {
+                    let at = self.random.below(self.snapshots.len() as u64) as usize;
+                    let (url, _) = self.snapshots.remove(at);
+                    self.call("DELETE", &url, &[], b"").await;
+                }
+                85..90 => {
+                    let length = LENGTHS[self.random.below(4) as usize];
+                    let bytes = (length * PAGE_BYTES).to_string();
+                    self.call("PUT", "cont/blob?comp=properties", &[("x-ms-blob-content-length", &bytes)], b"").await;
+                    self.base.resize(length as usize, 0);
+                }
+                90 => self.create().await,
+                91..93 => {
+                    self.call("DELETE", "cont/blob", &[("x-ms-delete-snapshots", "only")], b"").await;
+                    self.snapshots.clear();
+                }
+                _ => self.check_contents().await,
+            }
+        }
+
+        async fn create(&mut self) {
+            let bytes = (3 * GROUP_BYTES).to_string();
+            let headers = [("x-ms-blob-type", "PageBlob"), ("x-ms-blob-content-length", &*bytes)];
+            self.call("PUT", "cont/blob", &headers, b"").await;
+            self.base = vec![0; 3 * GROUP_PAGES as usize];
+        }
+
+        /// Once everything is swept, those contents are left of which somebody can see a page.
+        async fn check_contents(&mut self) {
+            self.bench.sweep().await;
+            let mut seen: BTreeSet<u64> = self.base.iter().copied().collect();
+            seen.extend(self.snapshots.iter().flat_map(|(_, model)| model.iter().copied()));
+            seen.remove(&0);
+            assert_eq!(self.bench.figures().1, seen.len() as u64);
+        }
+
+        async fn check(&mut self, all: bool) {
+            let base = ("cont/blob".to_owned(), self.base.clone());
+            for (url, model) in self.snapshots.iter().chain([&base]) {
+                let joint = if url.contains('?') { '&' } else { '?' };
+                let told = self.bench.text("GET", &format!("{url}{joint}comp=pagelist")).await;
+                assert_eq!(listed(&told), ranges_of(model), "{url}");
+                let whole = 0..model.len() as u64;
+                let from = self.random.page(model.len() as u64);
+                let span = if all { whole } else { from..(from + 20).min(model.len() as u64) };
+                if span.is_empty() {
+                    continue;
+                }
+                let range = format!("bytes={}-{}", span.start * PAGE_BYTES, span.end * PAGE_BYTES - 1);
+                let part = self.call("GET", url, &[("range", &range)], b"").await;
+                let part = crate::testing::bytes(part).await;
+                for (page, bytes) in span.zip(part.chunks(PAGE_BYTES as usize)) {
+                    assert!(bytes == bytes_of(page, model[page as usize]), "{url}: page {page}");
+                }
+            }
+        }
+    }
+
+    /// Every page of every write is another one.
+    fn bytes_of(page: u64, write: u64) -> Vec<u8> {
+        let word = if write == 0 { [0; 8] } else { (write * 10_000 + page).to_be_bytes() };
+        word.repeat(PAGE_BYTES as usize / 8)
+    }
+
+    fn listed(document: &str) -> Vec<(u64, u64)> {
+        let number = |range: &str, name: &str| {
+            between(range, &format!("<{name}>"), &format!("</{name}>"))[0].parse::<u64>().unwrap()
+        };
+        let ranges = between(document, "<PageRange>", "</PageRange>").into_iter();
+        ranges.map(|range| (number(range, "Start") / PAGE_BYTES, (number(range, "End") + 1) / PAGE_BYTES)).collect()
+    }
+
+    fn ranges_of(model: &Model) -> Vec<(u64, u64)> {
+        let mut ranges: Vec<(u64, u64)> = Vec::new();
+        for (page, _) in model.iter().enumerate().filter(|(_, write)| **write != 0) {
+            let page = page as u64;
+            match ranges.last_mut() {
+                Some((_, end)) if *end == page => *end += 1,
+                _ => ranges.push((page, page + 1)),
+            }
+        }
+        ranges
+    }
+
+    async fn play(seed: u64, steps: usize) {
+        let bench = Bench::with_container().await;
+        let random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
+        let mut play = Play { bench, random, base: vec![], snapshots: vec![], writes: 0 };
+        play.create().await;
+        for step in 0..steps {
+            play.step().await;
+            play.check(step % 100 == 99).await;
+        }
+        play.check_contents().await;
+        play.call("DELETE", "cont/blob", &[("x-ms-delete-snapshots", "include")], b"").await;
+        play.bench.sweep().await;
+        assert_eq!(play.bench.figures(), (1, 0), "seed {seed}");
+    }
+
+    /// One content in two groups, both of which a clear leaves something of: each row holds on to it by itself.
+    #[tokio::test]
+    async fn each_row_has_references_of_its_own() {
+        let bench = Bench::with_container().await;
+        bench.put_pages("cont/blob", 2 * GROUP_BYTES).await;
+        let put = async |kind: &str, pages: std::ops::Range<u64>, with: u8| {
+            let range = format!("bytes={}-{}", pages.start * PAGE_BYTES, pages.end * PAGE_BYTES - 1);
+            let length = if kind == "clear" { 0 } else { (pages.end - pages.start) * PAGE_BYTES };
+            let headers = [("x-ms-page-write", kind), ("range", &*range)];
+            bench.call("PUT", URL, &headers, &vec![with; length as usize]).await.unwrap();
+        };
+        let border = GROUP_PAGES;
+        put("update", border - 8..border + 8, 1).await;
+        bench.call("PUT", "cont/blob?comp=snapshot", &[], b"").await.unwrap();
+        put("clear", border - 1..border + 1, 0).await;
+        bench.call("DELETE", "cont/blob", &[("x-ms-delete-snapshots", "only")], b"").await.unwrap();
+        put("update", border - 8..border - 1, 2).await;
+        bench.sweep().await;
+        let whole = bench.get("cont/blob").await;
+        let page = |page: u64| whole[(page * PAGE_BYTES) as usize];
+        assert_eq!([border - 8, border - 2, border - 1, border, border + 1, border + 7].map(page), [2, 2, 0, 0, 1, 1]);
+        assert_eq!(bench.figures().1, 2);
+    }
+
+    /// Writes, clears, snapshots, resizes and all that against a plain list of pages.
+    #[tokio::test]
+    async fn the_map_is_a_list_of_pages() {
+        for seed in 1..=6 {
+            play(seed, 500).await;
+        }
+    }
+}
