@@ -47,6 +47,19 @@ def box(secure, numbers=itertools.count()):
     return box
 
 
+@pytest.fixture
+def serve(tmp_path):
+    """Starts a server with these options for this test alone, and ends it."""
+    server = Server(tmp_path / "data")
+
+    def start(*options):
+        server.options = options
+        return server.start()
+
+    yield start
+    assert server.stop() == 0, server.log.read_text()
+
+
 # Makers of credentials.
 
 
@@ -314,15 +327,14 @@ def test_a_user_delegation_signature_lives_as_long_as_its_key(secure, box):
             blob_of(secure, box, blob_sas(box.container_name, expiry=SOON + HOUR, key=key)).download_blob()
 
 
-def test_a_user_delegation_signature_outlives_the_process(tmp_path):
-    server = Server(tmp_path / "data", "--tls", "auto", "--oauth", "basic").start()
+def test_a_user_delegation_signature_outlives_the_process(serve):
+    server = serve("--tls", "auto", "--oauth", "basic")
     box = server.service().create_container("box")
     box.upload_blob("b", b"content")
     token = blob_sas("box", key=delegation_key(server))
     server.kill9()
     server.restart()
     assert blob_of(server, box, token).download_blob().readall() == b"content"
-    assert server.stop() == 0
 
 
 def test_a_user_delegation_key_is_not_given_for_a_signature(secure):
@@ -350,13 +362,12 @@ def test_a_bearer_is_refused(secure, box, claims):
         blob_of(secure, box, Bearer(**claims)).download_blob()
 
 
-def test_a_bearer_is_refused_over_http(tmp_path):
-    server = Server(tmp_path / "data", "--oauth", "basic").start()
+def test_a_bearer_is_refused_over_http(serve):
+    server = serve("--oauth", "basic")
     headers = {"Authorization": f"Bearer {Bearer().token}", "x-ms-version": "2021-12-02"}
     with pytest.raises(urllib.error.HTTPError) as caught:
         DIRECT.open(urllib.request.Request(f"{server.blob_url}?comp=list", headers=headers), timeout=10)
     assert (caught.value.code, caught.value.headers["x-ms-error-code"]) == (403, "AuthenticationFailed")
-    assert server.stop() == 0
 
 
 # Keys change while the server runs.
@@ -388,10 +399,10 @@ def eventually(attempt):
             time.sleep(0.1)
 
 
-def test_a_key_is_changed_while_the_server_runs(tmp_path):
+def test_a_key_is_changed_while_the_server_runs(tmp_path, serve):
     folder = tmp_path / "data"
     account(folder, "add", "mine")
-    server = Server(folder, "--tls", "auto").start()
+    server = serve("--tls", "auto")
     old, old_key = connect(server, account(folder, "show", "mine"))
     old.create_container("box").upload_blob("b", b"content")
     token = generate_blob_sas(
@@ -410,4 +421,3 @@ def test_a_key_is_changed_while_the_server_runs(tmp_path):
             stranger.download_blob()
     with refused(404, "ResourceNotFound"):
         server.service().get_service_properties()
-    assert server.stop() == 0
