@@ -123,7 +123,7 @@ fn what_is_answered() {
     let plain = stage.call(URL, &[], "x").ok();
     assert_eq!((plain.header("content-md5"), plain.header("x-ms-content-crc64")), (None, Some(&*crc64)));
     let by_md5 = stage.call(URL, &[("content-md5", &md5)], "x").ok();
-    assert_eq!((by_md5.header("content-md5"), by_md5.header("x-ms-content-crc64")), (Some(&*md5), None));
+    assert_eq!((by_md5.header("content-md5"), by_md5.header("x-ms-content-crc64")), (Some(&*md5), Some(&*crc64)));
     assert_eq!(by_md5.header("x-ms-request-server-encrypted"), Some("true"));
 }
 

@@ -120,7 +120,7 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
     })
     .await?;
 
-    let received = upload::receive(call.engine, body, length, Wanted::by(call.head, &op.sums)).await?;
+    let received = upload::receive(call.engine, body, length, Wanted::of_block(call.head, &op.sums)).await?;
     upload::verify(&op.sums, received.md5, received.crc64)?;
 
     let mut answer = reply::reply(StatusCode::CREATED);

@@ -1,7 +1,7 @@
 //! Get Container ACL: the public access and the stored policies of a container.
 
 use wire::http::{HeaderValue, Reply, StatusCode};
-use wire::xml::XmlWriter;
+use wire::xml::{SignedIdentifier, SignedIdentifiers, XmlWriter};
 
 use super::Call;
 use super::get_container_properties::ReadContainer;
@@ -20,18 +20,6 @@ pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
 
 fn document(policies: &[StoredPolicy]) -> XmlWriter {
     let mut xml = XmlWriter::document();
-    if policies.is_empty() {
-        xml.empty("SignedIdentifiers");
-        return xml;
-    }
-    xml.open("SignedIdentifiers");
-    for policy in policies {
-        xml.open("SignedIdentifier").leaf("Id", &policy.id).open("AccessPolicy");
-        xml.leaf_if("Start", policy.start.as_ref());
-        xml.leaf_if("Expiry", policy.expiry.as_ref());
-        xml.leaf_if("Permission", policy.permission.as_ref());
-        xml.close("AccessPolicy").close("SignedIdentifier");
-    }
-    xml.close("SignedIdentifiers");
+    SignedIdentifiers::of(policies.iter().cloned().map(SignedIdentifier::from)).write(&mut xml);
     xml
 }

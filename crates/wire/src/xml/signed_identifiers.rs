@@ -60,7 +60,16 @@ impl SignedIdentifiers {
         &self.0
     }
 
+    /// Policies that were checked when they were stored.
+    pub fn of(stored: impl Iterator<Item = SignedIdentifier>) -> SignedIdentifiers {
+        SignedIdentifiers(stored.collect())
+    }
+
     pub fn write(&self, xml: &mut XmlWriter) {
+        if self.0.is_empty() {
+            xml.empty("SignedIdentifiers");
+            return;
+        }
         xml.open("SignedIdentifiers");
         for policy in &self.0 {
             xml.open("SignedIdentifier").leaf("Id", &policy.id);
