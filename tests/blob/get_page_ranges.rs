@@ -72,10 +72,31 @@ fn refusals() {
         ("id of no lease",      URL, &[("x-ms-lease-id", A)], "412 LeaseNotPresentWithBlobOperation"),
         ("no results",          &format!("{URL}&maxresults=0"), &[], "400 OutOfRangeQueryParameterValue"),
         ("no marker",           &format!("{URL}&marker=x"), &[], "400 InvalidQueryParameterValue"),
-        ("differences",         &format!("{URL}&prevsnapshot=2026-11-15T18:00:00.0000000Z"), &[], "501 APINotImplemented"),
+        ("since when",          &format!("{URL}&prevsnapshot=x"), &[], "400 InvalidQueryParameterValue"),
+        ("since no snapshot",   &format!("{URL}&prevsnapshot=2026-11-15T18:00:00.0000000Z"), &[], "409 PreviousSnapshotNotFound"),
     ];
     let mut table = Table::new("get_page_ranges refusals");
     for (what, line, headers, expected) in rows {
         table.row(what, stage.call(line, headers, "").said(), expected);
     }
+}
+
+#[test]
+fn what_has_changed_since_a_snapshot() {
+    let stage = Stage::new();
+    stage.put_pages("cont/blob", 8 * 512);
+    write(&stage, 0, 4);
+    let made = stage.call("PUT cont/blob?comp=snapshot", &[], "").ok();
+    let since = format!("{URL}&prevsnapshot={}", made.header("x-ms-snapshot").expect("an id"));
+    write(&stage, 1, 1);
+    let clear = [("x-ms-page-write", "clear"), ("range", "bytes=1024-1535")];
+    stage.call("PUT cont/blob?comp=page", &clear, "").ok();
+    let list = stage.call(&since, &[], "").ok().xml();
+    let found = list.children.iter().filter(|child| child.name != "NextMarker");
+    let found: Vec<_> =
+        found.map(|range| (range.name.as_str(), range.text_of("Start"), range.text_of("End"))).collect();
+    let range = |name, start: &str, end: &str| (name, Some(start.to_owned()), Some(end.to_owned()));
+    assert_eq!(found, [range("PageRange", "512", "1023"), range("ClearRange", "1024", "1535")]);
+    stage.put_pages("cont/blob", 512);
+    assert_eq!(stage.call(&since, &[], "").said(), "409 BlobOverwritten");
 }

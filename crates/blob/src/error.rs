@@ -67,6 +67,7 @@ pub enum BlobError {
     },
     MultipleConditionHeadersNotSupported,
     OutOfRangeInput,
+    PreviousSnapshotCannotBeNewer,
     OutOfRangeQueryParameterValue {
         name: &'static str,
         value: String,
@@ -83,6 +84,8 @@ pub enum BlobError {
     BlobAlreadyExists,
     BlobIsSealed,
     BlobNotFound,
+    /// It was made anew since the snapshot that it is compared with.
+    BlobOverwritten,
     BlockCountExceedsLimit,
     ContainerAlreadyExists,
     ContainerNotFound,
@@ -93,6 +96,7 @@ pub enum BlobError {
     InvalidRange {
         length: u64,
     },
+    PreviousSnapshotNotFound,
     SequenceNumberIncrementTooLarge,
     SnapshotsPresent,
     /// The caller may create, and there is something already.
@@ -239,6 +243,9 @@ impl BlobError {
                 (400, "MultipleConditionHeadersNotSupported", "Multiple condition headers are not supported.")
             }
             BlobError::OutOfRangeInput => (400, "OutOfRangeInput", "One of the request inputs is out of range."),
+            BlobError::PreviousSnapshotCannotBeNewer => {
+                (400, "PreviousSnapshotCannotBeNewer", "The previous snapshot is newer than what it is compared with.")
+            }
             BlobError::OutOfRangeQueryParameterValue { .. } => {
                 (400, "OutOfRangeQueryParameterValue", "A query parameter is outside the permissible range.")
             }
@@ -253,6 +260,9 @@ impl BlobError {
             BlobError::BlobAlreadyExists => (409, "BlobAlreadyExists", "The specified blob already exists."),
             BlobError::BlobIsSealed => (409, "BlobIsSealed", "The specified blob is sealed and cannot be appended to."),
             BlobError::BlobNotFound => (404, "BlobNotFound", "The specified blob does not exist."),
+            BlobError::BlobOverwritten => {
+                (409, "BlobOverwritten", "The blob has been recreated since the previous snapshot was taken.")
+            }
             BlobError::BlockCountExceedsLimit => {
                 (409, "BlockCountExceedsLimit", "The blob has as many blocks as are allowed.")
             }
@@ -264,6 +274,9 @@ impl BlobError {
             BlobError::InvalidPageRange => (416, "InvalidPageRange", "The page range specified is invalid."),
             BlobError::InvalidRange { .. } => {
                 (416, "InvalidRange", "The range specified is invalid for the current size of the resource.")
+            }
+            BlobError::PreviousSnapshotNotFound => {
+                (409, "PreviousSnapshotNotFound", "The previous snapshot is not found.")
             }
             BlobError::SequenceNumberIncrementTooLarge => {
                 (409, "SequenceNumberIncrementTooLarge", "The sequence number cannot be increased any further.")

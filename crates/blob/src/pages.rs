@@ -232,12 +232,18 @@ impl View {
         Ok(())
     }
 
-    fn load(self, rows: &dyn Rows, span: PageSpan) -> Result<BTreeMap<u64, Found>, Unread> {
+    fn load_all(self, rows: &dyn Rows, span: PageSpan) -> Result<BTreeMap<u64, Found>, Unread> {
         let mut found = BTreeMap::new();
         self.groups(rows, span, &mut |group, row| {
             found.insert(group, row);
             true
         })?;
+        Ok(found)
+    }
+
+    /// The same for a write, which must know what snapshots still need.
+    fn load(self, rows: &dyn Rows, span: PageSpan) -> Result<BTreeMap<u64, Found>, Unread> {
+        let mut found = self.load_all(rows, span)?;
         if found.values().any(|row| row.epoch != self.epoch) {
             let epochs = live_epochs(rows, self.map)?;
             for row in found.values_mut() {
@@ -346,6 +352,85 @@ impl View {
             true
         })?;
         Ok((ranges, next))
+    }
+}
+
+/// A range of pages that differs from what it was.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Changed {
+    pub span: PageSpan,
+    /// Zeros now, and not before; otherwise written.
+    pub is_cleared: bool,
+}
+
+impl View {
+    /// What became of `span` between an earlier view of the same map and this one, merged where it touches, at most
+    /// `most` ranges; and where to go on if there are more. Written again with the same bytes is written.
+    pub fn changes_since(
+        self,
+        rows: &dyn Rows,
+        earlier: View,
+        span: PageSpan,
+        most: usize,
+    ) -> Result<(Vec<Changed>, Option<u64>), Unread> {
+        let mut before = earlier.load_all(rows, span)?;
+        let mut after = self.load_all(rows, span)?;
+        let groups: BTreeSet<u64> = before.keys().chain(after.keys()).copied().collect();
+        let mut found: Vec<Changed> = Vec::new();
+        for group in groups {
+            let (old, new) = (before.remove(&group).unwrap_or_default(), after.remove(&group).unwrap_or_default());
+            if old.epoch == new.epoch {
+                continue;
+            }
+            for changed in old.group.changes_to(&new.group) {
+                let base = group * GROUP_BYTES;
+                let (start, end) = (base + changed.span.start * PAGE_BYTES, base + changed.span.end * PAGE_BYTES);
+                let (start, end) = (start.max(span.start), end.min(span.end));
+                if start >= end {
+                    continue;
+                }
+                let touches = |last: &&mut Changed| last.span.end == start && last.is_cleared == changed.is_cleared;
+                if let Some(last) = found.last_mut().filter(touches) {
+                    last.span.end = end;
+                } else if found.len() < most {
+                    found.push(Changed { span: PageSpan { start, end }, ..changed });
+                } else {
+                    return Ok((found, Some(start)));
+                }
+            }
+        }
+        Ok((found, None))
+    }
+}
+
+impl Group {
+    /// What differs in `after`, in pages of the group.
+    fn changes_to(&self, after: &Group) -> Vec<Changed> {
+        // Between two borders every page has one answer.
+        let borders = self.runs.iter().chain(&after.runs).flat_map(|run| [run.first, run.end()]);
+        let borders: Vec<u64> = borders.collect::<BTreeSet<u64>>().into_iter().collect();
+        let (old, new) = (self.pages_at(&borders), after.pages_at(&borders));
+        let mut changes = Vec::new();
+        for (at, pair) in borders.windows(2).enumerate() {
+            let is_cleared = match (old[at], new[at]) {
+                (before, after) if before == after => continue,
+                (_, Some(_)) => false,
+                (_, None) => true,
+            };
+            changes.push(Changed { span: PageSpan { start: pair[0], end: pair[1] }, is_cleared });
+        }
+        changes
+    }
+
+    /// Which page of which content stands at each of some pages, which are in order.
+    fn pages_at(&self, pages: &[u64]) -> Vec<Option<(u64, u64)>> {
+        let mut runs = self.runs.iter().peekable();
+        let at = |&page: &u64| {
+            while runs.next_if(|run| run.end() <= page).is_some() {}
+            let run = runs.peek().filter(|run| run.first <= page)?;
+            Some((run.content, run.skip + (page - run.first)))
+        };
+        pages.iter().map(at).collect()
     }
 }
 
@@ -590,6 +675,7 @@ mod tests {
                 let joint = if url.contains('?') { '&' } else { '?' };
                 let told = self.bench.text("GET", &format!("{url}{joint}comp=pagelist")).await;
                 assert_eq!(listed(&told), ranges_of(model), "{url}");
+                self.check_changes(url, model).await;
                 let whole = 0..model.len() as u64;
                 let from = self.random.page(model.len() as u64);
                 let span = if all { whole } else { from..(from + 20).min(model.len() as u64) };
@@ -602,6 +688,33 @@ mod tests {
                 for (page, bytes) in span.zip(part.chunks(PAGE_BYTES as usize)) {
                     assert!(bytes == bytes_of(page, model[page as usize]), "{url}: page {page}");
                 }
+            }
+        }
+    }
+
+    impl Play {
+        /// Against the snapshots that were taken before, unless the blob was made anew since then.
+        async fn check_changes(&self, url: &str, model: &Model) {
+            let joint = if url.contains('?') { '&' } else { '?' };
+            let at = self.snapshots.iter().position(|(known, _)| known == url).unwrap_or(self.snapshots.len());
+            for (earlier, before) in &self.snapshots[..at] {
+                let id = earlier.split_once('=').unwrap().1;
+                let list = format!("{url}{joint}comp=pagelist&prevsnapshot={id}");
+                let told = match self.bench.call("GET", &list, &[], b"").await {
+                    Ok(answer) => String::from_utf8(crate::testing::bytes(answer).await).unwrap(),
+                    Err(error) => {
+                        assert_eq!(error, crate::Failure::Refused(crate::BlobError::BlobOverwritten));
+                        continue;
+                    }
+                };
+                let was = |page: usize| before.get(page).copied().unwrap_or(0);
+                let differs = |is: fn(u64) -> bool| -> Model {
+                    let pages = model.iter().enumerate();
+                    pages.map(|(page, write)| u64::from(*write != was(page) && is(*write))).collect()
+                };
+                assert_eq!(listed(&told), ranges_of(&differs(|write| write != 0)), "{url} since {earlier}");
+                let cleared = told.replace("PageRange", "").replace("ClearRange", "PageRange");
+                assert_eq!(listed(&cleared), ranges_of(&differs(|write| write == 0)), "{url} since {earlier}");
             }
         }
     }

@@ -1,17 +1,18 @@
-//! Get Page Ranges: which pages of a page blob hold something.
+//! Get Page Ranges: which pages of a page blob hold something, or which have changed since a snapshot.
 
 use concurrency::Timestamp;
 use engine::{Rows, read};
-use wire::base64;
 use wire::http::{Head, HeaderValue, Reply, StatusCode};
 use wire::ranges::RangeHeader;
 use wire::xml::XmlWriter;
+use wire::{base64, dates};
 
 use super::Call;
 use super::get_blob::{self, ReadBlob};
 use crate::error::BlobError;
-use crate::model::{ContentRef, Halt, Seen, refuse};
-use crate::pages::{PAGE_BYTES, PageSpan};
+use crate::model::{self, ContentRef, Halt, Seen, refuse};
+use crate::pages::{Changed, PAGE_BYTES, PageSpan, View};
+use crate::request::Which;
 use crate::{Failure, listing, reply};
 
 /// The default and the cap of a page of ranges.
@@ -22,6 +23,8 @@ const PAGED_SINCE: &str = "2020-10-02";
 struct GetPageRanges {
     read: ReadBlob,
     range: RangeHeader,
+    /// The snapshot to compare with.
+    since: Option<Timestamp>,
     /// Where an earlier answer ended.
     from: u64,
     most: usize,
@@ -29,16 +32,24 @@ struct GetPageRanges {
 
 fn parse(head: &Head) -> Result<GetPageRanges, BlobError> {
     let read = ReadBlob::parse(head)?;
-    if head.query.has("prevsnapshot") || head.headers.contains_key("x-ms-previous-snapshot-url") {
+    // What managed disks use; they are no blobs of an account.
+    if head.headers.contains_key("x-ms-previous-snapshot-url") {
         return Err(BlobError::NotImplemented);
     }
     let is_paged = head.since(PAGED_SINCE);
     Ok(GetPageRanges {
         read,
         range: get_blob::range(head)?,
+        since: since(head)?,
         from: if is_paged { marker(head)? } else { 0 },
         most: if is_paged { listing::max_results_of(head, RESULTS_MAX)? } else { usize::MAX },
     })
+}
+
+fn since(head: &Head) -> Result<Option<Timestamp>, BlobError> {
+    const NAME: &str = "prevsnapshot";
+    let Some(text) = head.query.get(NAME) else { return Ok(None) };
+    dates::parse_iso_ticks(text).map(Some).ok_or_else(|| BlobError::query(NAME, text))
 }
 
 /// The offset to go on at. Clients must not read anything into a marker.
@@ -51,7 +62,7 @@ fn marker(head: &Head) -> Result<u64, BlobError> {
 
 struct Found {
     seen: Seen,
-    ranges: Vec<PageSpan>,
+    ranges: Vec<Changed>,
     next: Option<u64>,
 }
 
@@ -60,8 +71,31 @@ impl GetPageRanges {
         let seen = self.read.look(rows, account, now)?;
         let ContentRef::Pages(view) = seen.state.content else { return Err(refuse(BlobError::InvalidBlobType)) };
         let span = self.span(seen.state.length).map_err(refuse)?;
-        let (ranges, next) = view.ranges(rows, span, self.most)?;
+        let (ranges, next) = match self.since {
+            None => {
+                let (ranges, next) = view.ranges(rows, span, self.most)?;
+                (ranges.into_iter().map(|span| Changed { span, is_cleared: false }).collect(), next)
+            }
+            Some(at) => {
+                let earlier = self.earlier(rows, account, view, at)?;
+                view.changes_since(rows, earlier, span, self.most)?
+            }
+        };
         Ok(Found { seen, ranges, next })
+    }
+
+    /// The snapshot to compare with: an earlier state of the same blob, if the blob was not made anew.
+    fn earlier(&self, rows: &dyn Rows, account: u64, view: View, at: Timestamp) -> Result<View, Halt> {
+        if matches!(self.read.which, Which::Snapshot(target) if target < at) {
+            return Err(refuse(BlobError::PreviousSnapshotCannotBeNewer));
+        }
+        let generation = model::generation(rows, account, &self.read.container)?;
+        let earlier = model::see(rows, generation, &self.read.name, Which::Snapshot(at))?;
+        let earlier = earlier.ok_or(refuse(BlobError::PreviousSnapshotNotFound))?;
+        match earlier.state.content {
+            ContentRef::Pages(earlier) if earlier.map == view.map => Ok(earlier),
+            _ => Err(refuse(BlobError::BlobOverwritten)),
+        }
     }
 
     /// The pages to look at: those that the range touches, from the marker on.
@@ -78,7 +112,8 @@ fn document(found: &Found) -> XmlWriter {
     xml.reserve(found.ranges.len() * 80);
     xml.open("PageList");
     for range in &found.ranges {
-        xml.open("PageRange").number("Start", range.start).number("End", range.end - 1).close("PageRange");
+        let element = if range.is_cleared { "ClearRange" } else { "PageRange" };
+        xml.open(element).number("Start", range.span.start).number("End", range.span.end - 1).close(element);
     }
     xml.leaf("NextMarker", found.next.map(|next| base64::encode(&next.to_be_bytes())).unwrap_or_default());
     xml.close("PageList");
@@ -134,10 +169,46 @@ mod tests {
         let refused = bench.call("GET", &format!("{URL}&marker=x"), &[], b"").await;
         assert_eq!(refusal(refused), BlobError::query("marker", "x"));
         let refused = bench.call("GET", &format!("{URL}&prevsnapshot=2026-11-15T18:00:00.0000000Z"), &[], b"").await;
+        assert_eq!(refusal(refused), BlobError::PreviousSnapshotNotFound);
+        let refused = bench.call("GET", &format!("{URL}&prevsnapshot=x"), &[], b"").await;
+        assert_eq!(refusal(refused), BlobError::query("prevsnapshot", "x"));
+        let refused = bench.call("GET", URL, &[("x-ms-previous-snapshot-url", "http://x")], b"").await;
         assert_eq!(refusal(refused), BlobError::NotImplemented);
         let etag = header(&bench.call("HEAD", "cont/blob", &[], b"").await.unwrap(), "etag").unwrap().to_owned();
         let unchanged = bench.call("GET", URL, &[("if-none-match", &etag)], b"").await;
         assert_eq!(refusal(unchanged), BlobError::NotModified);
+    }
+
+    #[tokio::test]
+    async fn what_has_changed_since_a_snapshot() {
+        let bench = Bench::with_container().await;
+        bench.put_pages("cont/blob", 10_240).await;
+        let snapshot = async || {
+            let made = bench.call("PUT", "cont/blob?comp=snapshot", &[], b"").await.unwrap();
+            header(&made, "x-ms-snapshot").unwrap().to_owned()
+        };
+        write(&bench, "bytes=0-2047", 4).await;
+        let first = snapshot().await;
+        write(&bench, "bytes=512-1023", 1).await;
+        let clear = [("x-ms-page-write", "clear"), ("range", "bytes=1024-1535")];
+        bench.call("PUT", "cont/blob?comp=page", &clear, b"").await.unwrap();
+        let second = snapshot().await;
+        write(&bench, "bytes=4096-4607", 1).await;
+        let list = async |target: &str, since: &str| {
+            let told = bench.text("GET", &format!("cont/blob?comp=pagelist{target}&prevsnapshot={since}")).await;
+            between(&told, "<PageList>", "<NextMarker").concat()
+        };
+        let cleared = page_list(&[(1_024, 1_535)]).replace("PageRange", "ClearRange");
+        let since_first = page_list(&[(512, 1_023)]) + &cleared;
+        assert_eq!(list(&format!("&snapshot={second}"), &first).await, since_first);
+        assert_eq!(list("", &first).await, since_first + &page_list(&[(4_096, 4_607)]));
+        assert_eq!(list("", &second).await, page_list(&[(4_096, 4_607)]));
+        assert_eq!(list(&format!("&snapshot={second}"), &second).await, "");
+        let newer = bench.call("GET", &format!("{URL}&snapshot={first}&prevsnapshot={second}"), &[], b"").await;
+        assert_eq!(refusal(newer), BlobError::PreviousSnapshotCannotBeNewer);
+        bench.put_pages("cont/blob", 10_240).await;
+        let anew = bench.call("GET", &format!("{URL}&prevsnapshot={second}"), &[], b"").await;
+        assert_eq!(refusal(anew), BlobError::BlobOverwritten);
     }
 
     #[tokio::test]
