@@ -30,7 +30,8 @@ pub struct Received {
 }
 
 impl Wanted {
-    /// Put Block and Append Block answer the CRC64 to a client that checks by MD5, too; its tests ask for it.
+    /// Put Block and Append Block answer the CRC64 to a client that checks by MD5, too; its tests ask for it. Put Page
+    /// does as they do.
     pub fn of_block(head: &Head, sums: &BodySums) -> Wanted {
         let plain = Wanted::by(head, sums);
         Wanted { crc64: plain.crc64 || head.since(CRC64_SINCE), ..plain }

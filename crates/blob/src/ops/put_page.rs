@@ -175,7 +175,7 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
 
 async fn receive(op: &PutPage, call: Call<'_>, body: &mut dyn Body, answer: &mut Reply) -> Result<Received, Failure> {
     let length = op.span.end - op.span.start;
-    let received = upload::receive(call.engine, body, length, Wanted::by(call.head, &op.sums)).await?;
+    let received = upload::receive(call.engine, body, length, Wanted::of_block(call.head, &op.sums)).await?;
     upload::verify(&op.sums, received.md5, received.crc64)?;
     upload::answer_sums(&mut answer.headers, call.head, &op.sums, received.md5, received.crc64);
     answer.headers.insert(&reply::REQUEST_SERVER_ENCRYPTED, reply::TRUE);
