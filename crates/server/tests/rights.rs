@@ -271,10 +271,13 @@ fn without_anything() {
         let target = format!("/acct/{container}?restype=container");
         assert_eq!(client.ask(&signed("PUT", &target, &header, b"")).status, 201);
         assert_eq!(client.ask(&support::put_blob(&format!("/acct/{container}/thing"), b"hello")).status, 201);
+        let pages = "x-ms-blob-type: PageBlob\r\nx-ms-blob-content-length: 512\r\n";
+        assert_eq!(client.ask(&signed("PUT", &format!("/acct/{container}/pages"), pages, b"")).status, 201);
     }
     for row in &table() {
         for (container, needed) in [("closed", Never), ("blobs", Blob), ("open", Container)] {
-            let target = row.target.replace("/none", &format!("/{container}"));
+            let thing = if row.op == Op::GetPageRanges { "/pages" } else { "/thing" };
+            let target = row.target.replace("/none", &format!("/{container}")).replace("/thing", thing);
             let headers = format!("{}x-ms-version: 2021-12-02\r\n", row.headers);
             let answer = client.ask(&raw(row.method, &target, &headers, b""));
             let is_public = match row.anonymous {
