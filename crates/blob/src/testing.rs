@@ -8,7 +8,7 @@ use engine::memory::MemoryEngine;
 use engine::{BoxFuture, ContentWriter, Decision, Engine, EngineError, Query, Tick, collector};
 use wire::http::{Body, BodyError, FixedBody, Head, HeaderMap, HeaderName, HeaderValue, Method, Reply, ReplyBody};
 
-use crate::model::{BlobType, Committed, ContentRef, HttpHeaders};
+use crate::model::{BlobType, Committed, Container, ContentRef, HttpHeaders, PublicAccess};
 use crate::{BlobError, BlobService, Failure, Op};
 
 pub const NOW: Timestamp = Timestamp(0x8DE_0000_0000_0000);
@@ -21,6 +21,10 @@ const ACCOUNT: u64 = 1;
 
 pub fn tick() -> Tick {
     Tick { now: NOW, stamp: NOW.plus_ticks(100), entropy: 7 }
+}
+
+pub fn container(lease: Lease) -> Container {
+    Container { generation: 7, stamp: NOW, lease, metadata: vec![], public: PublicAccess::None, policies: vec![] }
 }
 
 pub fn committed() -> Committed {

@@ -10,8 +10,8 @@ use crate::folder::State;
 use crate::segment::{Segment, SegmentKind};
 use crate::{Inner, collect};
 
-/// The first log is small, so that a new folder is too; each next one is larger, up to the limit.
-const FIRST_LOG_BYTES: u64 = 4 << 20;
+/// The first spare log is small, so that a new folder is too; each next one is larger, up to the limit.
+const FIRST_SPARE_BYTES: u64 = 4 << 20;
 const GROWTH: u64 = 4;
 const IDLE: Duration = Duration::from_millis(500);
 const COLLECT_EVERY: Duration = Duration::from_secs(2);
@@ -45,7 +45,7 @@ struct SignalState {
 impl Signals {
     pub fn new(first_log: Arc<Segment>, next_batch: u64, replayed: Vec<EndedLog>) -> Signals {
         let state = SignalState { first_log: Some((first_log, next_batch)), spare: None, ended: replayed };
-        Signals { state: Mutex::new(state), wake: Condvar::new(), log_bytes: AtomicU64::new(FIRST_LOG_BYTES) }
+        Signals { state: Mutex::new(state), wake: Condvar::new(), log_bytes: AtomicU64::new(FIRST_SPARE_BYTES) }
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, SignalState> {

@@ -137,7 +137,7 @@ struct Inner {
     clock: Clock,
     stamps: StampSource,
     next_segment: AtomicU64,
-    /// Live bytes by segment, as of the newest decision. Only the decider changes it.
+    /// Live bytes by segment, as of the newest decision. The decider counts; the collector takes dropped segments out.
     live: Mutex<HashMap<u64, u64>>,
     disk_full: AtomicBool,
     stopping: AtomicBool,
@@ -185,7 +185,7 @@ impl EmbeddedEngine {
         background::finish(&self.inner).map_err(|error| EngineError::Unavailable(format!("closing: {error}")))
     }
 
-    /// Runs the collector until it finds nothing more to do. For tests and for `check`.
+    /// Runs one round of the collector. For tests.
     pub fn collect_now(&self) -> Result<(), EngineError> {
         collect::run(&self.inner).map(|_| ())
     }

@@ -105,6 +105,7 @@ fn replay(folder: &Folder, ids: &[u64], state: &State, tree: &Tree, faults: &Fau
     let mut replayed = Replayed { logs: Vec::new(), next_batch: state.replay_batch, stamp: 0 };
     for log in &logs {
         let stopped_at = replay_log(log, tree, &mut replayed)?;
+        log.keep();
         replayed.logs.push((Arc::clone(log), stopped_at));
     }
     refuse_holes(&logs, state, &replayed)?;
@@ -232,4 +233,42 @@ fn open_segments(
         segments.insert(Arc::new(segment));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::EmbeddedEngine;
+    use engine::{Changes, Commit};
+
+    fn copy(from: &Path, to: &Path) {
+        std::fs::create_dir_all(to).expect("a folder");
+        for entry in std::fs::read_dir(from).expect("listed").map(|entry| entry.expect("an entry")) {
+            let target = to.join(entry.file_name());
+            if entry.path().is_dir() {
+                copy(&entry.path(), &target);
+            } else {
+                std::fs::copy(entry.path(), target).expect("copied");
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_log_that_was_replayed_is_kept_until_its_rows_are_written_out() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let engine = EmbeddedEngine::open(folder.path(), Options::default()).expect("opened");
+        engine::commit::<(), std::convert::Infallible, _>(&*engine, Key::new(0x70), |_, _| {
+            let mut changes = Changes::none();
+            changes.put(Key::new(0x70), "a row and no content");
+            Ok(Commit { changes, outcome: () })
+        })
+        .await
+        .expect("committed");
+        let crashed = tempfile::tempdir().expect("a folder");
+        copy(folder.path(), crashed.path());
+        // Nothing runs yet, so nothing has been written out: no log may go, though nothing lives in it.
+        let inner = open(crashed.path(), Options::default()).expect("opened");
+        assert!(inner.segments.all().len() >= 2, "the replayed log and the new one");
+        assert!(inner.segments.all().iter().all(|segment| !segment.is_collectable()));
+    }
 }

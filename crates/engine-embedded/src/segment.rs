@@ -38,7 +38,7 @@ pub struct Segment {
     faults: Faults,
     /// Staged contents that no commit has stored yet: such a segment is not collected.
     staged: AtomicU64,
-    /// Still being written to by this run.
+    /// Still being written to by this run, or needed to replay what the tree's files do not hold yet.
     active: AtomicBool,
     sync: SyncGroup,
 }
@@ -158,6 +158,11 @@ impl Segment {
 
     pub fn has_failed(&self) -> bool {
         self.sync.failed.load(Ordering::Acquire)
+    }
+
+    /// Keeps a segment of an earlier run from being collected until it is sealed: its rows may be nowhere else yet.
+    pub fn keep(&self) {
+        self.active.store(true, Ordering::Release);
     }
 
     pub fn seal(&self) {

@@ -55,19 +55,8 @@ pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Bench, HELD, MINE, NOW, YOURS, refusal};
+    use crate::testing::{Bench, HELD, MINE, NOW, YOURS, container, refusal};
     use concurrency::Lease;
-
-    fn container(lease: Lease) -> Container {
-        Container {
-            generation: 7,
-            stamp: NOW,
-            lease,
-            metadata: vec![],
-            public: model::PublicAccess::None,
-            policies: vec![],
-        }
-    }
 
     fn ask(lease: Option<LeaseId>, conditions: Conditions) -> DeleteContainer {
         DeleteContainer { name: ContainerName::parse("cont").unwrap(), conditions, lease }

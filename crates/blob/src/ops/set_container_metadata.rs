@@ -70,19 +70,7 @@ pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Bench, HELD, MINE, NOW, YOURS, header, refusal, tick};
-    use concurrency::Lease;
-
-    fn container(lease: Lease) -> Container {
-        Container {
-            generation: 7,
-            stamp: NOW,
-            lease,
-            metadata: vec![],
-            public: model::PublicAccess::None,
-            policies: vec![],
-        }
-    }
+    use crate::testing::{Bench, HELD, MINE, NOW, YOURS, container, header, refusal, tick};
 
     #[test]
     fn each_refusal_and_two_at_once() {
