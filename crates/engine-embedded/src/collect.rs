@@ -57,8 +57,12 @@ fn drop_segment(inner: &Arc<Inner>, segment: &Arc<Segment>) -> Result<(), Engine
         changes.delete(key.clone());
         Ok(changes)
     })?;
+    // Not before the commits that emptied it are synced, which in relaxed durability is later than acknowledged.
     let safe_from = inner.tree.published();
-    while inner.tree.watermark() < safe_from {
+    while inner.tree.watermark() < safe_from || inner.durable.load(Ordering::Acquire) < safe_from {
+        if inner.pipeline.is_broken() {
+            return Err(EngineError::Closed);
+        }
         std::thread::sleep(std::time::Duration::from_millis(1));
     }
     inner.live.lock().expect("nothing panics under this lock").remove(&segment.id);

@@ -139,6 +139,8 @@ struct Inner {
     next_segment: AtomicU64,
     /// Live bytes by segment, as of the newest decision. The decider counts; the collector takes dropped segments out.
     live: Mutex<HashMap<u64, u64>>,
+    /// Batches below this number are synced. In relaxed durability it follows what is published.
+    durable: AtomicU64,
     disk_full: AtomicBool,
     stopping: AtomicBool,
     background: background::Signals,

@@ -690,6 +690,9 @@ impl Committer {
         }
         self.inner.counters.batches.fetch_add(1, Ordering::Relaxed);
         self.inner.counters.log_bytes.fetch_add(record.len() as u64, Ordering::Relaxed);
+        if self.unsynced.is_none() {
+            self.inner.durable.store(seq + 1, Ordering::Release);
+        }
         self.inner.tree.publish(seq);
         answer(closed.answers);
         if closed.ends_segment {
@@ -700,7 +703,10 @@ impl Committer {
 
     fn sync_rest(&mut self) -> io::Result<()> {
         let Some((segment, number, _)) = self.unsynced.take() else { return Ok(()) };
+        // Nobody else publishes: this is all that has been written.
+        let written = self.inner.tree.published();
         segment.sync_now()?;
+        self.inner.durable.store(written, Ordering::Release);
         self.inner.counters.syncs.fetch_add(1, Ordering::Relaxed);
         self.synced_through = number;
         Ok(())

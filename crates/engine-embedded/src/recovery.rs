@@ -58,6 +58,7 @@ pub fn open(path: &Path, options: Options) -> Result<Inner, OpenError> {
         stamps: StampSource::above(stamp_floor),
         next_segment: AtomicU64::new(log_id + 1),
         live: Mutex::new(stored.live),
+        durable: AtomicU64::new(0),
         disk_full: AtomicBool::new(false),
         stopping: AtomicBool::new(false),
         background: Signals::new(log, replayed.next_batch, ended),
