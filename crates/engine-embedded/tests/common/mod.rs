@@ -93,18 +93,47 @@ pub fn pattern(name: &str, version: u64, length: usize) -> Bytes {
     Bytes::from(bytes)
 }
 
-/// The folder as a crash at this moment would leave it.
+/// The folder as a crash at this moment would leave it: copied while nothing in it changes.
 pub fn crash_copy(from: &Path, to: &Path) {
-    std::fs::create_dir_all(to).expect("a folder");
-    for entry in std::fs::read_dir(from).expect("listed") {
-        let entry = entry.expect("an entry");
-        let target = to.join(entry.file_name());
-        if entry.file_type().expect("a type").is_dir() {
-            crash_copy(&entry.path(), &target);
-        } else if entry.file_name() != "LOCK" {
-            std::fs::copy(entry.path(), target).expect("copied");
+    loop {
+        let before = listing(from);
+        if before.is_ok() && copy(from, to).is_ok() && listing(from).ok() == before.ok() {
+            return;
+        }
+        if to.exists() {
+            std::fs::remove_dir_all(to).expect("removed");
         }
     }
+}
+
+fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
+    std::fs::create_dir_all(to)?;
+    for entry in std::fs::read_dir(from)? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            copy(&entry.path(), &target)?;
+        } else if entry.file_name() != "LOCK" {
+            std::fs::copy(entry.path(), target)?;
+        }
+    }
+    Ok(())
+}
+
+/// Every file with its length and when it was written to.
+fn listing(folder: &Path) -> std::io::Result<Vec<(std::path::PathBuf, u64, std::time::SystemTime)>> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            files.extend(listing(&entry.path())?);
+        } else {
+            let data = entry.metadata()?;
+            files.push((entry.path(), data.len(), data.modified()?));
+        }
+    }
+    files.sort();
+    Ok(files)
 }
 
 pub fn assert_clean(folder: &Path) {
