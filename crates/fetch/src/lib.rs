@@ -1,0 +1,290 @@
+//! Asking another server: one GET or HEAD over http or https, with a limit on everything, and the body as it comes.
+//!
+//! One request, one connection. A redirect is an answer like any other: who wants to follow it has to decide anew whether
+//! that is a place to go to, and so it is with whether to ask at all. Nothing here says what was asked for: a URL may
+//! carry a signature.
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri, header, uri::Scheme};
+use http_body::Body as _;
+use hyper::body::Incoming;
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::sync::OnceCell;
+use tokio::task::AbortHandle;
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+use wire::http::{BodyError, BoxFuture};
+
+/// How long and how large.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Finding the address, connecting and the handshake of TLS, together.
+    pub connect: Duration,
+    /// From the request to the head of the answer.
+    pub answer: Duration,
+    /// About how long the head of the answer may be: the buffer it is read into. Not less than 8 KiB.
+    pub head_bytes: usize,
+    /// The other side may pause this long within a body.
+    pub pause: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            connect: Duration::from_secs(10),
+            answer: Duration::from_secs(30),
+            head_bytes: 64 * 1024,
+            pause: Duration::from_secs(30),
+        }
+    }
+}
+
+/// Asks. Cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub struct Client {
+    limits: Limits,
+    /// Made when it is needed for the first time: many never ask over https.
+    tls: Arc<OnceCell<Arc<ClientConfig>>>,
+}
+
+/// What the other side said.
+#[derive(Debug)]
+pub struct Answer {
+    pub status: StatusCode,
+    pub headers: HeaderMap,
+    pub body: Body,
+}
+
+/// Why there is no answer, or not all of it.
+#[derive(Debug)]
+pub enum FetchError {
+    /// Not `http://host...` or `https://host...`.
+    Url,
+    /// No address, or nobody there.
+    Unreachable(io::Error),
+    /// This machine has no certificates of authorities, so nobody can be trusted.
+    NoTrust,
+    /// No connection over TLS, because of the certificate or otherwise.
+    Tls(io::Error),
+    /// What came is not HTTP.
+    Protocol(hyper::Error),
+    Slow,
+    /// More bytes than the caller takes.
+    TooLarge,
+    /// The body ended too early, or does not keep to its own form.
+    Incomplete,
+}
+
+impl Client {
+    /// Trusts whom the machine trusts; `SSL_CERT_FILE` and `SSL_CERT_DIR` name others.
+    pub fn new(limits: Limits) -> Client {
+        Client { limits, tls: Arc::default() }
+    }
+
+    /// Trusts these authorities only.
+    pub fn trusting(limits: Limits, authorities: RootCertStore) -> Client {
+        Client { limits, tls: Arc::new(OnceCell::new_with(Some(config(authorities)))) }
+    }
+
+    pub async fn get(&self, url: &Uri, headers: HeaderMap) -> Result<Answer, FetchError> {
+        self.ask(Method::GET, url, headers).await
+    }
+
+    pub async fn head(&self, url: &Uri, headers: HeaderMap) -> Result<Answer, FetchError> {
+        self.ask(Method::HEAD, url, headers).await
+    }
+
+    async fn ask(&self, method: Method, url: &Uri, headers: HeaderMap) -> Result<Answer, FetchError> {
+        let place = Place::of(url)?;
+        let request = request(method, url, &place, headers)?;
+        let tcp = TcpStream::connect((place.host, place.port));
+        if place.https {
+            let connected = timeout(self.limits.connect, async {
+                let config = self.tls.get_or_try_init(trusting_the_machine).await?;
+                let name = ServerName::try_from(place.host.to_owned()).map_err(|_| FetchError::Url)?;
+                let tcp = tcp.await.map_err(FetchError::Unreachable)?;
+                TlsConnector::from(Arc::clone(config)).connect(name, tcp).await.map_err(FetchError::Tls)
+            });
+            self.exchange(connected.await.map_err(|_| FetchError::Slow)??, request).await
+        } else {
+            let connected = timeout(self.limits.connect, tcp).await.map_err(|_| FetchError::Slow)?;
+            self.exchange(connected.map_err(FetchError::Unreachable)?, request).await
+        }
+    }
+
+    async fn exchange<S>(&self, stream: S, request: Request<String>) -> Result<Answer, FetchError>
+    where
+        S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    {
+        let mut builder = http1::Builder::new();
+        builder.max_buf_size(self.limits.head_bytes);
+        let answered = timeout(self.limits.answer, async {
+            let (mut sender, connection) = builder.handshake(TokioIo::new(stream)).await?;
+            let connection = Connection(tokio::spawn(connection).abort_handle());
+            Ok((sender.send_request(request).await?, connection))
+        });
+        let (answer, connection) = answered.await.map_err(|_| FetchError::Slow)?.map_err(FetchError::Protocol)?;
+        let (parts, incoming) = answer.into_parts();
+        let body = Body { incoming, pause: self.limits.pause, _connection: connection };
+        Ok(Answer { status: parts.status, headers: parts.headers, body })
+    }
+}
+
+/// Where to connect to.
+struct Place<'a> {
+    https: bool,
+    host: &'a str,
+    port: u16,
+}
+
+impl Place<'_> {
+    fn of(url: &Uri) -> Result<Place<'_>, FetchError> {
+        let https = match url.scheme() {
+            Some(scheme) if *scheme == Scheme::HTTPS => true,
+            Some(scheme) if *scheme == Scheme::HTTP => false,
+            _ => return Err(FetchError::Url),
+        };
+        let host = url.host().filter(|host| !host.is_empty()).ok_or(FetchError::Url)?;
+        let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+        Ok(Place { https, host, port: url.port_u16().unwrap_or(if https { 443 } else { 80 }) })
+    }
+}
+
+fn request(
+    method: Method,
+    url: &Uri,
+    place: &Place<'_>,
+    mut headers: HeaderMap,
+) -> Result<Request<String>, FetchError> {
+    let authority = url.authority().ok_or(FetchError::Url)?.as_str();
+    // What stands before the `@` is for us to prove who we are, which we do not.
+    let host = authority.rsplit('@').next().unwrap_or(authority);
+    let usual = if place.https { ":443" } else { ":80" };
+    let host = host.strip_suffix(usual).unwrap_or(host);
+    headers.insert(header::HOST, HeaderValue::from_str(host).map_err(|_| FetchError::Url)?);
+    headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+    let path = url.path_and_query().map_or("/", |path| path.as_str());
+    let mut request = Request::builder().method(method).uri(path).body(String::new()).map_err(|_| FetchError::Url)?;
+    *request.headers_mut() = headers;
+    Ok(request)
+}
+
+async fn trusting_the_machine() -> Result<Arc<ClientConfig>, FetchError> {
+    // Some hundred small files, perhaps.
+    let found = tokio::task::spawn_blocking(rustls_native_certs::load_native_certs);
+    let found = found.await.map_err(|_| FetchError::NoTrust)?;
+    let authorities = authorities(found.certs);
+    if authorities.is_empty() { Err(FetchError::NoTrust) } else { Ok(config(authorities)) }
+}
+
+/// A store has old certificates that cannot be read any more; they are passed over.
+pub fn authorities(certificates: impl IntoIterator<Item = CertificateDer<'static>>) -> RootCertStore {
+    let mut store = RootCertStore::empty();
+    store.add_parsable_certificates(certificates);
+    store
+}
+
+fn config(authorities: RootCertStore) -> Arc<ClientConfig> {
+    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .expect("ring has the suites of these versions");
+    Arc::new(config.with_root_certificates(authorities).with_no_client_auth())
+}
+
+/// A body on its way in.
+#[derive(Debug)]
+pub struct Body {
+    incoming: Incoming,
+    pause: Duration,
+    _connection: Connection,
+}
+
+/// Ends with whoever holds it.
+#[derive(Debug)]
+struct Connection(AbortHandle);
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl Body {
+    /// The next bytes; `None` at the end.
+    pub async fn next(&mut self) -> Result<Option<Bytes>, FetchError> {
+        loop {
+            let frame = std::future::poll_fn(|context| std::pin::Pin::new(&mut self.incoming).poll_frame(context));
+            match timeout(self.pause, frame).await.map_err(|_| FetchError::Slow)? {
+                None => return Ok(None),
+                // There may be trailers; nobody here needs them.
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(bytes) => return Ok(Some(bytes)),
+                    Err(_) => continue,
+                },
+                Some(Err(_)) => return Err(FetchError::Incomplete),
+            }
+        }
+    }
+
+    /// The whole of it, if it is small.
+    pub async fn whole(mut self, bytes_max: usize) -> Result<Vec<u8>, FetchError> {
+        let mut whole = Vec::new();
+        while let Some(bytes) = self.next().await? {
+            if whole.len() + bytes.len() > bytes_max {
+                return Err(FetchError::TooLarge);
+            }
+            whole.extend_from_slice(&bytes);
+        }
+        Ok(whole)
+    }
+}
+
+/// So that it can be stored as if a client had sent it.
+impl wire::http::Body for Body {
+    fn length(&self) -> Option<u64> {
+        self.incoming.size_hint().exact()
+    }
+
+    fn next(&mut self) -> BoxFuture<'_, Option<Result<Bytes, BodyError>>> {
+        Box::pin(async {
+            match Body::next(self).await {
+                Ok(bytes) => bytes.map(Ok),
+                Err(FetchError::Slow) => Some(Err(BodyError::TimedOut)),
+                Err(_) => Some(Err(BodyError::Incomplete)),
+            }
+        })
+    }
+}
+
+impl fmt::Display for FetchError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FetchError::Url => f.write_str("it is not an http or https URL"),
+            FetchError::Unreachable(error) => write!(f, "it cannot be reached: {error}"),
+            FetchError::NoTrust => {
+                f.write_str("this machine trusts no certificate authority; SSL_CERT_FILE can name a file of them")
+            }
+            FetchError::Tls(error) => write!(f, "no secure connection: {error}"),
+            FetchError::Protocol(error) => write!(f, "it does not speak HTTP as it should: {error}"),
+            FetchError::Slow => f.write_str("it takes too long"),
+            FetchError::TooLarge => f.write_str("it sends more than is taken"),
+            FetchError::Incomplete => f.write_str("the answer ended too early"),
+        }
+    }
+}
+
+impl std::error::Error for FetchError {}
+
+#[cfg(test)]
+mod tests;
