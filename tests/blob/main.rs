@@ -14,6 +14,7 @@ mod container_operations;
 mod not_yet;
 mod races;
 mod requests;
+mod structured_body;
 
 // Containers.
 mod create_container;

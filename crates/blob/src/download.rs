@@ -10,6 +10,7 @@ use bytes::{Bytes, BytesMut};
 use engine::{BoxFuture, Content, EngineError, Rows, Unread, Visit};
 use wire::http::{ByteStream, ReplyBody};
 use wire::ranges::Span;
+use wire::structured::Encoder;
 
 use crate::codec;
 use crate::model::{self, Committed, ContentRef, ListChunk, chunk_key, list_rows};
@@ -122,6 +123,39 @@ pub fn body(pieces: VecDeque<Piece>) -> Result<ReplyBody, EngineError> {
     match length {
         0 => Ok(ReplyBody::Empty),
         _ => Ok(ReplyBody::Stream { length, stream: Box::new(Pieces(pieces)) }),
+    }
+}
+
+/// The same body as a structured one.
+pub fn structured(body: ReplyBody) -> ReplyBody {
+    let mut encoder = Encoder::new(body.length());
+    match body {
+        ReplyBody::Empty => ReplyBody::Bytes(encoder.next(Bytes::new()).concat().into()),
+        ReplyBody::Bytes(bytes) => ReplyBody::Bytes(encoder.next(bytes).concat().into()),
+        ReplyBody::Stream { stream, .. } => {
+            let length = encoder.message_length();
+            ReplyBody::Stream { length, stream: Box::new(Structured { stream, encoder, ready: VecDeque::new() }) }
+        }
+    }
+}
+
+struct Structured {
+    stream: Box<dyn ByteStream>,
+    encoder: Encoder,
+    ready: VecDeque<Bytes>,
+}
+
+impl ByteStream for Structured {
+    fn next(&mut self) -> BoxFuture<'_, Option<Result<Bytes, String>>> {
+        Box::pin(async {
+            while self.ready.is_empty() {
+                match self.stream.next().await? {
+                    Ok(bytes) => self.ready.extend(self.encoder.next(bytes)),
+                    Err(error) => return Some(Err(error)),
+                }
+            }
+            self.ready.pop_front().map(Ok)
+        })
     }
 }
 

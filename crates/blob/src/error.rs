@@ -5,6 +5,7 @@ use wire::base64;
 use wire::http::ErrorReply;
 use wire::metadata::MetadataError;
 use wire::names::NameError;
+use wire::structured::Fault;
 use wire::xml::XmlError;
 
 /// A refusal. Nothing was changed; the same request may succeed once what it names has changed.
@@ -33,6 +34,8 @@ pub enum BlobError {
         name: &'static str,
         value: String,
     },
+    /// A structured body is not one.
+    InvalidInput(Fault),
     InvalidMd5,
     InvalidOperation,
     InvalidQueryParameterValue {
@@ -193,6 +196,7 @@ impl BlobError {
             BlobError::InvalidHeaderValue { .. } => {
                 (400, "InvalidHeaderValue", "The value of one of the HTTP headers is not in the correct format.")
             }
+            BlobError::InvalidInput(_) => (400, "InvalidInput", "One of the request inputs is not valid."),
             BlobError::InvalidMd5 => (400, "InvalidMd5", "The MD5 value is invalid: it must be 128 bits in Base64."),
             BlobError::InvalidOperation => {
                 (400, "InvalidOperation", "The operation is not possible on what the request names.")
@@ -374,6 +378,7 @@ impl BlobError {
             BlobError::Crc64Mismatch { given, computed } => reply
                 .detail("UserSpecifiedCrc64", base64::encode_crc64(*given))
                 .detail("ServerCalculatedCrc64", base64::encode_crc64(*computed)),
+            BlobError::InvalidInput(fault) => reply.detail("Reason", fault.to_string()),
             BlobError::RequestBodyTooLarge { most } => reply.detail("MaxLimit", most.to_string()),
             BlobError::InvalidRange { length } => reply.header("content-range", format!("bytes */{length}")),
             _ => reply,
@@ -400,6 +405,17 @@ impl From<NameError> for BlobError {
         match error {
             NameError::Length => BlobError::OutOfRangeInput,
             NameError::Characters => BlobError::InvalidResourceName,
+        }
+    }
+}
+
+impl From<Fault> for BlobError {
+    fn from(fault: Fault) -> BlobError {
+        match fault {
+            Fault::SegmentSum { given, computed, .. } | Fault::MessageSum { given, computed } => {
+                BlobError::Crc64Mismatch { given, computed }
+            }
+            other => BlobError::InvalidInput(other),
         }
     }
 }

@@ -44,6 +44,8 @@ names! {
     REQUEST_SERVER_ENCRYPTED = "x-ms-request-server-encrypted";
     SERVER_ENCRYPTED = "x-ms-server-encrypted";
     SNAPSHOT = "x-ms-snapshot";
+    STRUCTURED_BODY = "x-ms-structured-body";
+    STRUCTURED_CONTENT_LENGTH = "x-ms-structured-content-length";
 }
 
 /// Most answers about a blob have between 15 and 24 headers; the server adds a few.

@@ -237,6 +237,23 @@ pub fn body_sums(head: &Head) -> Result<BodySums, BlobError> {
     Ok(BodySums { md5, crc64 })
 }
 
+pub const STRUCTURED_BODY: &str = "x-ms-structured-body";
+
+/// Whether the body comes, or is to go, as a structured one. There is only one kind of it.
+pub fn structured_body(head: &Head) -> Result<bool, BlobError> {
+    match text(head, STRUCTURED_BODY)? {
+        None => Ok(false),
+        Some(value) if wire::structured::is_known(value) => Ok(true),
+        Some(other) => Err(BlobError::header(STRUCTURED_BODY, other)),
+    }
+}
+
+/// How many bytes of content a structured body has.
+pub fn structured_content_length(head: &Head) -> Result<u64, BlobError> {
+    const NAME: &str = "x-ms-structured-content-length";
+    number(head, NAME)?.ok_or(BlobError::MissingRequiredHeader { name: NAME })
+}
+
 /// The tier that a new blob is to have.
 pub fn tier(head: &Head) -> Result<Option<Tier>, BlobError> {
     const NAME: &str = "x-ms-access-tier";
@@ -264,7 +281,7 @@ pub fn no_unbuilt_headers(head: &Head) -> Result<(), BlobError> {
     Ok(())
 }
 
-const UNBUILT: [&str; 16] = [
+const UNBUILT: [&str; 14] = [
     "x-ms-tags",
     "x-ms-if-tags",
     "x-ms-encryption-key",
@@ -276,8 +293,6 @@ const UNBUILT: [&str; 16] = [
     "x-ms-immutability-policy-until-date",
     "x-ms-immutability-policy-mode",
     "x-ms-legal-hold",
-    "x-ms-structured-body",
-    "x-ms-structured-content-length",
     "x-ms-expiry-option",
     "x-ms-access-tier-if-modified-since",
     "x-ms-access-tier-if-unmodified-since",

@@ -1,13 +1,15 @@
 //! A request body on its way into a content.
 
+use bytes::Bytes;
 use engine::{Engine, Staged};
 use wire::checksum::{Crc64, Md5};
-use wire::http::{Body, BodyError, Head, HeaderMap};
+use wire::http::{Body, BodyError, Head, HeaderMap, HeaderValue};
+use wire::structured::{self, Decoder};
 
 use crate::Failure;
 use crate::error::BlobError;
-use crate::reply;
 use crate::request::BodySums;
+use crate::{reply, request};
 
 /// Since this version an answer carries the MD5 only if the request did, and a CRC64 otherwise.
 const CRC64_SINCE: &str = "2019-02-02";
@@ -44,38 +46,65 @@ impl Wanted {
     }
 }
 
-/// Takes the length that the client must announce, and refuses what is over `most` before any byte is asked for.
-pub fn length(body: &dyn Body, most: u64) -> Result<u64, BlobError> {
-    let length = body.length().ok_or(BlobError::MissingContentLengthHeader)?;
-    if length > most { Err(BlobError::RequestBodyTooLarge { most }) } else { Ok(length) }
+/// What the client says will come: so many bytes of content, and whether they come in a structured body.
+#[derive(Clone, Debug)]
+pub struct Announced {
+    pub length: u64,
+    framing: Option<Decoder>,
 }
 
-/// Reads `length` bytes into a content. Nothing is stored until a commit says so; on an error nothing is left.
+impl From<u64> for Announced {
+    fn from(length: u64) -> Announced {
+        Announced { length, framing: None }
+    }
+}
+
+/// Takes the length that the client must announce, and refuses what is over `most` before any byte is asked for.
+pub fn announced(head: &Head, body: &dyn Body, most: u64) -> Result<Announced, BlobError> {
+    let sent = body.length().ok_or(BlobError::MissingContentLengthHeader)?;
+    let announced = match request::structured_body(head)? {
+        false => Announced::from(sent),
+        true => {
+            let length = request::structured_content_length(head)?;
+            Announced { length, framing: Some(Decoder::new(sent, length)) }
+        }
+    };
+    if announced.length > most { Err(BlobError::RequestBodyTooLarge { most }) } else { Ok(announced) }
+}
+
+/// Reads what was announced into a content. Nothing is stored until a commit says so; on an error nothing is left. The
+/// sums are those of the content, not of the frame that it came in.
 pub async fn receive(
     engine: &dyn Engine,
     body: &mut dyn Body,
-    length: u64,
+    announced: impl Into<Announced>,
     wanted: Wanted,
 ) -> Result<Received, Failure> {
+    let Announced { length, mut framing } = announced.into();
     let mut md5 = wanted.md5.then(Md5::new);
     let mut crc64 = wanted.crc64.then(Crc64::new);
     let mut writer = (length > 0).then(|| engine.writer(Some(length)));
     let mut arrived = 0_u64;
     while let Some(bytes) = body.next().await {
-        let bytes = bytes?;
-        arrived += bytes.len() as u64;
-        if arrived > length {
-            return Err(BodyError::Incomplete.into());
+        let mut rest = bytes?;
+        while let Some(bytes) = content(&mut rest, framing.as_mut())? {
+            arrived += bytes.len() as u64;
+            if arrived > length {
+                return Err(BodyError::Incomplete.into());
+            }
+            if let Some(sum) = &mut md5 {
+                sum.update(&bytes);
+            }
+            if let Some(sum) = &mut crc64 {
+                sum.update(&bytes);
+            }
+            if let Some(writer) = &mut writer {
+                writer.write(bytes).await?;
+            }
         }
-        if let Some(sum) = &mut md5 {
-            sum.update(&bytes);
-        }
-        if let Some(sum) = &mut crc64 {
-            sum.update(&bytes);
-        }
-        if let Some(writer) = &mut writer {
-            writer.write(bytes).await?;
-        }
+    }
+    if let Some(decoder) = &framing {
+        decoder.finish().map_err(BlobError::from)?;
     }
     if arrived != length {
         return Err(BodyError::Incomplete.into());
@@ -85,6 +114,14 @@ pub async fn receive(
         None => None,
     };
     Ok(Received { staged, length, md5: md5.map(Md5::finish), crc64: crc64.map(Crc64::finish) })
+}
+
+/// The next bytes of content in what has come.
+fn content(rest: &mut Bytes, framing: Option<&mut Decoder>) -> Result<Option<Bytes>, BlobError> {
+    match framing {
+        Some(decoder) => Ok(decoder.next(rest)?),
+        None => Ok(Some(std::mem::take(rest)).filter(|bytes| !bytes.is_empty())),
+    }
 }
 
 /// Compares what was announced with what arrived.
@@ -107,5 +144,118 @@ pub fn answer_sums(headers: &mut HeaderMap, head: &Head, sums: &BodySums, md5: O
     }
     if let Some(crc64) = crc64 {
         reply::set_crc64(headers, crc64);
+    }
+    if head.headers.contains_key(request::STRUCTURED_BODY) {
+        headers.insert(&reply::STRUCTURED_BODY, HeaderValue::from_static(structured::VALUE));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Bench, bytes, header, refusal};
+    use wire::structured::{Encoder, Fault};
+
+    const FORM: (&str, &str) = ("x-ms-structured-body", structured::VALUE);
+    const LENGTH: &str = "x-ms-structured-content-length";
+
+    fn framed(payload: &[u8]) -> Vec<u8> {
+        Encoder::new(payload.len() as u64).next(Bytes::copy_from_slice(payload)).concat()
+    }
+
+    /// The operations that take a structured body, each with what else it needs.
+    const UPLOADS: [(&str, &[(&str, &str)]); 4] = [
+        ("cont/new", &[("x-ms-blob-type", "BlockBlob")]),
+        ("cont/new?comp=block&blockid=QQ==", &[]),
+        ("cont/append?comp=appendblock", &[]),
+        ("cont/pages?comp=page", &[("x-ms-page-write", "update"), ("x-ms-range", "bytes=0-511")]),
+    ];
+
+    async fn bench() -> Bench {
+        let bench = Bench::with_container().await;
+        bench.call("PUT", "cont/append", &[("x-ms-blob-type", "AppendBlob")], b"").await.unwrap();
+        bench.put_pages("cont/pages", 512).await;
+        bench
+    }
+
+    #[tokio::test]
+    async fn structured_bodies_are_taken_apart() {
+        let bench = bench().await;
+        let payload = [7; 512];
+        let md5 = wire::base64::encode(&Md5::of(&payload));
+        for (url, more) in UPLOADS {
+            for sums in [&[][..], &[("content-md5", md5.as_str())]] {
+                let headers = [more, sums, &[FORM, (LENGTH, "512")]].concat();
+                let answer = bench.call("PUT", url, &headers, &framed(&payload)).await.unwrap();
+                assert_eq!(header(&answer, FORM.0), Some(FORM.1), "{url}");
+                // Sums are those of the content: nobody could store that of a frame.
+                let name = if sums.is_empty() { "x-ms-content-crc64" } else { "content-md5" };
+                let crc64 = wire::base64::encode_crc64(Crc64::of(&payload));
+                assert_eq!(
+                    header(&answer, name),
+                    Some(if sums.is_empty() { crc64.as_str() } else { md5.as_str() }),
+                    "{url}"
+                );
+            }
+        }
+        bench
+            .call("PUT", "cont/new?comp=blocklist", &[], b"<BlockList><Latest>QQ==</Latest></BlockList>")
+            .await
+            .unwrap();
+        assert_eq!(bench.get("cont/new").await, payload);
+        assert_eq!(bench.get("cont/append").await, [payload, payload].concat());
+        assert_eq!(bench.get("cont/pages").await, payload);
+    }
+
+    #[tokio::test]
+    async fn a_bad_frame_changes_nothing() {
+        let bench = bench().await;
+        let before = bench.figures();
+        let good = framed(&[7; 512]);
+        let mut damaged = good.clone();
+        damaged[100] ^= 1;
+        let mut old = good.clone();
+        old[0] = 0;
+        for (url, more) in UPLOADS {
+            let put = async |headers: &[(&str, &str)], body: &[u8]| {
+                refusal(bench.call("PUT", url, &[more, headers].concat(), body).await)
+            };
+            let whole = [FORM, (LENGTH, "512")];
+            assert!(matches!(put(&whole, &damaged).await, BlobError::Crc64Mismatch { .. }), "{url}");
+            assert_eq!(put(&whole, &old).await, BlobError::InvalidInput(Fault::Version(0)), "{url}");
+            let cut = BlobError::InvalidInput(Fault::MessageLength { given: 551, expected: 550 });
+            assert_eq!(put(&whole, &good[..550]).await, cut, "{url}");
+            assert_eq!(put(&[FORM], &good).await, BlobError::MissingRequiredHeader { name: LENGTH }, "{url}");
+            assert_eq!(put(&[FORM, (LENGTH, "x")], &good).await, BlobError::header(LENGTH, "x"), "{url}");
+            assert_eq!(
+                put(&[(FORM.0, "XSM/2.0"), whole[1]], &good).await,
+                BlobError::header(FORM.0, "XSM/2.0"),
+                "{url}"
+            );
+            let wrong = [FORM, whole[1], ("content-md5", "1B2M2Y8AsgTpgAmY7PhCfg==")];
+            assert!(matches!(put(&wrong, &good).await, BlobError::Md5Mismatch { .. }), "{url}");
+        }
+        let (url, more) = UPLOADS[2];
+        let large = [more, &[FORM, (LENGTH, "104857601")]].concat();
+        let most = 100 << 20;
+        assert_eq!(refusal(bench.call_unread("PUT", url, &large).await), BlobError::RequestBodyTooLarge { most });
+        assert_eq!(bench.figures(), before);
+    }
+
+    #[tokio::test]
+    async fn downloads_can_be_structured() {
+        let bench = Bench::with_container().await;
+        for length in [0, 5, 700_000] {
+            let payload: Vec<u8> = (0..length).map(|n: u32| n as u8).collect();
+            bench.put("cont/blob", &payload).await;
+            let answer = bench.call("GET", "cont/blob", &[FORM], b"").await.unwrap();
+            assert_eq!((header(&answer, FORM.0), header(&answer, LENGTH)), (Some(FORM.1), Some(&*length.to_string())));
+            assert!(bytes(answer).await == framed(&payload));
+        }
+        let answer = bench.call("GET", "cont/blob", &[FORM, ("x-ms-range", "bytes=1-3")], b"").await.unwrap();
+        assert_eq!((answer.status.as_u16(), header(&answer, "content-range")), (206, Some("bytes 1-3/700000")));
+        assert_eq!(bytes(answer).await, framed(&[1, 2, 3]));
+        let refused = bench.call("GET", "cont/blob", &[(FORM.0, "zip")], b"").await;
+        assert_eq!(refusal(refused), BlobError::header(FORM.0, "zip"));
     }
 }

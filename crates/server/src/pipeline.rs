@@ -18,7 +18,7 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request, Response};
 use hyper::body::Incoming;
 use wire::cors;
-use wire::http::{Body as _, BodyError, ErrorReply, Head, Query, Reply, ReplyBody, header};
+use wire::http::{Body as _, BodyError, ErrorReply, Head, Query, Reply, header};
 
 use crate::access_log::{AccessLog, Line};
 use crate::body::{AnswerBody, RequestBody};
@@ -296,7 +296,7 @@ impl Answers for Pipeline {
                 uri: &parts.uri,
                 http: parts.version,
                 status,
-                bytes: if is_head { 0 } else { length(&reply.body) },
+                bytes: if is_head { 0 } else { reply.body.length() },
                 operation: asked.operation().unwrap_or("-"),
                 took,
                 request_id: id.as_str(),
@@ -403,14 +403,6 @@ fn with_overrides(mut reply: Reply, caller: &Caller, head: &Head) -> Reply {
         }
     }
     reply
-}
-
-fn length(body: &ReplyBody) -> u64 {
-    match body {
-        ReplyBody::Empty => 0,
-        ReplyBody::Bytes(bytes) => bytes.len() as u64,
-        ReplyBody::Stream { length, .. } => *length,
-    }
 }
 
 /// The time by which credentials are judged. Clients sign with their own clock, so a test clock has no say here.

@@ -186,6 +186,18 @@ pub enum ReplyBody {
     },
 }
 
+impl ReplyBody {
+    /// How many bytes follow.
+    #[must_use]
+    pub fn length(&self) -> u64 {
+        match self {
+            ReplyBody::Empty => 0,
+            ReplyBody::Bytes(bytes) => bytes.len() as u64,
+            ReplyBody::Stream { length, .. } => *length,
+        }
+    }
+}
+
 impl std::fmt::Debug for ReplyBody {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {

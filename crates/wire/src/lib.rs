@@ -12,5 +12,6 @@ pub mod metadata;
 pub mod names;
 pub mod percent;
 pub mod ranges;
+pub mod structured;
 pub mod tags;
 pub mod xml;

@@ -5,9 +5,10 @@ use std::collections::VecDeque;
 use concurrency::{Conditions, LeaseId, Timestamp};
 use engine::{Rows, read};
 use wire::checksum::{Crc64, Md5};
-use wire::http::{Head, Reply, ReplyBody, StatusCode, header};
+use wire::http::{Head, HeaderValue, Reply, ReplyBody, StatusCode, header};
 use wire::names::{BlobName, ContainerName};
 use wire::ranges::{RangeHeader, Span};
+use wire::structured;
 
 use super::Call;
 use crate::download::{self, Piece};
@@ -60,6 +61,7 @@ struct GetBlob {
     read: ReadBlob,
     range: RangeHeader,
     sum: Option<RangeSum>,
+    structured: bool,
 }
 
 /// Which sum of the range is wanted.
@@ -71,7 +73,12 @@ enum RangeSum {
 
 fn parse(head: &Head) -> Result<GetBlob, BlobError> {
     let range = range(head)?;
-    Ok(GetBlob { read: ReadBlob::parse(head)?, range, sum: range_sum(head, range)? })
+    Ok(GetBlob {
+        read: ReadBlob::parse(head)?,
+        range,
+        sum: range_sum(head, range)?,
+        structured: request::structured_body(head)?,
+    })
 }
 
 /// `x-ms-range` counts before `Range`. A `Range` that means nothing is ignored, as HTTP has it; ours is refused.
@@ -158,6 +165,11 @@ pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
             ReplyBody::Bytes(bytes)
         }
     };
+    if op.structured {
+        answer.headers.insert(&reply::STRUCTURED_BODY, HeaderValue::from_static(structured::VALUE));
+        answer.headers.insert(&reply::STRUCTURED_CONTENT_LENGTH, HeaderValue::from(answer.body.length()));
+        answer.body = download::structured(answer.body);
+    }
     Ok(answer)
 }
 

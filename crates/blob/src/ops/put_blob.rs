@@ -10,7 +10,7 @@ use crate::error::BlobError;
 use crate::model::{self, Blob, BlobType, Committed, ContentRef, HttpHeaders, Pairs, Tier, TierSet, blob_key, refuse};
 use crate::pages::View;
 use crate::request::BodySums;
-use crate::upload::{self, Received, Wanted};
+use crate::upload::{self, Announced, Received, Wanted};
 use crate::{Failure, Reach, codec, reply, request};
 
 const MIB: u64 = 1024 * 1024;
@@ -94,14 +94,14 @@ fn tier(head: &Head, kind: BlobType) -> Result<Option<Tier>, BlobError> {
     }
 }
 
-/// The length of the body. Only a block blob comes with its content.
-fn length(head: &Head, body: &dyn Body, kind: BlobType) -> Result<u64, BlobError> {
-    let length = upload::length(body, body_bytes_max(head))?;
+/// The body that is to come. Only a block blob comes with its content.
+fn announced(head: &Head, body: &dyn Body, kind: BlobType) -> Result<Announced, BlobError> {
+    let announced = upload::announced(head, body, body_bytes_max(head))?;
     match kind {
-        BlobType::Append { .. } | BlobType::Page { .. } if length > 0 => {
-            Err(BlobError::header("content-length", length.to_string()))
+        BlobType::Append { .. } | BlobType::Page { .. } if announced.length > 0 => {
+            Err(BlobError::header("content-length", announced.length.to_string()))
         }
-        BlobType::Block | BlobType::Append { .. } | BlobType::Page { .. } => Ok(length),
+        BlobType::Block | BlobType::Append { .. } | BlobType::Page { .. } => Ok(announced),
     }
 }
 
@@ -173,7 +173,7 @@ impl PutBlob {
 
 pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> {
     let op = parse(call.head, call.reach)?;
-    let length = length(call.head, body, op.kind)?;
+    let announced = announced(call.head, body, op.kind)?;
     let account = call.account;
     read(call.engine, |rows, now| {
         let generation = model::generation(rows, account, &op.container)?;
@@ -183,7 +183,7 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
     .await?;
 
     let wanted = Wanted { md5: true, ..Wanted::by(call.head, &op.sums) };
-    let received = upload::receive(call.engine, body, length, wanted).await?;
+    let received = upload::receive(call.engine, body, announced, wanted).await?;
     upload::verify(&op.expected(), received.md5, received.crc64)?;
 
     let mut answer = reply::reply(StatusCode::CREATED);

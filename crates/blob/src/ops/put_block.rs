@@ -135,7 +135,8 @@ impl Loaded {
 
 pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> {
     let op = parse(call.head)?;
-    let length = upload::length(body, body_bytes_max(call.head))?;
+    let announced = upload::announced(call.head, body, body_bytes_max(call.head))?;
+    let length = announced.length;
     if length == 0 {
         return Err(BlobError::header("content-length", "0").into());
     }
@@ -146,7 +147,7 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
     })
     .await?;
 
-    let received = upload::receive(call.engine, body, length, Wanted::of_block(call.head, &op.sums)).await?;
+    let received = upload::receive(call.engine, body, announced, Wanted::of_block(call.head, &op.sums)).await?;
     upload::verify(&op.sums, received.md5, received.crc64)?;
 
     let mut answer = reply::reply(StatusCode::CREATED);

@@ -59,7 +59,7 @@ fn parse(head: &Head, body: &dyn Body) -> Result<PutPage, BlobError> {
     let conditions = request::conditions(head)?;
     conditions.check_write_combination()?;
     let write = page_write(head)?;
-    let length = upload::length(body, BODY_BYTES_MAX)?;
+    let length = upload::announced(head, body, BODY_BYTES_MAX)?.length;
     let span = span(head)?;
     match write {
         PageWrite::Update if length != span.end - span.start => return Err(BlobError::InvalidPageRange),
@@ -174,8 +174,8 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
 }
 
 async fn receive(op: &PutPage, call: Call<'_>, body: &mut dyn Body, answer: &mut Reply) -> Result<Received, Failure> {
-    let length = op.span.end - op.span.start;
-    let received = upload::receive(call.engine, body, length, Wanted::of_block(call.head, &op.sums)).await?;
+    let announced = upload::announced(call.head, body, BODY_BYTES_MAX)?;
+    let received = upload::receive(call.engine, body, announced, Wanted::of_block(call.head, &op.sums)).await?;
     upload::verify(&op.sums, received.md5, received.crc64)?;
     upload::answer_sums(&mut answer.headers, call.head, &op.sums, received.md5, received.crc64);
     answer.headers.insert(&reply::REQUEST_SERVER_ENCRYPTED, reply::TRUE);
