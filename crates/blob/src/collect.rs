@@ -57,7 +57,9 @@ impl Handler for BlobService {
                     (None, None) => return Ok(false),
                 },
                 // Not ours, or written by somebody who is not us.
-                (Kind::Content | Kind::BlockList | Kind::Staging | Kind::ContainerPurge, _) => return Ok(false),
+                (Kind::Content | Kind::BlockList | Kind::Staging | Kind::ContainerPurge | Kind::TablePurge, _) => {
+                    return Ok(false);
+                }
             }
             .await?;
             Ok(true)

@@ -19,6 +19,8 @@ pub enum Kind {
     UncommittedBlocks = 4,
     /// A deleted container's blobs are to be removed. The owner is its generation.
     ContainerPurge = 5,
+    /// A deleted table's entities are to be removed. The owner is its generation.
+    TablePurge = 32,
     /// A snapshot's or blob's other belongings; reserved for the services to come.
     Other = 255,
 }
@@ -32,6 +34,7 @@ impl Kind {
             3 => Kind::Staging,
             4 => Kind::UncommittedBlocks,
             5 => Kind::ContainerPurge,
+            32 => Kind::TablePurge,
             255 => Kind::Other,
             _ => return None,
         })

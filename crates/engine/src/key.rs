@@ -25,6 +25,11 @@ pub mod space {
     /// Where the pages of page blobs are: a row by map id, and others by map id, group of pages and epoch.
     pub const PAGE_MAP: u8 = 0x16;
 
+    /// Tables by account and name in lower case.
+    pub const TABLE: u8 = 0x20;
+    /// Entities by table generation, partition key and row key, in the order of a query.
+    pub const ENTITY: u8 = 0x21;
+
     // The engines' own.
     pub const CONTENT: u8 = 0xE0;
     pub const REF: u8 = 0xE1;

@@ -9,6 +9,7 @@ pub mod cors;
 pub mod dates;
 pub mod http;
 pub mod metadata;
+pub mod multipart;
 pub mod names;
 pub mod percent;
 pub mod ranges;
