@@ -101,6 +101,8 @@ pub enum OAuth {
         keys: PathBuf,
         issuer: Option<String>,
     },
+    /// Those that this issuer has signed; it is asked for its keys.
+    Issuer(String),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -159,8 +161,8 @@ const FLAGS: &[Flag] = &[
     flag("config", "FILE", Section::Callers, "accounts and their settings [LOCATION/lazurite.toml]"),
     flag("accounts", "NAME:KEY[:KEY];...", Section::Callers, "accounts; better as a variable, which others do not see"),
     flag("oauth", "basic", Section::Callers, "take bearer tokens, whoever signed them: for development"),
-    flag("oauth", "issuer=URL", Section::Callers, "take those of this issuer; needs --oauth-jwks"),
-    flag("oauth-jwks", "FILE", Section::Callers, "take those that a key of this JSON Web Key Set signed"),
+    flag("oauth", "issuer=URL", Section::Callers, "take those of this issuer; it is asked for its keys"),
+    flag("oauth-jwks", "FILE", Section::Callers, "do not ask: the keys are in this JSON Web Key Set"),
     flag("host", "ADDRESS", Section::Network, "listen at this address [127.0.0.1]"),
     flag("blob-port", "PORT", Section::Network, "[10000]; 0 takes any free port, off closes it"),
     flag("queue-port", "PORT", Section::Network, "[10001]"),
@@ -426,11 +428,7 @@ impl Given {
             (Some(text), keys) => match (text.strip_prefix("issuer=").filter(|issuer| !issuer.is_empty()), keys) {
                 (None, _) => Err(Wrong(format!("--oauth is basic or issuer=URL, not \"{text}\"."))),
                 (Some(issuer), Some(keys)) => Ok(OAuth::Verified { keys, issuer: Some(issuer.to_owned()) }),
-                (Some(_), None) => Err(Wrong(
-                    "Lazurite does not fetch the keys of an issuer: save its key set to a file and give that with \
-                     --oauth-jwks FILE as well."
-                        .into(),
-                )),
+                (Some(issuer), None) => Ok(OAuth::Issuer(issuer.to_owned())),
             },
         }
     }
@@ -657,10 +655,10 @@ mod tests {
         assert_eq!(oauth(&["--oauth", "basic"]), OAuth::Basic);
         assert_eq!(oauth(&["--oauth-jwks", "k"]), verified(None));
         assert_eq!(oauth(&["--oauth-jwks", "k", "--oauth", "issuer=https://x"]), verified(Some("https://x")));
+        assert_eq!(oauth(&["--oauth", "issuer=https://x"]), OAuth::Issuer("https://x".into()));
         for arguments in [
             &["--oauth", "all"][..],
             &["--oauth", "issuer=", "--oauth-jwks", "k"],
-            &["--oauth", "issuer=https://x"],
             &["--oauth", "basic", "--oauth-jwks", "k"],
         ] {
             assert!(parsed(arguments, &[]).is_err(), "{arguments:?}");

@@ -29,6 +29,8 @@ pub struct Facts<'a> {
     /// The certificate that clients have to be told of.
     pub own_certificate: Option<&'a Path>,
     pub oauth: &'a OAuth,
+    /// How many keys the issuer of tokens has given us.
+    pub issuer_keys: usize,
     pub test_clock: bool,
     pub silent: bool,
     pub azurite: bool,
@@ -138,6 +140,14 @@ fn put_facts(text: &mut String, endpoints: &Endpoints, facts: &Facts<'_>) {
             .push_str("Bearer tokens: taken whoever signed them (--oauth basic); never use it for data that matters\n"),
         OAuth::Verified { keys, .. } => {
             let _ = writeln!(text, "Bearer tokens: those signed by a key in {}", keys.display());
+        }
+        OAuth::Issuer(issuer) => {
+            let keys = match facts.issuer_keys {
+                0 => "none yet: its keys could not be fetched, which is tried again".to_owned(),
+                1 => "1 key was fetched there".to_owned(),
+                count => format!("{count} keys were fetched there"),
+            };
+            let _ = writeln!(text, "Bearer tokens: those of {issuer} ({keys})");
         }
     }
     if let Some(cert) = facts.own_certificate {
@@ -255,6 +265,7 @@ mod tests {
             known,
             own_certificate: None,
             oauth: &OAuth::Off,
+            issuer_keys: 0,
             test_clock: false,
             silent: false,
             azurite: false,

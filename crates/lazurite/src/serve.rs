@@ -12,8 +12,9 @@ use auth::{Accounts, Tokens};
 use engine::Engine;
 use engine::memory::MemoryEngine;
 use engine_embedded::EmbeddedEngine;
-use server::{AccessLog, Doors, Hosts, Limits, Server, Setup, Shared};
+use server::{AccessLog, Client, Doors, Hosts, Issuer, Limits, Server, Setup, Shared};
 use time::OffsetDateTime;
+use tokio::time::timeout;
 
 use crate::accounts::{Known, Sources};
 use crate::config::BadConfig;
@@ -26,6 +27,8 @@ use crate::tls::{Certificate, Source};
 use crate::{create, delegation_secret, place};
 
 const ADMIN_PORT: u16 = 10_010;
+/// How long the start waits for the keys of an issuer. The server can do without them for a while.
+const ISSUER_PATIENCE: Duration = Duration::from_secs(5);
 /// How long the last lines of the access log may take to be written.
 const LOG_PATIENCE: Duration = Duration::from_secs(1);
 
@@ -48,7 +51,9 @@ async fn serve(options: Options, called_as: CalledAs) -> Result<(), Wrong> {
     // Everything that may be wrong with what we were given, before the ports and the data.
     let mut reloads = Vec::new();
     let (known, accounts) = load_accounts(&options, called_as, &mut reloads)?;
-    let tokens = load_tokens(&options, called_as, &mut reloads)?;
+    let (tokens, issuer) = load_tokens(&options, called_as, &mut reloads)?;
+    // Beside everything else that has to be done: it may be far away, and slow.
+    let first_keys = issuer.clone().map(|issuer| tokio::spawn(async move { issuer.fetch().await.unwrap_or(0) }));
     let tls = Source::of(&options.tls, &folder);
     let own_certificate = match &tls {
         Some(Source::Own(own)) => Some(own.clone()),
@@ -82,6 +87,7 @@ async fn serve(options: Options, called_as: CalledAs) -> Result<(), Wrong> {
         engine,
         accounts,
         tokens,
+        issuer: issuer.clone(),
         tls: certificate.map(|certificate| certificate.config()).transpose()?,
         delegation_secret,
         hosts: if options.disable_product_style_url { Hosts::NeverNameAccounts } else { Hosts::MayNameAccounts },
@@ -91,12 +97,20 @@ async fn serve(options: Options, called_as: CalledAs) -> Result<(), Wrong> {
     };
     let server = Server::new(setup).await.map_err(|error| Wrong(format!("The accounts cannot be stored: {error}.")))?;
     reload::watch(reloads, asked_to_reload).map_err(|error| Wrong(format!("No thread can be started: {error}.")))?;
+    let issuer_keys = match first_keys {
+        Some(fetching) => timeout(ISSUER_PATIENCE, fetching).await.map_or(0, |fetched| fetched.unwrap_or(0)),
+        None => 0,
+    };
+    if let Some(issuer) = issuer {
+        tokio::spawn(async move { issuer.keep_up().await });
+    }
     let facts = Facts {
         folder: data_folder,
         durability: options.durability,
         known: &known,
         own_certificate: own_certificate.as_ref().map(|own| own.cert.as_path()),
         oauth: &options.oauth,
+        issuer_keys,
         test_clock: options.test_clock,
         silent: options.silent,
         azurite,
@@ -157,21 +171,21 @@ fn sources(options: &Options, called_as: CalledAs) -> Result<Sources, Wrong> {
     })
 }
 
-fn load_tokens(
-    options: &Options,
-    called_as: CalledAs,
-    reloads: &mut Vec<Reload>,
-) -> Result<Arc<Shared<Tokens>>, Wrong> {
+type Taken = (Arc<Shared<Tokens>>, Option<Arc<Issuer>>);
+
+fn load_tokens(options: &Options, called_as: CalledAs, reloads: &mut Vec<Reload>) -> Result<Taken, Wrong> {
     let oauth = options.oauth.clone();
     Reach::of(options, called_as).allows_tokens(&oauth)?;
-    let files = Files::now(match &oauth {
-        OAuth::Verified { keys, .. } => Some(keys.as_path()),
-        OAuth::Off | OAuth::Basic => None,
-    });
-    let tokens = Arc::new(Shared::new(oauth.load()?));
     if oauth != OAuth::Off && options.tls == Tls::Off {
         tracing::warn!("bearer tokens are taken over https only: add --tls auto or --cert");
     }
+    let files = match &oauth {
+        OAuth::Issuer(name) => return issuer(name, reloads),
+        OAuth::Verified { keys, .. } => Some(keys.as_path()),
+        OAuth::Off | OAuth::Basic => None,
+    };
+    let files = Files::now(files);
+    let tokens = Arc::new(Shared::new(oauth.load()?));
     if matches!(oauth, OAuth::Verified { issuer: None, .. }) {
         tracing::warn!("if the keys sign for several tenants, tokens of all of them are taken: add --oauth issuer=URL");
     }
@@ -180,7 +194,19 @@ fn load_tokens(
         shared.set(oauth.load().map_err(|Wrong(sentence)| sentence)?);
         Ok(())
     }));
-    Ok(tokens)
+    Ok((tokens, None))
+}
+
+/// Its keys come later. Who asks us to read everything again means them, too.
+fn issuer(name: &str, reloads: &mut Vec<Reload>) -> Result<Taken, Wrong> {
+    let issuer = Issuer::new(name, Client::default());
+    let issuer = Arc::new(issuer.map_err(|error| Wrong(format!("--oauth issuer={name} is wrong: {error}.")))?);
+    let asked = Arc::clone(&issuer);
+    reloads.push(Reload::new(Files::now([]), move || {
+        asked.ask();
+        Ok(())
+    }));
+    Ok((issuer.tokens(), Some(issuer)))
 }
 
 fn load_certificate(source: &Source, reloads: &mut Vec<Reload>) -> Result<Arc<Certificate>, Wrong> {
@@ -223,7 +249,14 @@ impl Reach {
     fn allows_tokens(self, oauth: &OAuth) -> Result<(), Wrong> {
         match oauth {
             OAuth::Off | OAuth::Verified { .. } => Ok(()),
-            OAuth::Basic => self.allows("--oauth basic takes tokens that everybody can make", "give --oauth-jwks FILE"),
+            OAuth::Basic => {
+                self.allows("--oauth basic takes tokens that everybody can make", "give --oauth issuer=URL")
+            }
+            OAuth::Issuer(name) if name.starts_with("https://") || is_on_this_machine(name) => Ok(()),
+            OAuth::Issuer(_) => self.allows(
+                "An issuer over http has the keys that anybody between it and us likes it to have",
+                "give one over https, or --oauth-jwks FILE",
+            ),
         }
     }
 
@@ -237,6 +270,16 @@ impl Reach {
             "{risk}, and {host} can be reached from elsewhere: {instead}, or allow this with --azurite-compat."
         )))
     }
+}
+
+/// `http://localhost:8080/...`, or an address that is never seen on a network.
+fn is_on_this_machine(url: &str) -> bool {
+    let Some(rest) = url.strip_prefix("http://") else { return false };
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let is_local = |host: &str| host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback());
+    authority.parse::<SocketAddr>().is_ok_and(|address| address.ip().is_loopback())
+        || is_local(authority.trim_matches(['[', ']']))
+        || authority.split(':').next() == Some("localhost")
 }
 
 /// Under its name we do not use its files and do not stand in their way; who looks for his data should know.

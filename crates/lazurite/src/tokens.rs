@@ -11,6 +11,8 @@ impl OAuth {
             OAuth::Off => return Ok(Tokens::refused()),
             OAuth::Basic => return Ok(Tokens::basic()),
             OAuth::Verified { keys, issuer } => (keys, issuer),
+            // Its keys are fetched later.
+            OAuth::Issuer(issuer) => return Ok(Tokens::verified(KeySet::default()).issuer(issuer)),
         };
         let wrong = |what: String| Wrong(format!("The keys in {} cannot be used: {what}.", keys.display()));
         let text = std::fs::read_to_string(keys).map_err(|error| wrong(error.to_string()))?;

@@ -7,6 +7,7 @@
 mod access_log;
 mod admin;
 mod body;
+mod issuer;
 pub mod limits;
 mod listener;
 mod metrics;
@@ -38,6 +39,8 @@ use tokio::net::TcpListener;
 use tokio_rustls::rustls;
 
 pub use access_log::AccessLog;
+pub use fetch::Client;
+pub use issuer::{BadIssuer, Issuer};
 pub use limits::Limits;
 pub use service::Service;
 pub use shared::Shared;
@@ -85,6 +88,8 @@ pub struct Setup {
     pub accounts: Arc<Shared<Accounts>>,
     /// Whose bearer tokens are taken. May be set anew as well.
     pub tokens: Arc<Shared<Tokens>>,
+    /// Where the keys of the tokens come from, to be asked when a token names one that is not known.
+    pub issuer: Option<Arc<Issuer>>,
     /// `None`: the services speak plain HTTP.
     pub tls: Option<Arc<rustls::ServerConfig>>,
     /// What user delegation keys are made from. Another secret makes all of them void.
@@ -128,6 +133,7 @@ impl Server {
             metrics: Arc::clone(&metrics),
             accounts: setup.accounts,
             tokens: setup.tokens,
+            issuer: setup.issuer,
             delegation_secret: setup.delegation_secret,
             account_ids,
             blob,

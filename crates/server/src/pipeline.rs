@@ -10,7 +10,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Instant, SystemTime};
 
 use auth::delegation::Secret;
-use auth::{Accounts, Caller, Identifier, Refusal, Tokens};
+use auth::{Accounts, Caller, Identifier, Refusal, TokenFault, Tokens};
 use blob::{Asker, BlobError, BlobService, Failure, Op};
 use concurrency::Timestamp;
 use engine::{Engine, EngineError};
@@ -22,6 +22,7 @@ use wire::http::{Body as _, BodyError, ErrorReply, Head, Query, Reply, header};
 
 use crate::access_log::{AccessLog, Line};
 use crate::body::{AnswerBody, RequestBody};
+use crate::issuer::Issuer;
 use crate::limits::{HEAD_BYTES_MAX, Limits};
 use crate::listener::Answers;
 use crate::metrics::{Asked, Metrics};
@@ -39,6 +40,7 @@ use crate::version;
 pub(crate) struct House {
     pub accounts: Arc<Shared<Accounts>>,
     pub tokens: Arc<Shared<Tokens>>,
+    pub issuer: Option<Arc<Issuer>>,
     pub delegation_secret: [u8; 32],
     pub account_ids: AccountIds,
     pub blob: Arc<BlobService>,
@@ -192,8 +194,18 @@ impl Pipeline {
         };
         let named = |id: &str| policies.iter().find(|stored| stored.id == id).map(auth::Policy::from);
         let tokens = self.house.tokens.get();
-        let identifier = Identifier::new(accounts).tokens(&tokens).delegation_secret(&self.house.delegation_secret);
-        Ok(identifier.identify(&request, now, named)?)
+        let identify = |tokens: &Tokens| {
+            let identifier = Identifier::new(accounts).tokens(tokens).delegation_secret(&self.house.delegation_secret);
+            identifier.identify(&request, now, named)
+        };
+        let caller = identify(&tokens);
+        if let Err(Refusal::InvalidToken { fault: TokenFault::UnknownKey, .. }) = caller
+            && let Some(issuer) = &self.house.issuer
+            && issuer.has_others_than(tokens).await
+        {
+            return Ok(identify(&self.house.tokens.get())?);
+        }
+        Ok(caller?)
     }
 
     /// May the caller do this here?

@@ -67,6 +67,14 @@ impl KeySet {
         if keys.is_empty() { Err(BadKeySet::NoKeys) } else { Ok(KeySet(keys)) }
     }
 
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     pub(super) fn verify(&self, token: &Token<'_>) -> Result<(), TokenFault> {
         let field = |name| token.header.get(name).and_then(Value::as_str);
         // A token may demand that its reader knows an extension. We know none.

@@ -4,6 +4,7 @@
 
 mod accounts;
 mod azurite;
+mod issuer;
 mod start;
 mod support;
 mod tls;

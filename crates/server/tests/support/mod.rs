@@ -82,6 +82,7 @@ pub fn start_as(choice: Choice) -> Running {
         engine: choice.engine,
         accounts: Arc::clone(&accounts),
         tokens: Arc::clone(&tokens),
+        issuer: None,
         tls: choice.tls.then(server_config),
         delegation_secret: [7; 32],
         hosts: Hosts::MayNameAccounts,
