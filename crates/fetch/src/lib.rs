@@ -3,9 +3,17 @@
 //! One request, one connection. A redirect is an answer like any other: who wants to follow it has to decide anew whether
 //! that is a place to go to, and so it is with whether to ask at all. Nothing here says what was asked for: a URL may
 //! carry a signature.
+//!
+//! Whoever may make this server ask must not thereby reach what only this server can reach. So a client that asks on behalf
+//! of others is kept [`Client::within`] some [`Hosts`]: the name is resolved once, the addresses that came of it are judged,
+//! and the connection goes to one of exactly those.
+
+pub mod hosts;
+pub mod url;
 
 use std::fmt;
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,7 +24,7 @@ use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, lookup_host};
 use tokio::sync::OnceCell;
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
@@ -25,6 +33,9 @@ use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 use wire::http::{BodyError, BoxFuture};
+
+pub use hosts::{BadHost, Hosts};
+pub use url::{BadUrl, Url};
 
 /// How long and how large.
 #[derive(Clone, Copy, Debug)]
@@ -56,6 +67,8 @@ pub struct Client {
     limits: Limits,
     /// Made when it is needed for the first time: many never ask over https.
     tls: Arc<OnceCell<Arc<ClientConfig>>>,
+    /// `None`: everywhere.
+    hosts: Option<Arc<Hosts>>,
 }
 
 /// What the other side said.
@@ -71,6 +84,8 @@ pub struct Answer {
 pub enum FetchError {
     /// Not `http://host...` or `https://host...`.
     Url,
+    /// The host is not one to go to, or not at the address that it has.
+    NotAllowed,
     /// No address, or nobody there.
     Unreachable(io::Error),
     /// This machine has no certificates of authorities, so nobody can be trusted.
@@ -89,12 +104,17 @@ pub enum FetchError {
 impl Client {
     /// Trusts whom the machine trusts; `SSL_CERT_FILE` and `SSL_CERT_DIR` name others.
     pub fn new(limits: Limits) -> Client {
-        Client { limits, tls: Arc::default() }
+        Client { limits, tls: Arc::default(), hosts: None }
     }
 
     /// Trusts these authorities only.
     pub fn trusting(limits: Limits, authorities: RootCertStore) -> Client {
-        Client { limits, tls: Arc::new(OnceCell::new_with(Some(config(authorities)))) }
+        Client { limits, tls: Arc::new(OnceCell::new_with(Some(config(authorities)))), hosts: None }
+    }
+
+    /// Goes to these hosts only.
+    pub fn within(self, hosts: Hosts) -> Client {
+        Client { hosts: Some(Arc::new(hosts)), ..self }
     }
 
     pub async fn get(&self, url: &Uri, headers: HeaderMap) -> Result<Answer, FetchError> {
@@ -108,19 +128,37 @@ impl Client {
     async fn ask(&self, method: Method, url: &Uri, headers: HeaderMap) -> Result<Answer, FetchError> {
         let place = Place::of(url)?;
         let request = request(method, url, &place, headers)?;
-        let tcp = TcpStream::connect((place.host, place.port));
+        let tcp = self.reach(&place);
         if place.https {
             let connected = timeout(self.limits.connect, async {
                 let config = self.tls.get_or_try_init(trusting_the_machine).await?;
                 let name = ServerName::try_from(place.host.to_owned()).map_err(|_| FetchError::Url)?;
-                let tcp = tcp.await.map_err(FetchError::Unreachable)?;
+                let tcp = tcp.await?;
                 TlsConnector::from(Arc::clone(config)).connect(name, tcp).await.map_err(FetchError::Tls)
             });
             self.exchange(connected.await.map_err(|_| FetchError::Slow)??, request).await
         } else {
             let connected = timeout(self.limits.connect, tcp).await.map_err(|_| FetchError::Slow)?;
-            self.exchange(connected.map_err(FetchError::Unreachable)?, request).await
+            self.exchange(connected?, request).await
         }
+    }
+
+    /// Connects to an address that the name has now, if it is one to go to.
+    async fn reach(&self, place: &Place<'_>) -> Result<TcpStream, FetchError> {
+        let Some(hosts) = &self.hosts else {
+            return TcpStream::connect((place.host, place.port)).await.map_err(FetchError::Unreachable);
+        };
+        let host = place.host.strip_suffix('.').unwrap_or(place.host).to_ascii_lowercase();
+        // Before anybody is asked for the address: the question alone tells something to who answers it.
+        if !hosts.may_ask_for(&host, place.port) {
+            return Err(FetchError::NotAllowed);
+        }
+        let found = lookup_host((host.as_str(), place.port)).await.map_err(FetchError::Unreachable)?;
+        let found: Vec<SocketAddr> = found.filter(|at| hosts.allow(&host, at.ip(), at.port())).collect();
+        if found.is_empty() {
+            return Err(FetchError::NotAllowed);
+        }
+        TcpStream::connect(found.as_slice()).await.map_err(FetchError::Unreachable)
     }
 
     async fn exchange<S>(&self, stream: S, request: Request<String>) -> Result<Answer, FetchError>
@@ -271,6 +309,7 @@ impl fmt::Display for FetchError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             FetchError::Url => f.write_str("it is not an http or https URL"),
+            FetchError::NotAllowed => f.write_str("it is not a host that this server may ask"),
             FetchError::Unreachable(error) => write!(f, "it cannot be reached: {error}"),
             FetchError::NoTrust => {
                 f.write_str("this machine trusts no certificate authority; SSL_CERT_FILE can name a file of them")

@@ -143,3 +143,30 @@ async fn who_goes_away_ends_the_connection() {
     drop(answer);
     timeout(Duration::from_secs(10), asked).await.expect("the other side notices").unwrap();
 }
+
+#[tokio::test]
+async fn where_we_may_not_go_nobody_is_asked() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let refused = async |hosts: &str, host: &str| {
+        let client = Client::default().within(hosts.parse().unwrap());
+        let url = format!("http://{host}:{port}/").parse().unwrap();
+        let refused = client.get(&url, HeaderMap::new()).await.unwrap_err();
+        assert!(matches!(refused, FetchError::NotAllowed), "{hosts} {host}: {refused:?}");
+    };
+    // A name that is allowed must not lead back to this machine, which only `loopback` allows.
+    refused("localhost", "localhost").await;
+    refused("*", "127.0.0.1").await;
+    refused("*", "[::ffff:127.0.0.1]").await;
+    refused("example.org", "127.0.0.1").await;
+    refused("", "127.0.0.1").await;
+    refused("loopback", "10.0.0.1").await;
+    let nobody = timeout(Duration::from_millis(50), listener.accept()).await;
+    assert!(nobody.is_err(), "somebody came");
+    let client = Client::default().within(Hosts::loopback());
+    for host in ["localhost", "LOCALHOST.", "127.0.0.1"] {
+        let (address, _asked) = answering("HTTP/1.1 200 OK\r\n\r\nhello", false).await;
+        let url = format!("http://{host}:{}/", address.port()).parse().unwrap();
+        assert_eq!(client.get(&url, HeaderMap::new()).await.unwrap().status, StatusCode::OK, "{host}");
+    }
+}

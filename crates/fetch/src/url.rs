@@ -102,6 +102,11 @@ impl Url {
         self.query.as_deref()
     }
 
+    /// For a client.
+    pub fn uri(&self) -> Result<Uri, BadUrl> {
+        format!("{}{}", self.origin(), self.path_and_query()).parse().map_err(|_| BadUrl)
+    }
+
     #[must_use]
     pub fn path_and_query(&self) -> String {
         match &self.query {
