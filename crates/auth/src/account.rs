@@ -1,7 +1,8 @@
-//! Accounts and their keys. Keys are decoded once, and no part of them is ever printed.
+//! Accounts, their keys and their settings. Keys are decoded once, and no part of them is ever printed.
 
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::Arc;
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
@@ -51,14 +52,53 @@ impl fmt::Debug for Key {
     }
 }
 
-/// A name and the keys that speak for it; any of them will do.
+/// A name, the keys that speak for it (any of them will do), and what the account is like.
 #[derive(Clone, Debug)]
 pub struct Account {
     pub name: String,
     pub keys: Vec<Key>,
+    pub settings: Arc<Settings>,
+}
+
+/// What an account is like. The services ask; whoever configures it decides.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Settings {
+    pub kind: Kind,
+    pub versioning: bool,
+    /// `None`: what is deleted is gone.
+    pub container_soft_delete_days: Option<u16>,
+    /// First value; afterwards the service properties decide.
+    pub blob_soft_delete_days: Option<u16>,
+    /// First value; afterwards the service properties decide.
+    pub share_soft_delete_days: Option<u16>,
+    pub encryption_scopes: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Kind {
+    #[default]
+    Standard,
+    Premium,
+}
+
+impl Settings {
+    /// Those of an account that nothing was said about.
+    pub const USUAL: Settings = Settings {
+        kind: Kind::Standard,
+        versioning: false,
+        container_soft_delete_days: None,
+        blob_soft_delete_days: None,
+        share_soft_delete_days: None,
+        encryption_scopes: Vec::new(),
+    };
 }
 
 impl Account {
+    /// An account with the usual settings.
+    pub fn new(name: impl Into<String>, keys: Vec<Key>) -> Account {
+        Account { name: name.into(), keys, settings: Arc::default() }
+    }
+
     /// Whether one of the keys made the signature.
     pub fn signed(&self, message: &[u8], signature: &[u8; 32]) -> bool {
         self.keys.iter().any(|key| key.signed(message, signature))
@@ -112,7 +152,7 @@ fn account(entry: &str, place: usize) -> Result<Account, BadAccounts> {
     }
     AccountName::parse(name).map_err(|_| BadAccounts::Name(place))?;
     let keys: Result<Vec<Key>, BadKey> = keys.into_iter().map(Key::from_base64).collect();
-    Ok(Account { name: name.to_owned(), keys: keys.map_err(|_| BadAccounts::Key(place))? })
+    Ok(Account::new(name, keys.map_err(|_| BadAccounts::Key(place))?))
 }
 
 impl fmt::Display for BadKey {

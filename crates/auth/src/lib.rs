@@ -26,7 +26,7 @@ use std::net::IpAddr;
 use concurrency::Timestamp;
 use delegation::Secret;
 
-pub use account::{Account, Accounts, BadAccounts, BadKey, Key};
+pub use account::{Account, Accounts, BadAccounts, BadKey, Key, Kind, Settings};
 pub use bearer::{BadKeySet, Bearer, KeySet, Tokens};
 pub use delegation::DelegationKey;
 pub use grant::{
@@ -151,7 +151,7 @@ pub(crate) mod testing {
     }
 
     pub fn accounts() -> Accounts {
-        Accounts::new([Account { name: NAME.into(), keys: vec![key(OTHER_KEY), key(KEY)] }])
+        Accounts::new([Account::new(NAME, vec![key(OTHER_KEY), key(KEY)])])
     }
 
     pub fn at(text: &str) -> Timestamp {

@@ -27,7 +27,7 @@ fn key(text: &str) -> Key {
 
 /// Two accounts with the same keys, so that only the name tells them apart.
 fn accounts(keys: &[&str]) -> Accounts {
-    let account = |name: &str| Account { name: name.into(), keys: keys.iter().map(|text| key(text)).collect() };
+    let account = |name: &str| Account::new(name, keys.iter().map(|text| key(text)).collect());
     Accounts::new([account(NAME), account("otheraccount")])
 }
 

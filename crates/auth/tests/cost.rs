@@ -82,7 +82,7 @@ fn cases() -> Vec<Case> {
 #[test]
 #[ignore = "a measurement"]
 fn cost() {
-    let accounts = Accounts::new([Account { name: NAME.into(), keys: vec![Key::from_base64(KEY).expect("a key")] }]);
+    let accounts = Accounts::new([Account::new(NAME, vec![Key::from_base64(KEY).expect("a key")])]);
     let keys = [tokens::KEY_TWO, tokens::KEY_ONE, tokens::KEY_CURVE].join(",");
     let verified = Tokens::verified(KeySet::parse(&format!("{{\"keys\":[{keys}]}}")).expect("keys"));
     let basic = Tokens::basic();

@@ -15,8 +15,10 @@ use engine::{
 
 use crate::codec;
 use crate::download::for_each_chunk;
+use crate::keeping::{self, Expiring};
 use crate::model::{
-    self, Blob, Block, Committed, ListChunk, SNAPSHOTS_OWNER, blocks_of, list_rows, snapshots_due, snapshots_of,
+    self, Blob, Block, Committed, ListChunk, SNAPSHOTS_OWNER, VERSIONS_OWNER, blocks_of, list_rows, snapshots_of,
+    versions_of,
 };
 use crate::{BlobService, pages};
 
@@ -45,16 +47,20 @@ impl Handler for BlobService {
                 (Kind::ContainerPurge, Some(generation)) => {
                     steps(engine, due, move |rows, tick, changes| purge_container(rows, generation, tick, changes))
                 }
-                (Kind::Other, _) => match (snapshots_owner(&due.owner), pages::due_owner(&due.owner)) {
-                    (Some(uid), _) => {
-                        steps(engine, due, move |rows, tick, changes| drop_snapshots(rows, uid, tick, changes))
+                (Kind::Other, _) => match Other::of(&due.owner) {
+                    Some(Other::States(all)) => {
+                        steps(engine, due, move |rows, tick, changes| drop_states(rows, &all, tick, changes))
                     }
                     // A long map is done piece by piece, and each piece asks for the next.
-                    (None, Some((map, from))) => steps(engine, due, move |rows, tick, changes| {
+                    Some(Other::Pages { map, from }) => steps(engine, due, move |rows, tick, changes| {
                         pages::prune(rows, map, from, tick, changes)?;
                         Ok(false)
                     }),
-                    (None, None) => return Ok(false),
+                    Some(Other::Expiring(which, key)) => steps(engine, due, move |rows, tick, changes| {
+                        keeping::expire(rows, which, &key, tick, changes)?;
+                        Ok(false)
+                    }),
+                    None => return Ok(false),
                 },
                 // Not ours, or written by somebody who is not us.
                 (Kind::Content | Kind::BlockList | Kind::Staging | Kind::ContainerPurge | Kind::TablePurge, _) => {
@@ -64,6 +70,32 @@ impl Handler for BlobService {
             .await?;
             Ok(true)
         })
+    }
+}
+
+/// What a due row of the kind that has no name of its own is about.
+enum Other {
+    /// The rows of snapshots or versions that nobody can find any longer.
+    States(Key),
+    /// A page map that is to be pruned from a group on.
+    Pages { map: u64, from: u64 },
+    /// A retention that ends.
+    Expiring(Expiring, Key),
+}
+
+impl Other {
+    fn of(owner: &[u8]) -> Option<Other> {
+        let (first, rest) = owner.split_first()?;
+        let uid = || Some(u64::from_be_bytes(rest.try_into().ok()?));
+        match *first {
+            SNAPSHOTS_OWNER => Some(Other::States(snapshots_of(uid()?))),
+            VERSIONS_OWNER => Some(Other::States(versions_of(uid()?))),
+            _ => match (pages::due_owner(owner), Expiring::from_owner(owner)) {
+                (Some((map, from)), _) => Some(Other::Pages { map, from }),
+                (None, Some((which, key))) => Some(Other::Expiring(which, key)),
+                (None, None) => None,
+            },
+        }
     }
 }
 
@@ -169,11 +201,7 @@ fn age_blocks(
     } else {
         staging.leave(key, changes, tick.now);
     }
-    if blob.staging.is_none() && blob.committed.is_none() {
-        changes.delete(key.clone());
-    } else {
-        changes.put(key.clone(), codec::encode(&blob));
-    }
+    blob.store(key.clone(), changes);
     Ok(false)
 }
 
@@ -183,24 +211,16 @@ fn purge_container(rows: &dyn Rows, generation: u64, tick: Tick, changes: &mut C
     remove(rows, &all, ROWS_PER_STEP, changes, |key, row, changes| {
         let blob: Blob = codec::decode(row)?;
         blob.let_go(&Key::from_bytes(key), changes, tick.now);
-        if blob.snapshots > 0 {
-            changes.put(snapshots_due(blob.uid, tick.now), Bytes::new());
-        }
         Ok(())
     })
 }
 
-/// The snapshots of a blob that is gone, or that has taken another uid.
-fn drop_snapshots(rows: &dyn Rows, uid: u64, tick: Tick, changes: &mut Changes) -> Result<bool, Unread> {
-    remove(rows, &snapshots_of(uid), ROWS_PER_STEP, changes, |_, row, changes| {
+/// The snapshots or versions of a blob that is gone, or that has taken another uid.
+fn drop_states(rows: &dyn Rows, all: &Key, tick: Tick, changes: &mut Changes) -> Result<bool, Unread> {
+    remove(rows, all, ROWS_PER_STEP, changes, |_, row, changes| {
         codec::decode::<Committed>(row)?.let_go(changes, tick.now);
         Ok(())
     })
-}
-
-fn snapshots_owner(owner: &[u8]) -> Option<u64> {
-    let (&SNAPSHOTS_OWNER, uid) = owner.split_first()? else { return None };
-    Some(u64::from_be_bytes(uid.try_into().ok()?))
 }
 
 /// Removes some rows below `prefix`, with what `each` adds for them, and says whether there are more.

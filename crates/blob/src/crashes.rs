@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use auth::Settings;
 use engine::fault::{Fault, FaultyEngine};
 use engine::memory::MemoryEngine;
 use engine::{Engine, EngineError};
@@ -54,7 +55,7 @@ const LIST: &[u8] = b"<BlockList><Latest>MDAx</Latest><Latest>MDAy</Latest></Blo
 async fn tell(engine: &Arc<MemoryEngine>, step: u64, fault: Fault) -> usize {
     let plan = move |at| if at == step { fault.clone() } else { Fault::None };
     let faulty = Arc::new(FaultyEngine::new(Arc::clone(engine) as Arc<dyn Engine>, plan));
-    let bench = Bench { engine: Arc::clone(engine), service: BlobService::new(faulty) };
+    let bench = Bench { engine: Arc::clone(engine), service: BlobService::new(faulty), settings: Settings::default() };
     for (count, (method, url, headers, body, _)) in STORY.iter().enumerate() {
         if bench.call(method, url, headers, body).await.is_err() {
             return count;
@@ -84,7 +85,7 @@ async fn every_failure_leaves_before_or_after() {
             }
             steps += 1;
             // After the failure: the same rows under an engine that works.
-            let bench = Bench { service: BlobService::new(Arc::clone(&engine) as Arc<dyn Engine>), engine };
+            let bench = Bench::on(engine);
             let before = told.checked_sub(1).and_then(|last| STORY[last].4);
             let after = STORY[told].4;
             let found = held(&bench).await;

@@ -20,6 +20,7 @@ mod cors;
 mod crashes;
 mod download;
 mod error;
+mod keeping;
 mod lease_action;
 mod listing;
 mod model;
@@ -35,8 +36,8 @@ mod upload;
 
 use std::sync::Arc;
 
-use auth::Caller;
 use auth::delegation::Secret;
+use auth::{Caller, Settings};
 use concurrency::Timestamp;
 use engine::{Engine, EngineError, NotCommitted};
 use wire::http::{Body, BodyError, Head, Reply};
@@ -60,13 +61,19 @@ pub struct Asker<'a> {
     pub caller: &'a Caller,
     /// The time by which the caller was judged. Clients sign with their own clocks, so a test clock has no say in it.
     pub now: Timestamp,
+    /// What the account is like.
+    pub settings: &'a Settings,
     /// What user delegation keys are made from.
     pub secret: Secret<'a>,
 }
 
+/// The settings of an account that nothing was said about.
+static USUAL: Settings = Settings::USUAL;
+
 impl Asker<'_> {
     /// Somebody who holds the account's key.
-    const OWNER: Asker<'static> = Asker { caller: &Caller::Owner, now: Timestamp(0), secret: Secret(None) };
+    const OWNER: Asker<'static> =
+        Asker { caller: &Caller::Owner, now: Timestamp(0), settings: &USUAL, secret: Secret(None) };
 
     /// The right to create ends where something is already there; only the operation can see that.
     fn reach(&self) -> Reach {

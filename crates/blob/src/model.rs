@@ -14,7 +14,7 @@
 use bytes::Bytes;
 use concurrency::{ETag, Lease, Timestamp, Version};
 use engine::due::{self, Kind};
-use engine::{Changes, ContentId, Key, Rows, Stop, Unread, space};
+use engine::{Changes, ContentId, Key, KeyReader, Rows, Stop, Unread, space};
 use minicbor::{Decode, Encode};
 use wire::names::{BlobName, ContainerName};
 use wire::xml::SignedIdentifier;
@@ -92,7 +92,7 @@ pub struct StoredPolicy {
 }
 
 /// The head row of a blob.
-#[derive(Clone, PartialEq, Eq, Debug, Encode, Decode)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Encode, Decode)]
 #[cbor(map)]
 pub struct Blob {
     /// Names its snapshots.
@@ -105,11 +105,64 @@ pub struct Blob {
     pub committed: Option<Committed>,
     #[n(3)]
     pub staging: Option<Staging>,
+    /// How many of them there are that are not deleted.
     #[n(4)]
     pub snapshots: u32,
+    /// What is kept of what it was, beside its snapshots.
+    #[n(5)]
+    pub past: Option<Box<Past>>,
 }
 
-/// One committed state of a blob: the base, or a snapshot.
+/// What an account with versions or soft delete keeps of a blob.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Encode, Decode)]
+#[cbor(map)]
+pub struct Past {
+    /// Names the previous versions. It stays when the blob takes another uid.
+    #[n(0)]
+    pub uid: u64,
+    /// How many previous versions there are that are not deleted.
+    #[n(1)]
+    pub versions: u32,
+    /// How many versions and snapshots wait for their end. Those whose time is over count until they are swept.
+    #[n(2)]
+    pub deleted_versions: u32,
+    #[n(3)]
+    pub deleted_snapshots: u32,
+    /// The blob itself, if it is deleted and can come back.
+    #[n(4)]
+    pub deleted: Option<Committed>,
+    /// Marks that were made before this do not count.
+    #[n(5)]
+    pub undeleted: Option<Undeletion>,
+}
+
+/// The mark of a state that is deleted and can come back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Encode, Decode)]
+pub struct Deletion {
+    #[cbor(n(0), with = "codec::time")]
+    pub at: Timestamp,
+    /// From then on it is gone.
+    #[cbor(n(1), with = "codec::time")]
+    pub until: Timestamp,
+    /// Tells it apart from undeletions of the same time.
+    #[cbor(n(2), with = "codec::time")]
+    pub stamp: Timestamp,
+}
+
+/// When everything that was deleted came back. So that takes one row, however much it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Encode, Decode)]
+pub struct Undeletion {
+    #[cbor(n(0), with = "codec::time")]
+    pub at: Timestamp,
+    #[cbor(n(1), with = "codec::time")]
+    pub stamp: Timestamp,
+}
+
+/// The id of a version: the time of the write that made it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Encode, Decode)]
+pub struct VersionId(#[cbor(n(0), with = "codec::time")] pub Timestamp);
+
+/// One committed state of a blob: the base, a snapshot, or a previous version.
 #[derive(Clone, PartialEq, Eq, Debug, Encode, Decode)]
 #[cbor(map)]
 pub struct Committed {
@@ -133,6 +186,11 @@ pub struct Committed {
     pub tier: Option<TierSet>,
     #[cbor(n(8), default)]
     pub kind: BlobType,
+    /// `None`: it was written when the account kept no versions.
+    #[n(15)]
+    pub version_id: Option<VersionId>,
+    #[n(16)]
+    pub deleted: Option<Deletion>,
 }
 
 /// What a blob is, with what only its kind has.
@@ -317,7 +375,8 @@ impl Blob {
         self.committed.is_some() || self.waiting(now).is_some()
     }
 
-    /// Takes back what this blob refers to, but for its snapshots. Its row at `key` must not be stored any longer.
+    /// Takes back what this blob refers to, and asks for its snapshots and versions to go. Its row at `key` must not be
+    /// stored any longer.
     pub fn let_go(&self, key: &Key, changes: &mut Changes, now: Timestamp) {
         if let Some(committed) = &self.committed {
             committed.let_go(changes, now);
@@ -325,6 +384,72 @@ impl Blob {
         if let Some(staging) = &self.staging {
             staging.leave(key, changes, now);
         }
+        let past = self.past.as_deref();
+        if self.snapshots > 0 || past.is_some_and(|past| past.deleted_snapshots > 0) {
+            changes.put(snapshots_due(self.uid, now), Bytes::new());
+        }
+        if let Some(past) = past {
+            if let Some(deleted) = &past.deleted {
+                deleted.let_go(changes, now);
+            }
+            if past.has_versions() {
+                changes.put(versions_due(past.uid, now), Bytes::new());
+            }
+        }
+    }
+
+    /// Whether its row can go.
+    pub fn is_nothing(&self) -> bool {
+        self.committed.is_none() && self.staging.is_none() && self.snapshots == 0 && self.past.is_none()
+    }
+
+    /// Stores its row, or removes it if there is nothing left to tell.
+    pub fn store(mut self, key: Key, changes: &mut Changes) {
+        let has_snapshots = self.snapshots > 0;
+        self.past = self.past.filter(|past| !past.is_nothing() || has_snapshots && past.undeleted.is_some());
+        if self.is_nothing() {
+            changes.delete(key);
+        } else {
+            changes.put(key, codec::encode(&self));
+        }
+    }
+
+    /// The snapshot of that time, unless it is deleted.
+    pub fn snapshot(&self, rows: &dyn Rows, at: Timestamp) -> Result<Option<Committed>, Unread> {
+        let found = find_state(rows, &snapshot_key(self.uid, at))?;
+        Ok(found.filter(|state| self.deletion_of(state).is_none()))
+    }
+
+    /// The previous version of that id, unless it is deleted.
+    pub fn previous_version(&self, rows: &dyn Rows, id: VersionId) -> Result<Option<Committed>, Unread> {
+        let Some(past) = self.past.as_deref().filter(|past| past.has_versions()) else { return Ok(None) };
+        let found = find_state(rows, &version_key(past.uid, id))?;
+        Ok(found.filter(|state| self.deletion_of(state).is_none()))
+    }
+
+    /// The mark of one of its snapshots or versions, if it counts.
+    pub fn deletion_of(&self, state: &Committed) -> Option<Deletion> {
+        let undeleted = self.past.as_ref().and_then(|past| past.undeleted);
+        // What was over already did not come back.
+        let is_void = |mark: &Deletion| undeleted.is_some_and(|by| mark.stamp < by.stamp && by.at < mark.until);
+        state.deleted.filter(|mark| !is_void(mark))
+    }
+}
+
+impl Past {
+    pub fn has_versions(&self) -> bool {
+        self.versions > 0 || self.deleted_versions > 0
+    }
+
+    fn is_nothing(&self) -> bool {
+        !self.has_versions() && self.deleted_snapshots == 0 && self.deleted.is_none()
+    }
+}
+
+impl Deletion {
+    /// Whether what it marks can still come back.
+    pub fn is_kept(&self, now: Timestamp) -> bool {
+        now < self.until
     }
 }
 
@@ -392,6 +517,14 @@ pub fn snapshots_of(uid: u64) -> Key {
     Key::new(space::SNAPSHOT).number(uid)
 }
 
+pub fn version_key(uid: u64, id: VersionId) -> Key {
+    versions_of(uid).number(id.0.0)
+}
+
+pub fn versions_of(uid: u64) -> Key {
+    Key::new(space::VERSION).number(uid)
+}
+
 pub fn block_key(staging: u64, id: &[u8]) -> Key {
     blocks_of(staging).text(id)
 }
@@ -411,13 +544,22 @@ pub fn list_rows(list: u64) -> Key {
 
 /// The due row that removes all snapshots of a blob that is gone (or that has taken another uid).
 pub fn snapshots_due(uid: u64, now: Timestamp) -> Key {
-    let mut owner = vec![SNAPSHOTS_OWNER];
-    owner.extend_from_slice(&uid.to_be_bytes());
+    states_due(SNAPSHOTS_OWNER, uid, now)
+}
+
+/// The due row that removes all versions of a blob that is gone.
+pub fn versions_due(uid: u64, now: Timestamp) -> Key {
+    states_due(VERSIONS_OWNER, uid, now)
+}
+
+fn states_due(owner: u8, uid: u64, now: Timestamp) -> Key {
+    let owner = [&[owner][..], &uid.to_be_bytes()].concat();
     due::key(now, Kind::Other, &owner)
 }
 
-/// The first byte of the owner of such a row, beside which other services may have their own.
+/// The first bytes of the owners of such rows, beside which other services may have their own.
 pub const SNAPSHOTS_OWNER: u8 = space::SNAPSHOT;
+pub const VERSIONS_OWNER: u8 = space::VERSION;
 
 /// Engines take partitions in turn; a blob's is known before its container has been read.
 pub fn blob_partition(account: u64, container: &ContainerName, blob: &BlobName) -> Key {
@@ -442,23 +584,45 @@ pub fn content(rows: &dyn Rows, id: u64) -> Result<engine::Content, Unread> {
     rows.content(ContentId(id))
 }
 
-pub fn find_snapshot(rows: &dyn Rows, uid: u64, at: Timestamp) -> Result<Option<Committed>, Unread> {
-    rows.get(&snapshot_key(uid, at))?.map(|row| codec::decode(&row)).transpose()
+/// The time in the key of a snapshot or version.
+pub fn state_time(key: &[u8]) -> Result<Timestamp, Unread> {
+    let mut reader = KeyReader::new(key);
+    let time = reader.number().and_then(|_| reader.number());
+    time.map(Timestamp).ok_or_else(|| codec::corrupt("the key of a snapshot or version"))
 }
 
-/// What a read sees: the base with its lease, or a snapshot, which has none.
+/// A snapshot or version as it is stored, deleted or not.
+pub fn find_state(rows: &dyn Rows, key: &Key) -> Result<Option<Committed>, Unread> {
+    rows.get(key)?.map(|row| codec::decode(&row)).transpose()
+}
+
+/// What a read sees: the base with its lease, or a snapshot or previous version, which has none.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Seen {
     pub state: Committed,
     pub lease: Option<Lease>,
 }
 
+impl Seen {
+    /// Only the base has a lease.
+    pub fn base(state: Committed, lease: Lease) -> Seen {
+        Seen { state, lease: Some(lease) }
+    }
+
+    pub fn earlier(state: Committed) -> Seen {
+        Seen { state, lease: None }
+    }
+}
+
 pub fn see(rows: &dyn Rows, generation: u64, name: &BlobName, which: Which) -> Result<Option<Seen>, Unread> {
-    let Some(blob) = find_blob(rows, &blob_key(generation, name))? else { return Ok(None) };
+    let Some(mut blob) = find_blob(rows, &blob_key(generation, name))? else { return Ok(None) };
     match which {
-        Which::Base => Ok(blob.committed.map(|state| Seen { state, lease: Some(blob.lease) })),
-        Which::Snapshot(at) => Ok(find_snapshot(rows, blob.uid, at)?.map(|state| Seen { state, lease: None })),
-        Which::Version => Ok(None),
+        Which::Base => Ok(blob.committed.map(|state| Seen::base(state, blob.lease))),
+        Which::Snapshot(at) => Ok(blob.snapshot(rows, at)?.map(Seen::earlier)),
+        Which::Version(id) => match blob.committed.take_if(|state| state.version_id == Some(id)) {
+            Some(current) => Ok(Some(Seen::base(current, blob.lease))),
+            None => Ok(blob.previous_version(rows, id)?.map(Seen::earlier)),
+        },
     }
 }
 

@@ -115,6 +115,7 @@ impl Op {
             | Op::LeaseBlob
             | Op::SnapshotBlob
             | Op::DeleteBlob
+            | Op::UndeleteBlob
             | Op::PutBlock
             | Op::PutBlockList
             | Op::GetBlockList
@@ -134,7 +135,6 @@ impl Op {
             | Op::CopyBlobFromUrl
             | Op::AbortCopyBlob
             | Op::IncrementalCopyBlob
-            | Op::UndeleteBlob
             | Op::SetBlobTier
             | Op::SetBlobExpiry
             | Op::SetBlobImmutabilityPolicy

@@ -7,7 +7,8 @@ use wire::metadata::PREFIX;
 use wire::xml::XmlWriter;
 use wire::{base64, dates};
 
-use crate::model::{BlobType, Committed, PublicAccess, Tier};
+use crate::keeping::Written;
+use crate::model::{BlobType, Committed, PublicAccess, Tier, VersionId};
 
 macro_rules! names {
     ($($constant:ident = $name:literal;)*) => {
@@ -36,6 +37,7 @@ names! {
     HAS_IMMUTABILITY_POLICY = "x-ms-has-immutability-policy";
     HAS_LEGAL_HOLD = "x-ms-has-legal-hold";
     IMMUTABLE_STORAGE = "x-ms-immutable-storage-with-versioning-enabled";
+    IS_CURRENT_VERSION = "x-ms-is-current-version";
     LEASE_DURATION = "x-ms-lease-duration";
     LEASE_ID = "x-ms-lease-id";
     LEASE_STATE = "x-ms-lease-state";
@@ -46,6 +48,7 @@ names! {
     SNAPSHOT = "x-ms-snapshot";
     STRUCTURED_BODY = "x-ms-structured-body";
     STRUCTURED_CONTENT_LENGTH = "x-ms-structured-content-length";
+    VERSION_ID = "x-ms-version-id";
 }
 
 /// Most answers about a blob have between 15 and 24 headers; the server adds a few.
@@ -64,6 +67,18 @@ pub fn reply(status: StatusCode) -> Reply {
 pub fn set_version(headers: &mut HeaderMap, stamp: Timestamp) {
     headers.insert(header::ETAG, value(ETag::new(stamp).quoted()));
     headers.insert(header::LAST_MODIFIED, date(stamp));
+}
+
+/// The same of what was just written, with the version id that it got.
+pub fn set_written(headers: &mut HeaderMap, written: Written) {
+    set_version(headers, written.stamp);
+    set_version_id(headers, written.version_id);
+}
+
+pub fn set_version_id(headers: &mut HeaderMap, id: Option<VersionId>) {
+    if let Some(VersionId(at)) = id {
+        headers.insert(&VERSION_ID, value(dates::iso_ticks(at).as_str().to_owned()));
+    }
 }
 
 pub fn set_metadata(headers: &mut HeaderMap, metadata: &[(String, String)]) {
@@ -132,8 +147,12 @@ pub fn set_blob(headers: &mut HeaderMap, blob: &Committed, lease: Option<&Lease>
     headers.insert(&BLOB_TYPE, HeaderValue::from_static(blob.kind.name()));
     headers.insert(&SERVER_ENCRYPTED, TRUE);
     set_metadata(headers, &blob.metadata);
+    set_version_id(headers, blob.version_id);
     if let Some(lease) = lease {
         set_lease(headers, lease, now);
+        if blob.version_id.is_some() {
+            headers.insert(&IS_CURRENT_VERSION, TRUE);
+        }
     }
     match blob.kind {
         BlobType::Block => set_tier(headers, blob),

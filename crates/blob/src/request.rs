@@ -9,7 +9,7 @@ use wire::names::{BlobName, ContainerName};
 use wire::{base64, dates};
 
 use crate::error::BlobError;
-use crate::model::{HttpHeaders, Pairs, PublicAccess, Tier};
+use crate::model::{HttpHeaders, Pairs, PublicAccess, Tier, VersionId};
 use crate::pages::PAGE_BYTES;
 
 /// The container that a container operation names.
@@ -44,8 +44,7 @@ pub fn blob(head: &Head) -> Result<(ContainerName, BlobName), BlobError> {
 pub enum Which {
     Base,
     Snapshot(Timestamp),
-    /// No blob has versions yet, so none is ever found.
-    Version,
+    Version(VersionId),
 }
 
 pub fn which(head: &Head) -> Result<Which, BlobError> {
@@ -56,7 +55,7 @@ pub fn which(head: &Head) -> Result<Which, BlobError> {
     match (time("snapshot")?, time("versionid")?) {
         (Some(_), Some(_)) => Err(BlobError::query("versionid", head.query.get("versionid").unwrap_or_default())),
         (Some(snapshot), None) => Ok(Which::Snapshot(snapshot)),
-        (None, Some(_)) => Ok(Which::Version),
+        (None, Some(version)) => Ok(Which::Version(VersionId(version))),
         (None, None) => Ok(Which::Base),
     }
 }
@@ -65,7 +64,7 @@ pub fn which(head: &Head) -> Result<Which, BlobError> {
 pub fn only_base(head: &Head) -> Result<(), BlobError> {
     match which(head)? {
         Which::Base => Ok(()),
-        Which::Snapshot(_) | Which::Version => Err(BlobError::InvalidOperation),
+        Which::Snapshot(_) | Which::Version(_) => Err(BlobError::InvalidOperation),
     }
 }
 
@@ -329,7 +328,10 @@ mod tests {
         let which_of = |query: &str| which(&request("GET", &format!("cont/blob?{query}"), &[]));
         assert_eq!(which_of(""), Ok(Which::Base));
         assert_eq!(which_of("snapshot=0001-01-01T00:00:01.0000000Z"), Ok(Which::Snapshot(Timestamp(10_000_000))));
-        assert_eq!(which_of("versionid=0001-01-01T00:00:01.0000000Z"), Ok(Which::Version));
+        assert_eq!(
+            which_of("versionid=0001-01-01T00:00:01.0000000Z"),
+            Ok(Which::Version(VersionId(Timestamp(10_000_000))))
+        );
         assert_eq!(which_of("snapshot=today"), Err(BlobError::query("snapshot", "today")));
         let both = which_of("snapshot=0001-01-01T00:00:01.0000000Z&versionid=0001-01-01T00:00:01.0000000Z");
         assert!(matches!(both, Err(BlobError::InvalidQueryParameterValue { name: "versionid", .. })));

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
+use auth::Settings;
 use bytes::Bytes;
 use concurrency::{Lease, LeaseDuration, LeaseId, Timestamp, Until};
 use engine::memory::MemoryEngine;
@@ -9,7 +10,7 @@ use engine::{BoxFuture, ContentWriter, Decision, Engine, EngineError, Query, Tic
 use wire::http::{Body, BodyError, FixedBody, Head, HeaderMap, HeaderName, HeaderValue, Method, Reply, ReplyBody};
 
 use crate::model::{BlobType, Committed, Container, ContentRef, HttpHeaders, PublicAccess};
-use crate::{BlobError, BlobService, Failure, Op};
+use crate::{Asker, BlobError, BlobService, Failure, Op};
 
 pub const NOW: Timestamp = Timestamp(0x8DE_0000_0000_0000);
 pub const MINE: LeaseId = LeaseId([1; 16]);
@@ -38,6 +39,8 @@ pub fn committed() -> Committed {
         metadata: vec![],
         tier: None,
         kind: BlobType::Block,
+        version_id: None,
+        deleted: None,
     }
 }
 
@@ -68,12 +71,16 @@ pub fn request(method: &str, url: &str, headers: &[(&str, &str)]) -> Head {
 pub struct Bench {
     pub engine: Arc<MemoryEngine>,
     pub service: BlobService,
+    pub settings: Settings,
 }
 
 impl Bench {
     pub async fn new() -> Bench {
-        let engine = Arc::new(MemoryEngine::default());
-        Bench { service: BlobService::new(engine.clone()), engine }
+        Bench::on(Arc::new(MemoryEngine::default()))
+    }
+
+    pub fn on(engine: Arc<MemoryEngine>) -> Bench {
+        Bench { service: BlobService::new(engine.clone()), engine, settings: Settings::default() }
     }
 
     /// With the container `cont`.
@@ -108,7 +115,8 @@ impl Bench {
 
     pub async fn send(&self, head: Head, body: &mut dyn Body) -> Result<Reply, Failure> {
         let op = Op::named_by(&head)?;
-        self.service.run(op, &head, ACCOUNT, body).await
+        let asker = Asker { settings: &self.settings, ..Asker::OWNER };
+        self.service.run_for(asker, op, &head, ACCOUNT, body).await
     }
 
     /// Puts a block blob and returns its ETag.
@@ -222,7 +230,8 @@ impl Interrupted {
     pub fn by(bench: &Bench, other: Head, body: &'static [u8]) -> Bench {
         let other = Mutex::new(Some((other, Bytes::from_static(body))));
         let engine = Interrupted { engine: bench.engine.clone(), other };
-        Bench { service: BlobService::new(Arc::new(engine)), engine: bench.engine.clone() }
+        let service = BlobService::new(Arc::new(engine));
+        Bench { service, engine: bench.engine.clone(), settings: bench.settings.clone() }
     }
 }
 

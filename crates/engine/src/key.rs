@@ -24,6 +24,8 @@ pub mod space {
     pub const BLOCK_LIST: u8 = 0x15;
     /// Where the pages of page blobs are: a row by map id, and others by map id, group of pages and epoch.
     pub const PAGE_MAP: u8 = 0x16;
+    /// Previous versions of blobs by uid and version id.
+    pub const VERSION: u8 = 0x17;
 
     /// Tables by account and name in lower case.
     pub const TABLE: u8 = 0x20;

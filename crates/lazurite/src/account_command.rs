@@ -93,7 +93,7 @@ fn primary_key(file: &Path, name: &str) -> Result<Secret, Wrong> {
 fn list(accounts: &[ConfiguredAccount]) -> String {
     let lines = accounts.iter().map(|account| {
         let keys = if account.keys.len() == 1 { "1 key" } else { "2 keys" };
-        let settings: String = account.settings.given().iter().map(|setting| format!(", {setting}")).collect();
+        let settings: String = config::given(&account.settings).iter().map(|setting| format!(", {setting}")).collect();
         format!("{:<24} {keys}{settings}\n", account.name)
     });
     lines.collect()

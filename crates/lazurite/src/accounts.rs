@@ -1,10 +1,11 @@
 //! Accounts: from flags, from the environment, from the configuration file, or the one everybody knows.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use auth::{Account, Accounts, Key};
+use auth::{Account, Accounts, Key, Settings};
 
-use crate::config::{self, BadConfig, ConfiguredAccount, Settings};
+use crate::config::{self, BadConfig, ConfiguredAccount};
 use crate::secret::Secret;
 
 /// The account of every storage emulator. Its key is public knowledge.
@@ -26,8 +27,8 @@ pub struct Sources {
 #[derive(Debug, Default)]
 pub struct Known {
     pub accounts: Accounts,
-    /// Each with its settings; those of the file first, in its order.
-    pub settings: Vec<(String, Settings)>,
+    /// Their names; those of the file first, in its order.
+    names: Vec<String>,
     /// Those that have a key which everybody knows.
     pub well_known: Vec<String>,
     pub from_file: bool,
@@ -63,20 +64,27 @@ impl Known {
             }
             let keys: Result<Vec<Key>, _> = keys.iter().map(|key| Key::from_base64(key.expose())).collect();
             let keys = keys.map_err(|_| BadConfig(format!("A key of account {name} is not base64.")))?;
-            known.accounts.insert(Account { name: name.clone(), keys });
-            known.settings.push((name, settings));
+            known.accounts.insert(Account { name: name.clone(), keys, settings: Arc::new(settings) });
+            known.names.push(name);
         }
         Ok(known)
     }
 
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.settings.iter().map(|(name, _)| name.as_str())
+        self.names.iter().map(String::as_str)
     }
 
     /// What was configured and is for services that are still to come.
     pub fn warnings(&self) -> impl Iterator<Item = String> {
-        self.settings.iter().flat_map(|(name, settings)| {
-            settings.given().into_iter().map(move |given| format!("{given} of account {name} has no effect yet"))
+        let accounts = self.names().filter_map(|name| self.accounts.get(name));
+        accounts.flat_map(|Account { name, settings, .. }| {
+            // What the services that are there make use of.
+            let rest = Settings {
+                share_soft_delete_days: settings.share_soft_delete_days,
+                encryption_scopes: settings.encryption_scopes.clone(),
+                ..Settings::default()
+            };
+            config::given(&rest).into_iter().map(move |given| format!("{given} of account {name} has no effect yet"))
         })
     }
 }
@@ -141,7 +149,7 @@ mod tests {
 
     #[test]
     fn a_list_decides_the_keys_and_the_file_the_rest() {
-        let text = format!("[accounts.abc]\nkeys = [\"{WELL_KNOWN_KEY}\"]\nversioning = true\n");
+        let text = format!("[accounts.abc]\nkeys = [\"{WELL_KNOWN_KEY}\"]\nshare_soft_delete_days = 7\n");
         let file = std::env::temp_dir().join(format!("lazurite-accounts-{}.toml", std::process::id()));
         std::fs::write(&file, text).unwrap();
         let from_file = Sources { file: file.clone(), ..sources(&[]) }.load().unwrap();
@@ -151,7 +159,10 @@ mod tests {
         assert!(from_file.from_file && both.from_file);
         assert_eq!(names(&both), ["abc"]);
         assert!(both.well_known.is_empty());
-        assert_eq!(both.warnings().collect::<Vec<_>>(), ["versioning = true of account abc has no effect yet"]);
+        assert_eq!(
+            both.warnings().collect::<Vec<_>>(),
+            ["share_soft_delete_days = 7 of account abc has no effect yet"]
+        );
     }
 
     #[test]

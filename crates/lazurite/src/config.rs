@@ -13,7 +13,7 @@ use std::fmt;
 use std::ops::{Range, RangeInclusive};
 use std::path::Path;
 
-use auth::Key;
+use auth::{Key, Kind, Settings};
 use toml_edit::{Document, Item, TableLike};
 use wire::names::AccountName;
 
@@ -31,27 +31,6 @@ pub struct ConfiguredAccount {
     /// One or two, each of them valid.
     pub keys: Vec<Secret>,
     pub settings: Settings,
-}
-
-/// What an account is like.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Settings {
-    pub kind: Kind,
-    pub versioning: bool,
-    /// `None`: what is deleted is gone.
-    pub container_soft_delete_days: Option<u16>,
-    /// First value; afterwards the service properties decide.
-    pub blob_soft_delete_days: Option<u16>,
-    /// First value; afterwards the service properties decide.
-    pub share_soft_delete_days: Option<u16>,
-    pub encryption_scopes: Vec<String>,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Kind {
-    #[default]
-    Standard,
-    Premium,
 }
 
 /// Why a configuration cannot be used. Never says a key.
@@ -190,28 +169,26 @@ impl Lines<'_> {
     }
 }
 
-impl Settings {
-    /// The settings in the spelling of the file, without those that are as they are anyway.
-    pub fn given(&self) -> Vec<String> {
-        let mut given = Vec::new();
-        if self.kind == Kind::Premium {
-            given.push("kind = \"premium\"".to_owned());
-        }
-        if self.versioning {
-            given.push("versioning = true".to_owned());
-        }
-        for (name, days) in [
-            ("container_soft_delete_days", self.container_soft_delete_days),
-            ("blob_soft_delete_days", self.blob_soft_delete_days),
-            ("share_soft_delete_days", self.share_soft_delete_days),
-        ] {
-            given.extend(days.map(|days| format!("{name} = {days}")));
-        }
-        if !self.encryption_scopes.is_empty() {
-            given.push(format!("encryption_scopes = {:?}", self.encryption_scopes));
-        }
-        given
+/// The settings in the spelling of the file, without those that are as they are anyway.
+pub fn given(settings: &Settings) -> Vec<String> {
+    let mut given = Vec::new();
+    if settings.kind == Kind::Premium {
+        given.push("kind = \"premium\"".to_owned());
     }
+    if settings.versioning {
+        given.push("versioning = true".to_owned());
+    }
+    for (name, days) in [
+        ("container_soft_delete_days", settings.container_soft_delete_days),
+        ("blob_soft_delete_days", settings.blob_soft_delete_days),
+        ("share_soft_delete_days", settings.share_soft_delete_days),
+    ] {
+        given.extend(days.map(|days| format!("{name} = {days}")));
+    }
+    if !settings.encryption_scopes.is_empty() {
+        given.push(format!("encryption_scopes = {:?}", settings.encryption_scopes));
+    }
+    given
 }
 
 #[cfg(test)]
@@ -237,8 +214,8 @@ mod tests {
         assert_eq!(accounts[0].settings, settings);
         assert_eq!(accounts[0].keys, [Secret::new("AAAA"), Secret::new("BBBB")]);
         assert_eq!(accounts[1].settings, Settings::default());
-        assert_eq!(settings.given().len(), 6);
-        assert!(Settings::default().given().is_empty());
+        assert_eq!(given(&settings).len(), 6);
+        assert!(given(&Settings::default()).is_empty());
         assert_eq!(parse("").unwrap(), []);
         assert_eq!(parse("accounts = { abc = { keys = [\"AAAA\"] } }").unwrap()[0].name, "abc");
     }

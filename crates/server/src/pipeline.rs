@@ -113,9 +113,7 @@ impl Pipeline {
         }
         // Taken once: the whole request is judged by one list.
         let accounts = self.house.accounts.get();
-        if accounts.get(&head.account).is_none() {
-            return Err(Refusal::AccountNotFound.into());
-        }
+        let Some(known) = accounts.get(&head.account) else { return Err(Refusal::AccountNotFound.into()) };
         let account = self.house.account_ids.of(&head.account).await?;
         progress.account = Some(account);
         let now = wall_clock();
@@ -128,7 +126,12 @@ impl Pipeline {
         progress.asked = Asked::Blob(op);
         self.may(&caller, op, account, &head).await?;
         let patience = patience::of(&head, op, body.length())?;
-        let asker = Asker { caller: &caller, now, secret: Secret(Some(&self.house.delegation_secret)) };
+        let asker = Asker {
+            caller: &caller,
+            now,
+            settings: &known.settings,
+            secret: Secret(Some(&self.house.delegation_secret)),
+        };
         let running = self.house.blob.run_for(asker, op, &head, account, body);
         let reply = tokio::time::timeout(patience, running).await.map_err(|_| Stop::TimedOut)??;
         Ok(with_overrides(reply, &caller, &head))

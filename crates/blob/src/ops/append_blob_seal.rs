@@ -84,7 +84,7 @@ mod tests {
 
     fn blob(lease: Lease, kind: BlobType) -> Option<Blob> {
         let state = Committed { length: 100, kind, ..committed() };
-        Some(Blob { uid: 3, lease, committed: Some(state), staging: None, snapshots: 0 })
+        Some(Blob { uid: 3, lease, committed: Some(state), ..Blob::default() })
     }
 
     #[test]

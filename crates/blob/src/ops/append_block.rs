@@ -176,7 +176,7 @@ mod tests {
 
     fn blob(lease: Lease, kind: BlobType) -> Blob {
         let state = Committed { length: 100, content: ContentRef::Blocks(8), kind, ..committed() };
-        Blob { uid: 3, lease, committed: Some(state), staging: None, snapshots: 0 }
+        Blob { uid: 3, lease, committed: Some(state), ..Blob::default() }
     }
 
     const OPEN: BlobType = BlobType::Append { blocks: 5, sealed: false };

@@ -1,6 +1,5 @@
 //! Delete Blob: a blob, its snapshots, or one of them.
 
-use bytes::Bytes;
 use concurrency::{Conditions, Lease, LeaseId, Timestamp};
 use engine::{Changes, Commit, Key, Rows, Tick, commit};
 use wire::http::{Head, Reply, StatusCode};
@@ -8,9 +7,10 @@ use wire::names::{BlobName, ContainerName};
 
 use super::Call;
 use crate::error::BlobError;
-use crate::model::{self, Blob, Committed, Halt, blob_key, refuse, snapshot_key, snapshots_due};
+use crate::keeping::{self, Expiring, Fate, Keeping};
+use crate::model::{self, Blob, Committed, Halt, blob_key, refuse};
 use crate::request::Which;
-use crate::{Failure, codec, reply, request};
+use crate::{Failure, reply, request};
 
 struct DeleteBlob {
     container: ContainerName,
@@ -76,8 +76,8 @@ impl DeleteBlob {
         }
     }
 
-    /// One snapshot. It has no lease of its own, and that of its blob does not protect it.
-    fn decide_snapshot(&self, found: Option<&Committed>, now: Timestamp) -> Result<(), BlobError> {
+    /// One snapshot or version. It has no lease of its own, and that of its blob does not protect it.
+    fn decide_one(&self, found: Option<&Committed>, now: Timestamp) -> Result<(), BlobError> {
         let version = found.map(Committed::version);
         self.conditions.check_write(version.as_ref())?;
         self.conditions.check_not_exists_on_delete(version.is_some())?;
@@ -86,62 +86,66 @@ impl DeleteBlob {
         Ok(())
     }
 
-    fn delete_base(&self, rows: &dyn Rows, key: Key, tick: Tick) -> Result<Changes, Halt> {
+    fn delete_base(&self, rows: &dyn Rows, key: Key, keeping: Keeping, tick: Tick) -> Result<(Changes, Fate), Halt> {
         let found = model::find_blob(rows, &key)?;
         let there = found.as_ref().filter(|blob| blob.is_there(tick.now));
         let doomed = self.decide(there, tick.now).map_err(refuse)?;
         let mut changes = Changes::none().freeing_space();
-        let Some(mut blob) = found else { return Ok(changes) };
-        if blob.snapshots > 0 {
-            changes.put(snapshots_due(blob.uid, tick.now), Bytes::new());
-        }
-        match doomed {
-            Doomed::Everything => {
-                blob.let_go(&key, &mut changes, tick.now);
-                changes.delete(key);
-            }
+        let Some(mut blob) = found else { return Ok((changes, Fate::Gone)) };
+        let fate = match doomed {
+            Doomed::Everything => keeping::delete(rows, key, blob, keeping, tick, &mut changes)?,
             Doomed::Snapshots => {
-                // Under its new uid it has none; those of the old one go later, and nobody can find them.
-                blob.uid = tick.id(0);
-                blob.snapshots = 0;
-                changes.put(key, codec::encode(&blob));
+                let fate = keeping::delete_snapshots(rows, &key, &mut blob, keeping, tick, &mut changes)?;
+                blob.store(key, &mut changes);
+                fate
             }
-        }
-        Ok(changes)
+        };
+        Ok((changes, fate))
     }
 
-    fn delete_snapshot(&self, rows: &dyn Rows, key: Key, at: Timestamp, tick: Tick) -> Result<Changes, Halt> {
+    fn delete_one(
+        &self,
+        rows: &dyn Rows,
+        key: Key,
+        which: Expiring,
+        keeping: Keeping,
+        tick: Tick,
+    ) -> Result<(Changes, Fate), Halt> {
         let blob = model::find_blob(rows, &key)?;
-        let found = blob.as_ref().map(|blob| model::find_snapshot(rows, blob.uid, at)).transpose()?.flatten();
-        self.decide_snapshot(found.as_ref(), tick.now).map_err(refuse)?;
+        let found = match &blob {
+            None => None,
+            Some(blob) => match which {
+                Expiring::Base => None,
+                Expiring::Snapshot(at) => blob.snapshot(rows, at)?,
+                Expiring::Version(id) => blob.previous_version(rows, id)?,
+            },
+        };
+        self.decide_one(found.as_ref(), tick.now).map_err(refuse)?;
         let mut changes = Changes::none().freeing_space();
-        if let (Some(mut blob), Some(snapshot)) = (blob, found) {
-            snapshot.let_go(&mut changes, tick.now);
-            changes.delete(snapshot_key(blob.uid, at));
-            blob.snapshots = blob.snapshots.saturating_sub(1);
-            changes.put(key, codec::encode(&blob));
-        }
-        Ok(changes)
+        let (Some(blob), Some(state)) = (blob, found) else { return Ok((changes, Fate::Gone)) };
+        let fate = keeping::delete_one(rows, key, (blob, which, state), keeping, tick, &mut changes)?;
+        Ok((changes, fate))
     }
 }
 
 pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
     let op = parse(call.head)?;
-    let account = call.account;
+    let (account, keeping) = (call.account, Keeping::of(&call));
     let partition = model::blob_partition(account, &op.container, &op.name);
-    commit(call.engine, partition, move |rows, tick| {
+    let fate = commit(call.engine, partition, move |rows, tick| {
         let generation = model::generation(rows, account, &op.container)?;
         let key = blob_key(generation, &op.name);
-        let changes = match op.which {
-            Which::Base => op.delete_base(rows, key, tick)?,
-            Which::Snapshot(at) => op.delete_snapshot(rows, key, at, tick)?,
-            Which::Version => return Err(refuse(BlobError::BlobNotFound)),
+        let (changes, outcome) = match op.which {
+            Which::Base => op.delete_base(rows, key, keeping, tick)?,
+            Which::Snapshot(at) => op.delete_one(rows, key, Expiring::Snapshot(at), keeping, tick)?,
+            Which::Version(id) => op.delete_one(rows, key, Expiring::Version(id), keeping, tick)?,
         };
-        Ok(Commit { changes, outcome: () })
+        Ok(Commit { changes, outcome })
     })
     .await?;
     let mut answer = reply::reply(StatusCode::ACCEPTED);
-    answer.headers.insert(&reply::DELETE_TYPE_PERMANENT, reply::TRUE);
+    let is_permanent = if fate == Fate::Gone { reply::TRUE } else { reply::FALSE };
+    answer.headers.insert(&reply::DELETE_TYPE_PERMANENT, is_permanent);
     Ok(answer)
 }
 
@@ -163,7 +167,7 @@ mod tests {
     }
 
     fn blob(lease: Lease, snapshots: u32) -> Blob {
-        Blob { uid: 3, lease, committed: Some(committed()), staging: None, snapshots }
+        Blob { uid: 3, lease, committed: Some(committed()), snapshots, ..Blob::default() }
     }
 
     #[test]

@@ -70,10 +70,11 @@ impl GetBlockList {
         let (state, staging, lease) = match self.which {
             Which::Base => (blob.committed, waiting, blob.lease),
             Which::Snapshot(at) => {
-                let snapshot = model::find_snapshot(rows, blob.uid, at)?;
+                let snapshot = blob.snapshot(rows, at)?;
                 (Some(snapshot.ok_or(refuse(BlobError::BlobNotFound))?), None, Default::default())
             }
-            Which::Version => return Err(refuse(BlobError::BlobNotFound)),
+            // Block lists are asked of blobs and snapshots only.
+            Which::Version(_) => return Err(refuse(BlobError::BlobNotFound)),
         };
         lease.check_read(self.lease, now).map_err(BlobError::lease_on_blob).map_err(refuse)?;
         if state.as_ref().is_some_and(|state| state.kind != BlobType::Block) {

@@ -41,7 +41,7 @@ mod tests {
 
     async fn ask(caller: &Caller, info: &str) -> Result<Reply, Failure> {
         let now = wire::dates::parse_iso("2026-01-01T00:00:00Z").unwrap();
-        let asker = Asker { caller, now, secret: Secret(Some(&[7; 32])) };
+        let asker = Asker { caller, now, secret: Secret(Some(&[7; 32])), ..Asker::OWNER };
         let mut body = FixedBody::new(format!("<KeyInfo>{info}</KeyInfo>"));
         let head = request("POST", URL, &[]);
         let bench = Bench::new().await;

@@ -71,7 +71,7 @@ mod tests {
     }
 
     fn blob(lease: Lease) -> Option<Blob> {
-        Some(Blob { uid: 3, lease, committed: Some(committed()), staging: None, snapshots: 0 })
+        Some(Blob { uid: 3, lease, committed: Some(committed()), ..Blob::default() })
     }
 
     #[test]

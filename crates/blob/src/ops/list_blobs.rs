@@ -177,8 +177,9 @@ impl ListBlobs {
         let mut found = Vec::new();
         let mut failed = None;
         rows.scan(&from, &all.after_all(), most, &mut |key, row| {
-            let read = || Ok((snapshot_time(key)?, codec::decode::<Committed>(row)?));
+            let read = || Ok((model::state_time(key)?, codec::decode::<Committed>(row)?));
             match read() {
+                Ok((_, state)) if blob.deletion_of(&state).is_some() => {}
                 Ok(snapshot) => found.push(snapshot),
                 Err(error) => failed = Some(error),
             }
@@ -263,12 +264,6 @@ impl ListBlobs {
 fn name_of(key: &[u8]) -> Result<String, Unread> {
     let mut reader = KeyReader::new(key);
     reader.number().and_then(|_| reader.text()).ok_or_else(|| codec::corrupt("the key of a blob"))
-}
-
-fn snapshot_time(key: &[u8]) -> Result<Timestamp, Unread> {
-    let mut reader = KeyReader::new(key);
-    let time = reader.number().and_then(|_| reader.number());
-    time.map(Timestamp).ok_or_else(|| codec::corrupt("the key of a snapshot"))
 }
 
 pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {

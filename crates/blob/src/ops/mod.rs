@@ -32,6 +32,7 @@ mod set_blob_service_properties;
 mod set_container_acl;
 mod set_container_metadata;
 mod snapshot_blob;
+mod undelete_blob;
 
 use engine::Engine;
 use wire::http::{Body, Head, Reply};
@@ -83,6 +84,7 @@ pub async fn run(op: Op, call: Call<'_>, body: &mut dyn Body) -> Result<Reply, F
         Op::SetContainerAcl => set_container_acl::run(call, body).await,
         Op::SetContainerMetadata => set_container_metadata::run(call).await,
         Op::SnapshotBlob => snapshot_blob::run(call).await,
+        Op::UndeleteBlob => undelete_blob::run(call).await,
         Op::BlobBatch
         | Op::FindBlobsByTags
         | Op::FindBlobsByTagsInContainer
@@ -95,7 +97,6 @@ pub async fn run(op: Op, call: Call<'_>, body: &mut dyn Body) -> Result<Reply, F
         | Op::CopyBlobFromUrl
         | Op::AbortCopyBlob
         | Op::IncrementalCopyBlob
-        | Op::UndeleteBlob
         | Op::SetBlobTier
         | Op::SetBlobExpiry
         | Op::SetBlobImmutabilityPolicy

@@ -12,7 +12,7 @@ use crate::Failure;
 use crate::error::BlobError;
 
 pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
-    let found = read::<_, BlobError, _>(call.engine, |rows, _| Ok(find(rows, call.account)?)).await?;
+    let found = read::<_, BlobError, _>(call.engine, |rows, _| Ok(find(rows, call.account, None)?)).await?;
     let [origin, method, headers] = ["origin", "access-control-request-method", "access-control-request-headers"]
         .map(|name| call.head.header(name));
     let reply = cors::preflight(&found.cors.unwrap_or_default(), origin, method, headers);

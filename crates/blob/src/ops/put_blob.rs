@@ -7,11 +7,12 @@ use wire::names::{BlobName, ContainerName};
 
 use super::Call;
 use crate::error::BlobError;
+use crate::keeping::{self, Keeping};
 use crate::model::{self, Blob, BlobType, Committed, ContentRef, HttpHeaders, Pairs, Tier, TierSet, blob_key, refuse};
 use crate::pages::View;
 use crate::request::BodySums;
 use crate::upload::{self, Announced, Received, Wanted};
-use crate::{Failure, Reach, codec, reply, request};
+use crate::{Failure, Reach, reply, request};
 
 const MIB: u64 = 1024 * 1024;
 
@@ -132,8 +133,8 @@ impl PutBlob {
         Ok(lease)
     }
 
-    /// The blob as it becomes: new content, properties and metadata; the lease and the snapshots stay.
-    fn decide(&self, found: Option<&Blob>, body: &Received, tick: Tick) -> Result<Blob, BlobError> {
+    /// What becomes of the blob: new content, properties and metadata; the lease stays.
+    fn decide(&self, found: Option<&Blob>, body: &Received, tick: Tick) -> Result<(Lease, Committed), BlobError> {
         let lease = self.judge(found, tick.now)?;
         // The sum of a body that is the content; otherwise whatever the client says.
         let content_md5 = match self.kind {
@@ -155,14 +156,10 @@ impl PutBlob {
             metadata: self.metadata.clone(),
             tier: self.tier.map(|tier| TierSet { tier, since: tick.stamp }),
             kind: self.kind,
+            version_id: None,
+            deleted: None,
         };
-        Ok(Blob {
-            uid: found.map_or(tick.id(0), |blob| blob.uid),
-            lease,
-            committed: Some(committed),
-            staging: None,
-            snapshots: found.map_or(0, |blob| blob.snapshots),
-        })
+        Ok((lease, committed))
     }
 
     /// The whole-blob MD5, if the client gives one, is the value to check; otherwise that of the body.
@@ -191,27 +188,25 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
         upload::answer_sums(&mut answer.headers, call.head, &op.sums, received.md5, received.crc64);
     }
     let partition = model::blob_partition(account, &op.container, &op.name);
-    let stamp = commit(call.engine, partition, move |rows, tick| {
+    let keeping = Keeping::of(&call);
+    let written = commit(call.engine, partition, move |rows, tick| {
         let generation = model::generation(rows, account, &op.container)?;
         let key = blob_key(generation, &op.name);
         let found = model::find_blob(rows, &key)?;
         let there = found.as_ref().filter(|blob| blob.is_there(tick.now));
-        let blob = op.decide(there, &received, tick).map_err(refuse)?;
+        let (lease, state) = op.decide(there, &received, tick).map_err(refuse)?;
         let mut changes = Changes::none();
         if let Some(staged) = &received.staged {
             changes.store(staged, tick.id(1));
         }
-        if let Some(ContentRef::Pages(view)) = blob.committed.as_ref().map(|state| state.content) {
+        if let ContentRef::Pages(view) = state.content {
             view.create(&mut changes);
         }
-        if let Some(found) = &found {
-            found.let_go(&key, &mut changes, tick.now);
-        }
-        changes.put(key, codec::encode(&blob));
-        Ok(Commit { changes, outcome: tick.stamp })
+        let written = keeping::replace(rows, key, found, (lease, state), keeping, tick, &mut changes)?;
+        Ok(Commit { changes, outcome: written })
     })
     .await?;
-    reply::set_version(&mut answer.headers, stamp);
+    reply::set_written(&mut answer.headers, written);
     answer.headers.insert(&reply::REQUEST_SERVER_ENCRYPTED, reply::TRUE);
     Ok(answer)
 }
@@ -241,7 +236,7 @@ mod tests {
     }
 
     fn blob(lease: Lease) -> Blob {
-        Blob { uid: 3, lease, committed: Some(committed()), staging: None, snapshots: 2 }
+        Blob { uid: 3, lease, committed: Some(committed()), snapshots: 2, ..Blob::default() }
     }
 
     fn nothing() -> Received {
@@ -258,17 +253,17 @@ mod tests {
     }
 
     #[test]
-    fn lease_and_snapshots_stay_and_the_version_is_new() {
+    fn the_lease_stays_and_the_version_is_new() {
         let found = blob(HELD);
-        let new = ask(Some(MINE), Conditions::default()).decide(Some(&found), &nothing(), tick()).unwrap();
-        assert_eq!((new.uid, new.lease, new.snapshots), (3, HELD, 2));
-        assert_ne!(new.committed.unwrap().version, found.committed.unwrap().version);
+        let (lease, new) = ask(Some(MINE), Conditions::default()).decide(Some(&found), &nothing(), tick()).unwrap();
+        assert_eq!(lease, HELD);
+        assert_ne!(new.version, found.committed.unwrap().version);
     }
 
     #[test]
     fn an_ended_lease_is_forgotten() {
         let new = ask(None, Conditions::default()).decide(Some(&blob(Lease::Broken { id: MINE })), &nothing(), tick());
-        assert_eq!(new.unwrap().lease, Lease::Available);
+        assert_eq!(new.unwrap().0, Lease::Available);
     }
 
     #[test]

@@ -16,7 +16,7 @@ use crate::error::BlobError;
 use crate::model::{self, Blob, Block, Staging, blob_key, block_key, refuse};
 use crate::request::BodySums;
 use crate::upload::{self, Wanted};
-use crate::{Failure, codec, reply, request};
+use crate::{Failure, codec, keeping, reply, request};
 
 const MIB: u64 = 1024 * 1024;
 
@@ -79,8 +79,8 @@ impl PutBlock {
         Ok(lease)
     }
 
-    /// The blob as it becomes, with one more block waiting.
-    fn decide(&self, found: Option<&Blob>, again: bool, tick: Tick) -> Result<(Blob, Staging), BlobError> {
+    /// The lease of the blob and the blocks that wait, with one more of them.
+    fn decide(&self, found: Option<&Blob>, again: bool, tick: Tick) -> Result<(Lease, Staging), BlobError> {
         let lease = self.judge(found, again, tick.now)?;
         let staging = match found.and_then(|blob| blob.waiting(tick.now)) {
             Some(staging) => Staging {
@@ -99,11 +99,7 @@ impl PutBlock {
                 revision: tick.stamp.0,
             },
         };
-        let blob = match found {
-            Some(blob) => Blob { lease, staging: Some(staging.clone()), ..blob.clone() },
-            None => Blob { uid: tick.id(0), lease, committed: None, staging: Some(staging.clone()), snapshots: 0 },
-        };
-        Ok((blob, staging))
+        Ok((lease, staging))
     }
 
     fn load(&self, rows: &dyn Rows, account: u64, now: Timestamp) -> Result<Loaded, model::Halt> {
@@ -156,7 +152,7 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
     commit(call.engine, partition, move |rows, tick| {
         let loaded = op.load(rows, account, tick.now)?;
         let decided = op.decide(loaded.there(tick.now), loaded.earlier.is_some(), tick);
-        let (blob, staging) = decided.map_err(refuse)?;
+        let (lease, staging) = decided.map_err(refuse)?;
         let mut changes = Changes::none();
         if let Some(staged) = &received.staged {
             let block = Block { content: staged.id().0, size: length };
@@ -173,7 +169,11 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
             }
             changes.put(due::key(staging.due, Kind::UncommittedBlocks, loaded.key.as_bytes()), Bytes::new());
         }
-        changes.put(loaded.key, codec::encode(&blob));
+        let mut blob = loaded.row.unwrap_or_else(|| Blob { uid: tick.id(0), ..Blob::default() });
+        keeping::put_deleted_away(&mut blob, &loaded.key, tick, &mut changes);
+        blob.lease = lease;
+        blob.staging = Some(staging);
+        blob.store(loaded.key, &mut changes);
         Ok(Commit { changes, outcome: () })
     })
     .await?;
@@ -198,7 +198,7 @@ mod tests {
 
     fn blob(lease: Lease, count: u32) -> Blob {
         let staging = Staging { id: 9, id_length: 1, count, last_put: NOW, due: Timestamp(2), revision: 1 };
-        Blob { uid: 3, lease, committed: None, staging: Some(staging), snapshots: 0 }
+        Blob { uid: 3, lease, staging: Some(staging), ..Blob::default() }
     }
 
     #[test]
@@ -222,9 +222,9 @@ mod tests {
 
     #[test]
     fn a_block_uploaded_again_counts_once() {
-        let (again, _) = ask(b"a", None).decide(Some(&blob(Lease::Available, 4)), true, tick()).unwrap();
-        let (more, staging) = ask(b"b", None).decide(Some(&blob(Lease::Available, 4)), false, tick()).unwrap();
-        assert_eq!((again.staging.unwrap().count, more.staging.unwrap().count), (4, 5));
+        let (_, again) = ask(b"a", None).decide(Some(&blob(Lease::Available, 4)), true, tick()).unwrap();
+        let (_, staging) = ask(b"b", None).decide(Some(&blob(Lease::Available, 4)), false, tick()).unwrap();
+        assert_eq!((again.count, staging.count), (4, 5));
         assert_eq!((staging.id, staging.last_put, staging.due), (9, NOW, Timestamp(2)));
         assert_ne!(staging.revision, 1);
     }

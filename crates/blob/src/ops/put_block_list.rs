@@ -16,13 +16,14 @@ use wire::xml::{BlockSearch, XmlError, parse_block_list};
 use super::Call;
 use crate::blocks::{self, BLOCK_ID_BYTES_MAX};
 use crate::error::BlobError;
+use crate::keeping::{self, Keeping};
 use crate::model::{
     self, Blob, BlobType, Block, Committed, ContentRef, Halt, HttpHeaders, ListEntry, Pairs, Staging, Tier, TierSet,
     blob_key, chunk_key, refuse,
 };
 use crate::request::BodySums;
 use crate::upload::{self, Wanted};
-use crate::{Failure, codec, reply, request};
+use crate::{Failure, reply, request};
 
 /// 50,000 entries with the longest ids fit.
 const BODY_BYTES_MAX: usize = 8 * 1024 * 1024;
@@ -139,9 +140,15 @@ impl PutBlockList {
         Ok(lease)
     }
 
-    /// The blob as it becomes. Properties and metadata are those of this request; lease, snapshots and the time of
-    /// creation stay; what was waiting is gone, listed or not.
-    fn decide(&self, found: Option<&Blob>, content: ContentRef, length: u64, tick: Tick) -> Result<Blob, BlobError> {
+    /// What becomes of the blob. Properties and metadata are those of this request; lease and the time of creation stay;
+    /// what was waiting is gone, listed or not.
+    fn decide(
+        &self,
+        found: Option<&Blob>,
+        content: ContentRef,
+        length: u64,
+        tick: Tick,
+    ) -> Result<(Lease, Committed), BlobError> {
         let lease = self.judge(found, tick.now)?;
         let before = found.and_then(|blob| blob.committed.as_ref());
         let committed = Committed {
@@ -154,14 +161,10 @@ impl PutBlockList {
             metadata: self.metadata.clone(),
             tier: self.tier.map(|tier| TierSet { tier, since: tick.stamp }),
             kind: BlobType::Block,
+            version_id: None,
+            deleted: None,
         };
-        Ok(Blob {
-            uid: found.map_or(tick.id(0), |blob| blob.uid),
-            lease,
-            committed: Some(committed),
-            staging: None,
-            snapshots: found.map_or(0, |blob| blob.snapshots),
-        })
+        Ok((lease, committed))
     }
 
     fn load(&self, rows: &dyn Rows, account: u64) -> Result<(Key, Option<Blob>), Halt> {
@@ -281,7 +284,8 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
     let mut answer = reply::reply(StatusCode::CREATED);
     upload::answer_sums(&mut answer.headers, call.head, &op.sums, md5, crc64);
     let partition = model::blob_partition(account, &op.container, &op.name);
-    let stamp = commit(call.engine, partition, move |rows, tick| {
+    let keeping = Keeping::of(&call);
+    let written = commit(call.engine, partition, move |rows, tick| {
         let (key, found) = op.load(rows, account)?;
         let there = found.as_ref().filter(|blob| blob.is_there(tick.now));
         op.judge(there, tick.now).map_err(refuse)?;
@@ -292,17 +296,14 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
             looked_again = op.look_up(rows, there, &wishes, tick.now)?;
             &looked_again
         };
-        let blob = op.decide(there, list.content(tick), list.length, tick).map_err(refuse)?;
+        let became = op.decide(there, list.content(tick), list.length, tick).map_err(refuse)?;
         let mut changes = Changes::none();
         list.write(&mut changes, tick.id(1), tick);
-        if let Some(found) = &found {
-            found.let_go(&key, &mut changes, tick.now);
-        }
-        changes.put(key, codec::encode(&blob));
-        Ok(Commit { changes, outcome: tick.stamp })
+        let written = keeping::replace(rows, key, found, became, keeping, tick, &mut changes)?;
+        Ok(Commit { changes, outcome: written })
     })
     .await?;
-    reply::set_version(&mut answer.headers, stamp);
+    reply::set_written(&mut answer.headers, written);
     answer.headers.insert(&reply::REQUEST_SERVER_ENCRYPTED, reply::TRUE);
     Ok(answer)
 }

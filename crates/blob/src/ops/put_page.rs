@@ -211,7 +211,7 @@ mod tests {
             BlobType::Block | BlobType::Append { .. } => ContentRef::Empty,
         };
         let state = Committed { length: 1_024, content, kind, ..committed() };
-        Some(Blob { uid: 3, lease, committed: Some(state), staging: None, snapshots: 0 })
+        Some(Blob { uid: 3, lease, committed: Some(state), ..Blob::default() })
     }
 
     const PAGES: BlobType = BlobType::Page { sequence: 7 };

@@ -1,12 +1,13 @@
 //! Set Blob Metadata: replace all of it.
 
-use concurrency::{Conditions, LeaseId};
+use concurrency::{Conditions, LeaseId, Timestamp};
 use engine::{Changes, Commit, Rows, Tick, commit};
 use wire::http::{Head, Reply, StatusCode};
 use wire::names::{BlobName, ContainerName};
 
 use super::Call;
 use crate::error::BlobError;
+use crate::keeping::{self, Keeping};
 use crate::model::{self, Blob, Committed, Halt, blob_key, refuse};
 use crate::{Failure, codec, reply, request};
 
@@ -16,6 +17,13 @@ pub struct WriteBlob {
     name: BlobName,
     conditions: Conditions,
     lease: Option<LeaseId>,
+}
+
+/// Whether a change makes a version, where the account keeps them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Version {
+    New,
+    Same,
 }
 
 impl WriteBlob {
@@ -28,31 +36,36 @@ impl WriteBlob {
         Ok(WriteBlob { container, name, conditions, lease: request::lease_id(head)? })
     }
 
-    /// The blob with a new stamp. `If-None-Match: *` lets it pass, as the service does for what creates nothing.
-    fn decide(&self, found: Option<Blob>, tick: Tick) -> Result<(Blob, Committed), BlobError> {
+    /// The blob and the state to change. `If-None-Match: *` lets it pass, as the service does for what creates nothing.
+    fn decide(&self, found: Option<Blob>, now: Timestamp) -> Result<(Blob, Committed), BlobError> {
         let version = found.as_ref().and_then(Blob::version);
         self.conditions.check_write(version.as_ref())?;
         let mut blob = found.ok_or(BlobError::BlobNotFound)?;
-        let mut state = blob.committed.take().ok_or(BlobError::BlobNotFound)?;
-        blob.lease = blob.lease.check_write(self.lease, tick.now).map_err(BlobError::lease_on_blob)?;
-        state.stamp = tick.stamp;
+        let state = blob.committed.take().ok_or(BlobError::BlobNotFound)?;
+        blob.lease = blob.lease.check_write(self.lease, now).map_err(BlobError::lease_on_blob)?;
         Ok((blob, state))
     }
 
-    /// Commits the blob as `change` makes it and answers with its new state.
+    /// Commits the blob as `change` makes it, with a new stamp, and answers with its new state.
     pub async fn run(
         self,
         call: Call<'_>,
+        version: Version,
         change: impl Fn(&mut Committed, &dyn Rows, Tick, &mut Changes) -> Result<(), Halt> + Send + 'static,
     ) -> Result<Committed, Failure> {
-        let account = call.account;
+        let (account, keeping) = (call.account, Keeping::of(&call));
         let partition = model::blob_partition(account, &self.container, &self.name);
         let state = commit(call.engine, partition, move |rows, tick| {
             let generation = model::generation(rows, account, &self.container)?;
             let key = blob_key(generation, &self.name);
             let found = model::find_blob(rows, &key)?;
-            let (mut blob, mut state) = self.decide(found, tick).map_err(refuse)?;
+            let (mut blob, mut state) = self.decide(found, tick.now).map_err(refuse)?;
             let mut changes = Changes::none();
+            match version {
+                Version::New => keeping::keep_version(&mut blob, &mut state, keeping, tick, &mut changes),
+                Version::Same => {}
+            }
+            state.stamp = tick.stamp;
             change(&mut state, rows, tick, &mut changes)?;
             blob.committed = Some(state.clone());
             changes.put(key, codec::encode(&blob));
@@ -69,9 +82,10 @@ pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
         state.metadata = metadata.clone();
         Ok(())
     };
-    let state = op.run(call, change).await?;
+    let state = op.run(call, Version::New, change).await?;
     let mut answer = reply::reply(StatusCode::OK);
     reply::set_version(&mut answer.headers, state.stamp);
+    reply::set_version_id(&mut answer.headers, state.version_id);
     answer.headers.insert(&reply::REQUEST_SERVER_ENCRYPTED, reply::TRUE);
     Ok(answer)
 }
@@ -79,7 +93,7 @@ pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Bench, HELD, MINE, YOURS, committed, header, refusal, tick};
+    use crate::testing::{Bench, HELD, MINE, NOW, YOURS, committed, header, refusal};
     use concurrency::{ETagMatch, Lease};
 
     fn ask(lease: Option<LeaseId>, conditions: Conditions) -> WriteBlob {
@@ -88,7 +102,7 @@ mod tests {
     }
 
     fn blob(lease: Lease) -> Option<Blob> {
-        Some(Blob { uid: 3, lease, committed: Some(committed()), staging: None, snapshots: 0 })
+        Some(Blob { uid: 3, lease, committed: Some(committed()), ..Blob::default() })
     }
 
     #[test]
@@ -97,7 +111,7 @@ mod tests {
         let any = || Conditions { if_match: Some(ETagMatch::Any), ..free() };
         let create_only = || Conditions { if_none_match: Some(ETagMatch::Any), ..free() };
         let stale = || Conditions { if_match: Some(ETagMatch::OneOf(vec!["0x1".into()])), ..free() };
-        let decide = |op: WriteBlob, found| op.decide(found, tick()).err();
+        let decide = |op: WriteBlob, found| op.decide(found, NOW).err();
         assert_eq!(decide(ask(None, free()), blob(Lease::Available)), None);
         assert_eq!(decide(ask(None, free()), None), Some(BlobError::BlobNotFound));
         assert_eq!(decide(ask(None, any()), None), Some(BlobError::ConditionNotMet));

@@ -5,7 +5,7 @@ use engine::{Changes, Rows, Tick};
 use wire::http::{Head, HeaderValue, Reply, StatusCode};
 
 use super::Call;
-use super::set_blob_metadata::WriteBlob;
+use super::set_blob_metadata::{Version, WriteBlob};
 use crate::error::BlobError;
 use crate::model::{BlobType, Committed, ContentRef, Halt, HttpHeaders, refuse};
 use crate::pages::PageSpan;
@@ -114,7 +114,10 @@ impl Wanted {
 pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
     let op = WriteBlob::parse(call.head)?;
     let wanted = parse(call.head)?;
-    let state = op.run(call, move |state, rows, tick, changes| wanted.change(state, rows, tick, changes)).await?;
+    let change = move |state: &mut Committed, rows: &dyn Rows, tick, changes: &mut Changes| {
+        wanted.change(state, rows, tick, changes)
+    };
+    let state = op.run(call, Version::Same, change).await?;
     let mut answer = reply::reply(StatusCode::OK);
     reply::set_version(&mut answer.headers, state.stamp);
     if let BlobType::Page { sequence } = state.kind {

@@ -11,14 +11,6 @@ use crate::{Failure, reply};
 
 const BODY_BYTES_MAX: usize = 64 * 1024;
 
-/// Blobs that are deleted are gone, so a promise to keep them for a while must not be made.
-fn check(asked: &ServiceProperties) -> Result<(), BlobError> {
-    match &asked.delete_retention {
-        Some(retention) if retention.enabled => Err(BlobError::NotImplemented),
-        _ => Ok(()),
-    }
-}
-
 fn decide(found: ServiceProperties, asked: &ServiceProperties) -> ServiceProperties {
     let asked = asked.clone();
     ServiceProperties {
@@ -35,10 +27,9 @@ fn decide(found: ServiceProperties, asked: &ServiceProperties) -> ServicePropert
 pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> {
     let document = collect(body, BODY_BYTES_MAX).await?;
     let asked = ServiceProperties::parse(&document).map_err(BlobError::from)?;
-    check(&asked)?;
-    let account = call.account;
+    let (account, first_days) = (call.account, call.asker.settings.blob_soft_delete_days);
     commit::<_, BlobError, _>(call.engine, key(account), move |rows, _| {
-        let properties = decide(find(rows, account)?, &asked);
+        let properties = decide(find(rows, account, first_days)?, &asked);
         let mut changes = Changes::none();
         changes.put(key(account), row(&properties));
         Ok(Commit { changes, outcome: () })
@@ -76,11 +67,29 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_cannot_be_kept_is_not_promised() {
+    async fn the_account_says_how_long_deleted_blobs_are_kept_until_somebody_sets_it() {
+        let policy = |days: u16| {
+            format!("<DeleteRetentionPolicy><Enabled>true</Enabled><Days>{days}</Days></DeleteRetentionPolicy>")
+        };
+        let mut bench = Bench::new().await;
+        assert!(
+            bench
+                .text("GET", URL)
+                .await
+                .contains("<DeleteRetentionPolicy><Enabled>false</Enabled></DeleteRetentionPolicy>")
+        );
+        bench.settings.blob_soft_delete_days = Some(7);
+        assert!(bench.text("GET", URL).await.contains(&policy(7)));
+        bench.call("PUT", URL, &[], document("<Cors/>").as_bytes()).await.unwrap();
+        bench.settings.blob_soft_delete_days = Some(9);
+        assert!(bench.text("GET", URL).await.contains(&policy(7)));
+        bench.call("PUT", URL, &[], document(&policy(5)).as_bytes()).await.unwrap();
+        assert!(bench.text("GET", URL).await.contains(&policy(5)));
+    }
+
+    #[tokio::test]
+    async fn what_is_no_document_is_refused() {
         let bench = Bench::new().await;
-        let policy = "<DeleteRetentionPolicy><Enabled>true</Enabled><Days>5</Days></DeleteRetentionPolicy>";
-        let refused = bench.call("PUT", URL, &[], document(policy).as_bytes()).await;
-        assert_eq!(refusal(refused), BlobError::NotImplemented);
         let refused = bench.call("PUT", URL, &[], b"<a/>").await;
         assert_eq!(refusal(refused), BlobError::InvalidXmlDocument);
     }

@@ -8,6 +8,7 @@ use wire::names::{BlobName, ContainerName};
 
 use super::Call;
 use crate::error::BlobError;
+use crate::keeping::{self, Keeping, Written};
 use crate::model::{self, Blob, Committed, Pairs, blob_key, refuse, snapshot_key};
 use crate::{Failure, codec, reply, request};
 
@@ -48,7 +49,7 @@ impl SnapshotBlob {
 
     /// With metadata of its own a snapshot has a version of its own, else it has that of the blob.
     fn snapshot(&self, state: &mut Committed, changes: &mut Changes, tick: Tick) -> Committed {
-        let copy = state.kept_as(tick.id(1), changes);
+        let copy = Committed { version_id: None, ..state.kept_as(tick.id(1), changes) };
         if self.metadata.is_empty() {
             return copy;
         }
@@ -58,26 +59,27 @@ impl SnapshotBlob {
 
 pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
     let op = parse(call.head)?;
-    let account = call.account;
+    let (account, keeping) = (call.account, Keeping::of(&call));
     let partition = model::blob_partition(account, &op.container, &op.name);
-    let (at, stamp): (Timestamp, Timestamp) = commit(call.engine, partition, move |rows, tick| {
+    let (at, written) = commit(call.engine, partition, move |rows, tick| {
         let generation = model::generation(rows, account, &op.container)?;
         let key = blob_key(generation, &op.name);
         let found = model::find_blob(rows, &key)?;
         let (mut blob, mut state) = op.decide(found, tick.now).map_err(refuse)?;
         let mut changes = Changes::none();
         let snapshot = op.snapshot(&mut state, &mut changes, tick);
-        let stamp = snapshot.stamp;
         changes.put(snapshot_key(blob.uid, tick.stamp), codec::encode(&snapshot));
         blob.snapshots = blob.snapshots.saturating_add(1);
+        keeping::keep_version(&mut blob, &mut state, keeping, tick, &mut changes);
+        let written = Written { stamp: snapshot.stamp, version_id: state.version_id };
         blob.committed = Some(state);
         changes.put(key, codec::encode(&blob));
-        Ok(Commit { changes, outcome: (tick.stamp, stamp) })
+        Ok(Commit { changes, outcome: (tick.stamp, written) })
     })
     .await?;
     let mut answer = reply::reply(StatusCode::CREATED);
     answer.headers.insert(&reply::SNAPSHOT, reply::value(dates::iso_ticks(at).as_str().to_owned()));
-    reply::set_version(&mut answer.headers, stamp);
+    reply::set_written(&mut answer.headers, written);
     answer.headers.insert(&reply::REQUEST_SERVER_ENCRYPTED, reply::TRUE);
     Ok(answer)
 }
@@ -97,7 +99,7 @@ mod tests {
             lease,
             metadata: vec![],
         };
-        let blob = |lease| Blob { uid: 3, lease, committed: Some(committed()), staging: None, snapshots: 0 };
+        let blob = |lease| Blob { uid: 3, lease, committed: Some(committed()), ..Blob::default() };
         let free = Conditions::default;
         let stale = || Conditions { if_match: Some(ETagMatch::OneOf(vec!["0x1".into()])), ..free() };
         let decide = |op: SnapshotBlob, found: Option<Blob>| op.decide(found, NOW).err();

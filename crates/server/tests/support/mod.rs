@@ -113,7 +113,7 @@ pub fn start_as(choice: Choice) -> Running {
 /// The one account with these keys.
 pub fn accounts<const N: usize>(keys: [&str; N]) -> Accounts {
     let keys = keys.iter().map(|key| Key::from_base64(key).unwrap()).collect();
-    Accounts::new([Account { name: ACCOUNT.into(), keys }])
+    Accounts::new([Account::new(ACCOUNT, keys)])
 }
 
 fn server_config() -> Arc<ServerConfig> {

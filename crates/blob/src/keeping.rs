@@ -1,0 +1,536 @@
+//! What becomes of a state of a blob that is replaced or deleted: a version, something that can be undeleted, or nothing.
+//!
+//! Everything that puts a new committed state in the place of another goes through [`replace`], everything that changes the
+//! current one in a way that makes a version through [`keep_version`], and every end of a blob through [`delete`].
+//!
+//! - With versions the old state becomes a previous version, as it is. A blob that was written before the account kept
+//!   versions has no version id; it gets the time of its creation.
+//! - Else, with soft delete, a state that is replaced becomes a snapshot that is deleted, and a blob that is deleted stays
+//!   in its row under another field, so that nobody finds it by accident.
+//! - Else it is let go.
+//!
+//! The end of a retention is computed from the tick; a due row of each deletion brings the bytes back later.
+
+use bytes::Bytes;
+use concurrency::{Lease, Timestamp};
+use engine::due::{self, Kind};
+use engine::{Changes, Key, Rows, Tick, Unread, Visit, space};
+
+use crate::codec;
+use crate::model::{
+    self, Blob, Committed, Deletion, Past, Undeletion, VersionId, snapshot_key, snapshots_due, snapshots_of,
+    version_key, versions_of,
+};
+use crate::ops::Call;
+use crate::ops::get_blob_service_properties as service_properties;
+
+const SECONDS_PER_DAY: u64 = 24 * 3600;
+
+/// What an account keeps. Cheap to pass into a decision, which asks for more only if there is something to keep.
+#[derive(Clone, Copy, Debug)]
+pub struct Keeping {
+    account: u64,
+    versioning: bool,
+    first_days: Option<u16>,
+}
+
+impl Keeping {
+    pub fn of(call: &Call<'_>) -> Keeping {
+        let settings = call.asker.settings;
+        Keeping { account: call.account, versioning: settings.versioning, first_days: settings.blob_soft_delete_days }
+    }
+
+    /// The mark of what is deleted now; `None`: it is gone at once.
+    fn mark(&self, rows: &dyn Rows, tick: Tick) -> Result<Option<Deletion>, Unread> {
+        let days = service_properties::retention(rows, self.account, self.first_days)?.days;
+        let end = |days| tick.now.plus_seconds(u64::from(days) * SECONDS_PER_DAY);
+        Ok(days.map(|days| Deletion { at: tick.now, until: end(days), stamp: tick.stamp }))
+    }
+
+    /// The id of a state that is written now.
+    fn new_version(&self, tick: Tick) -> Option<VersionId> {
+        self.versioning.then_some(VersionId(tick.stamp))
+    }
+}
+
+/// What a write answers with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Written {
+    pub stamp: Timestamp,
+    pub version_id: Option<VersionId>,
+}
+
+/// Makes `state` the committed state of the blob at `key`. `found` is its row as it is stored, if there is one; what
+/// waited to be committed goes, lease and snapshots stay as they are given and found.
+pub fn replace(
+    rows: &dyn Rows,
+    key: Key,
+    found: Option<Blob>,
+    (lease, mut state): (Lease, Committed),
+    keeping: Keeping,
+    tick: Tick,
+    changes: &mut Changes,
+) -> Result<Written, Unread> {
+    let mut blob = found.unwrap_or_else(|| Blob { uid: tick.id(0), ..Blob::default() });
+    if let Some(staging) = blob.staging.take() {
+        staging.leave(&key, changes, tick.now);
+    }
+    let is_other = |deleted: &Committed| deleted.kind.name() != state.kind.name();
+    if blob.past.as_ref().and_then(|past| past.deleted.as_ref()).is_some_and(is_other) {
+        forget_deleted(&mut blob, tick, changes);
+    }
+    put_deleted_away(&mut blob, &key, tick, changes);
+    if let Some(old) = blob.committed.take() {
+        match old.version_id {
+            None if !keeping.versioning => match keeping.mark(rows, tick)? {
+                Some(mark) => keep_deleted_snapshot(&mut blob, &key, old, mark, tick, changes),
+                None => old.let_go(changes, tick.now),
+            },
+            Some(_) | None => keep_previous(&mut blob, old, changes),
+        }
+    }
+    state.version_id = keeping.new_version(tick);
+    let written = Written { stamp: state.stamp, version_id: state.version_id };
+    blob.lease = lease;
+    blob.committed = Some(state);
+    blob.store(key, changes);
+    Ok(written)
+}
+
+/// Keeps the current state of `blob` as a previous version before `state`, which it is, becomes another. Content is shared
+/// between the two. Without versions nothing happens.
+pub fn keep_version(blob: &mut Blob, state: &mut Committed, keeping: Keeping, tick: Tick, changes: &mut Changes) {
+    if !keeping.versioning && state.version_id.is_none() {
+        return;
+    }
+    let old = state.kept_as(tick.id(3), changes);
+    keep_previous(blob, old, changes);
+    state.version_id = keeping.new_version(tick);
+}
+
+fn past_of(blob: &mut Blob) -> &mut Past {
+    blob.past.get_or_insert_default()
+}
+
+fn keep_previous(blob: &mut Blob, mut old: Committed, changes: &mut Changes) {
+    let uid = blob.uid;
+    let past = past_of(blob);
+    if !past.has_versions() {
+        past.uid = uid;
+    }
+    // The time of creation may be that of an earlier version already, the last change never is.
+    let without = if past.has_versions() { old.stamp } else { old.created };
+    let id = *old.version_id.get_or_insert(VersionId(without));
+    past.versions = past.versions.saturating_add(1);
+    changes.put(version_key(past.uid, id), codec::encode(&old));
+}
+
+fn keep_deleted_snapshot(
+    blob: &mut Blob,
+    key: &Key,
+    old: Committed,
+    mark: Deletion,
+    tick: Tick,
+    changes: &mut Changes,
+) {
+    changes.put(snapshot_key(blob.uid, tick.stamp), codec::encode(&Committed { deleted: Some(mark), ..old }));
+    changes.put(Expiring::Snapshot(tick.stamp).due(key, mark), Bytes::new());
+    past_of(blob).deleted_snapshots += 1;
+}
+
+/// A blob that is deleted becomes a deleted snapshot when another takes its name. Its retention stays.
+pub fn put_deleted_away(blob: &mut Blob, key: &Key, tick: Tick, changes: &mut Changes) {
+    let deleted = blob.past.as_mut().and_then(|past| past.deleted.take());
+    if let Some((deleted, mark)) = deleted.and_then(|state| state.deleted.map(|mark| (state, mark))) {
+        keep_deleted_snapshot(blob, key, deleted, mark, tick, changes);
+    }
+}
+
+/// The deleted states of a blob are of another type than what takes its name: they go for good.
+fn forget_deleted(blob: &mut Blob, tick: Tick, changes: &mut Changes) {
+    let Some(past) = &mut blob.past else { return };
+    if let Some(deleted) = past.deleted.take() {
+        deleted.let_go(changes, tick.now);
+    }
+    if past.deleted_snapshots > 0 && blob.snapshots == 0 {
+        past.deleted_snapshots = 0;
+        leave_snapshots(blob, tick, changes);
+    }
+}
+
+/// Under its new uid a blob has no snapshots; those of the old one go later, and nobody can find them.
+fn leave_snapshots(blob: &mut Blob, tick: Tick, changes: &mut Changes) {
+    changes.put(snapshots_due(blob.uid, tick.now), Bytes::new());
+    blob.uid = tick.id(0);
+    blob.snapshots = 0;
+}
+
+/// Whether something that was deleted can come back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fate {
+    Kept,
+    Gone,
+}
+
+/// The end of a blob with its snapshots, and of what waited to be committed.
+pub fn delete(
+    rows: &dyn Rows,
+    key: Key,
+    mut blob: Blob,
+    keeping: Keeping,
+    tick: Tick,
+    changes: &mut Changes,
+) -> Result<Fate, Unread> {
+    delete_snapshots(rows, &key, &mut blob, keeping, tick, changes)?;
+    if let Some(staging) = blob.staging.take() {
+        staging.leave(&key, changes, tick.now);
+    }
+    blob.lease = Lease::Available;
+    let fate = match blob.committed.take() {
+        None => Fate::Gone,
+        Some(old) if keeping.versioning || old.version_id.is_some() => {
+            keep_previous(&mut blob, old, changes);
+            Fate::Kept
+        }
+        Some(old) => match keeping.mark(rows, tick)? {
+            Some(mark) => {
+                changes.put(Expiring::Base.due(&key, mark), Bytes::new());
+                past_of(&mut blob).deleted = Some(Committed { deleted: Some(mark), ..old });
+                Fate::Kept
+            }
+            None => {
+                old.let_go(changes, tick.now);
+                Fate::Gone
+            }
+        },
+    };
+    blob.store(key, changes);
+    Ok(fate)
+}
+
+/// Deletes all snapshots of a blob. Its row is still to be stored.
+pub fn delete_snapshots(
+    rows: &dyn Rows,
+    key: &Key,
+    blob: &mut Blob,
+    keeping: Keeping,
+    tick: Tick,
+    changes: &mut Changes,
+) -> Result<Fate, Unread> {
+    if blob.snapshots == 0 {
+        return Ok(Fate::Gone);
+    }
+    let mark = keeping.mark(rows, tick)?;
+    if mark.is_none() && blob.past.as_ref().is_none_or(|past| past.deleted_snapshots == 0) {
+        leave_snapshots(blob, tick, changes);
+        return Ok(Fate::Gone);
+    }
+    let mut live = Vec::new();
+    each_state(rows, &snapshots_of(blob.uid), |at, state| {
+        if blob.deletion_of(&state).is_none() {
+            live.push((at, state));
+        }
+    })?;
+    for (at, state) in live {
+        mark_or_remove(key, blob, Expiring::Snapshot(at), state, mark, tick, changes);
+    }
+    Ok(if mark.is_some() { Fate::Kept } else { Fate::Gone })
+}
+
+/// Deletes one snapshot or previous version that is there.
+pub fn delete_one(
+    rows: &dyn Rows,
+    key: Key,
+    (mut blob, which, state): (Blob, Expiring, Committed),
+    keeping: Keeping,
+    tick: Tick,
+    changes: &mut Changes,
+) -> Result<Fate, Unread> {
+    let mark = keeping.mark(rows, tick)?;
+    mark_or_remove(&key, &mut blob, which, state, mark, tick, changes);
+    blob.store(key, changes);
+    Ok(if mark.is_some() { Fate::Kept } else { Fate::Gone })
+}
+
+fn mark_or_remove(
+    key: &Key,
+    blob: &mut Blob,
+    which: Expiring,
+    state: Committed,
+    mark: Option<Deletion>,
+    tick: Tick,
+    changes: &mut Changes,
+) {
+    let Some(row) = which.row(blob) else { return };
+    match which {
+        Expiring::Base => return,
+        Expiring::Snapshot(_) => blob.snapshots = blob.snapshots.saturating_sub(1),
+        Expiring::Version(_) => past_of(blob).versions = past_of(blob).versions.saturating_sub(1),
+    }
+    match mark {
+        Some(mark) => {
+            *which.count(past_of(blob)) += 1;
+            changes.put(row, codec::encode(&Committed { deleted: Some(mark), ..state }));
+            changes.put(which.due(key, mark), Bytes::new());
+        }
+        None => {
+            state.let_go(changes, tick.now);
+            changes.delete(row);
+        }
+    }
+}
+
+/// A state that is deleted and will be gone.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Expiring {
+    Base,
+    Snapshot(Timestamp),
+    Version(VersionId),
+}
+
+impl Expiring {
+    /// The first byte of the owner of its due row; which of them it is and the key of the blob follow.
+    const OWNER: u8 = space::BLOB;
+
+    fn due(self, key: &Key, mark: Deletion) -> Key {
+        let (kind, at) = match self {
+            Expiring::Base => (0, Timestamp::default()),
+            Expiring::Snapshot(at) => (1, at),
+            Expiring::Version(VersionId(at)) => (2, at),
+        };
+        let owner = [&[Self::OWNER, kind][..], &at.0.to_be_bytes(), key.as_bytes()].concat();
+        due::key(mark.until, Kind::Other, &owner)
+    }
+
+    /// What a due row is about, and the blob.
+    pub fn from_owner(owner: &[u8]) -> Option<(Expiring, Key)> {
+        let ([Self::OWNER, kind], rest) = owner.split_first_chunk::<2>()? else { return None };
+        let (at, key) = rest.split_first_chunk::<8>()?;
+        let at = Timestamp(u64::from_be_bytes(*at));
+        let which = match kind {
+            0 => Expiring::Base,
+            1 => Expiring::Snapshot(at),
+            2 => Expiring::Version(VersionId(at)),
+            _ => return None,
+        };
+        Some((which, Key::from_bytes(key)))
+    }
+
+    /// Where it is stored, if not in the row of the blob.
+    pub fn row(self, blob: &Blob) -> Option<Key> {
+        match self {
+            Expiring::Base => None,
+            Expiring::Snapshot(at) => Some(snapshot_key(blob.uid, at)),
+            Expiring::Version(id) => blob.past.as_ref().map(|past| version_key(past.uid, id)),
+        }
+    }
+
+    /// How many of its kind are deleted.
+    fn count(self, past: &mut Past) -> &mut u32 {
+        match self {
+            Expiring::Base | Expiring::Snapshot(_) => &mut past.deleted_snapshots,
+            Expiring::Version(_) => &mut past.deleted_versions,
+        }
+    }
+
+    /// The state with its mark, if it is there and deleted, whether or not its time is over.
+    pub fn find(self, rows: &dyn Rows, blob: &Blob) -> Result<Option<(Committed, Deletion)>, Unread> {
+        let state = match self.row(blob) {
+            None => blob.past.as_ref().and_then(|past| past.deleted.clone()),
+            Some(row) => model::find_state(rows, &row)?,
+        };
+        Ok(state.and_then(|state| blob.deletion_of(&state).map(|mark| (state, mark))))
+    }
+
+    /// Removes it for good. The row of the blob is still to be stored.
+    pub fn remove(self, blob: &mut Blob, state: &Committed, now: Timestamp, changes: &mut Changes) {
+        state.let_go(changes, now);
+        match self.row(blob) {
+            None => past_of(blob).deleted = None,
+            Some(row) => {
+                changes.delete(row);
+                let count = self.count(past_of(blob));
+                *count = count.saturating_sub(1);
+            }
+        }
+    }
+}
+
+/// A retention may be over: what it held goes if it is. What came back, or was deleted again later, stays.
+pub fn expire(rows: &dyn Rows, which: Expiring, key: &Key, tick: Tick, changes: &mut Changes) -> Result<(), Unread> {
+    let Some(mut blob) = model::find_blob(rows, key)? else { return Ok(()) };
+    if let Some((state, mark)) = which.find(rows, &blob)?
+        && !mark.is_kept(tick.now)
+    {
+        which.remove(&mut blob, &state, tick.now, changes);
+        blob.store(key.clone(), changes);
+    }
+    Ok(())
+}
+
+/// Brings back what is deleted of a blob: itself, its snapshots, its versions. `None`: there is nothing.
+///
+/// Snapshots and versions keep their marks, which do not count any longer; so it takes one row however many they are.
+pub fn undelete(rows: &dyn Rows, mut blob: Blob, tick: Tick) -> Result<Option<Blob>, Unread> {
+    let is_kept = |state: &Committed| blob.deletion_of(state).is_some_and(|mark| mark.is_kept(tick.now));
+    let count = |deleted: u32, all: &Key| {
+        let mut count: u32 = 0;
+        if deleted > 0 {
+            each_state(rows, all, |_, state| count += u32::from(is_kept(&state)))?;
+        }
+        Ok::<_, Unread>(count)
+    };
+    let Some(past) = &blob.past else { return Ok(None) };
+    let snapshots = count(past.deleted_snapshots, &snapshots_of(blob.uid))?;
+    let versions = count(past.deleted_versions, &versions_of(past.uid))?;
+    let base = past.deleted.clone().filter(|state| is_kept(state));
+    if snapshots == 0 && versions == 0 && base.is_none() {
+        return Ok(None);
+    }
+    blob.snapshots += snapshots;
+    let past = past_of(&mut blob);
+    past.deleted_snapshots = past.deleted_snapshots.saturating_sub(snapshots);
+    past.deleted_versions = past.deleted_versions.saturating_sub(versions);
+    past.versions += versions;
+    past.undeleted = Some(Undeletion { at: tick.now, stamp: tick.stamp });
+    if let Some(base) = base {
+        past.deleted = None;
+        blob.committed = Some(Committed { deleted: None, ..base });
+    }
+    Ok(Some(blob))
+}
+
+/// Visits the snapshots or versions below `all`, deleted or not, oldest first.
+fn each_state(rows: &dyn Rows, all: &Key, mut each: impl FnMut(Timestamp, Committed)) -> Result<(), Unread> {
+    let mut failed = None;
+    rows.scan(all, &all.after_all(), 16, &mut |key, row| {
+        match model::state_time(key).and_then(|at| Ok((at, codec::decode(row)?))) {
+            Ok((at, state)) => each(at, state),
+            Err(error) => {
+                failed = Some(error);
+                return Visit::Stop;
+            }
+        }
+        Visit::Next
+    })?;
+    failed.map_or(Ok(()), Err)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::BlobError;
+    use crate::testing::{Bench, header, refusal};
+    use wire::http::Reply;
+
+    const DAY: u64 = 24 * 3600;
+    const INCLUDE: [(&str, &str); 1] = [("x-ms-delete-snapshots", "include")];
+
+    async fn versioned() -> Bench {
+        let mut bench = Bench::with_container().await;
+        bench.settings.versioning = true;
+        bench
+    }
+
+    async fn softly() -> Bench {
+        let mut bench = Bench::with_container().await;
+        bench.settings.blob_soft_delete_days = Some(7);
+        bench
+    }
+
+    fn version_of(reply: &Reply) -> String {
+        header(reply, "x-ms-version-id").expect("a version id").to_owned()
+    }
+
+    impl Bench {
+        /// Puts a block blob and returns its version id.
+        async fn write(&self, body: &[u8]) -> String {
+            version_of(&self.call("PUT", "cont/blob", &[("x-ms-blob-type", "BlockBlob")], body).await.unwrap())
+        }
+
+        async fn version(&self, id: &str) -> Option<Vec<u8>> {
+            let url = format!("cont/blob?versionid={id}");
+            match self.call("GET", &url, &[], b"").await {
+                Ok(_) => Some(self.get(&url).await),
+                Err(_) => None,
+            }
+        }
+
+        async fn delete(&self, url: &str) -> Reply {
+            self.call("DELETE", url, &[], b"").await.unwrap()
+        }
+
+        async fn is_gone(&self, url: &str) -> bool {
+            self.call("HEAD", url, &[], b"").await.map_err(|error| refusal(Err(error))).err()
+                == Some(BlobError::BlobNotFound)
+        }
+
+        async fn undelete(&self) {
+            assert_eq!(self.call("PUT", "cont/blob?comp=undelete", &[], b"").await.unwrap().status, 200);
+        }
+    }
+
+    #[tokio::test]
+    async fn every_write_keeps_what_was_there() {
+        let bench = versioned().await;
+        let first = bench.write(b"first").await;
+        let second = bench.write(b"second").await;
+        let set = bench.call("PUT", "cont/blob?comp=metadata", &[("x-ms-meta-a", "1")], b"").await.unwrap();
+        let third = version_of(&set);
+        assert!(first < second && second < third);
+        for _ in 0..2 {
+            assert_eq!(bench.version(&first).await.as_deref(), Some(&b"first"[..]));
+            assert_eq!(bench.version(&second).await.as_deref(), Some(&b"second"[..]));
+            assert_eq!(bench.version(&third).await.as_deref(), Some(&b"second"[..]));
+            bench.sweep().await;
+        }
+        let told = bench.call("HEAD", "cont/blob", &[], b"").await.unwrap();
+        assert_eq!((version_of(&told), header(&told, "x-ms-is-current-version")), (third, Some("true")));
+        let told = bench.call("HEAD", &format!("cont/blob?versionid={second}"), &[], b"").await.unwrap();
+        assert_eq!((version_of(&told), header(&told, "x-ms-is-current-version")), (second, None));
+        assert_eq!((header(&told, "x-ms-meta-a"), header(&told, "x-ms-lease-state")), (None, None));
+    }
+
+    #[tokio::test]
+    async fn what_is_softly_deleted_comes_back_or_ends_with_its_time() {
+        let bench = softly().await;
+        bench.put("cont/blob", b"first").await;
+        let before = bench.figures();
+        let deleted = bench.delete("cont/blob").await;
+        assert_eq!(header(&deleted, "x-ms-delete-type-permanent"), Some("false"));
+        assert!(bench.is_gone("cont/blob").await);
+        bench.advance(6 * DAY).await;
+        bench.sweep().await;
+        bench.undelete().await;
+        assert_eq!(bench.get("cont/blob").await, b"first");
+        bench.advance(2 * DAY).await;
+        bench.sweep().await;
+        assert_eq!(bench.get("cont/blob").await, b"first");
+        assert_eq!(bench.figures(), before);
+        bench.delete("cont/blob").await;
+        bench.advance(7 * DAY).await;
+        // Nobody has swept yet.
+        let late = bench.call("PUT", "cont/blob?comp=undelete", &[], b"").await;
+        assert_eq!(refusal(late), BlobError::BlobNotFound);
+        bench.sweep().await;
+        assert_eq!(bench.figures(), (1, 0));
+    }
+
+    #[tokio::test]
+    async fn what_is_overwritten_is_a_snapshot_once_it_is_undeleted() {
+        let bench = softly().await;
+        bench.put("cont/blob", b"first").await;
+        bench.put("cont/blob", b"second").await;
+        bench.delete("cont/blob").await;
+        bench.put("cont/blob", b"third").await;
+        bench.undelete().await;
+        bench.sweep().await;
+        assert_eq!(bench.get("cont/blob").await, b"third");
+        let listed = bench.text("GET", "cont?restype=container&comp=list&include=snapshots").await;
+        assert_eq!(listed.matches("<Snapshot>").count(), 2, "{listed}");
+        assert_eq!(refusal(bench.call("DELETE", "cont/blob", &[], b"").await), BlobError::SnapshotsPresent);
+        bench.call("DELETE", "cont/blob", &INCLUDE, b"").await.unwrap();
+        bench.advance(7 * DAY).await;
+        bench.sweep().await;
+        assert_eq!(bench.figures(), (1, 0));
+    }
+}
