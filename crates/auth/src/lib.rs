@@ -87,9 +87,10 @@ impl<'a> Identifier<'a> {
         Identifier { secret: Secret(Some(secret)), ..self }
     }
 
-    /// Finds out who calls. An `Authorization` header wins over a signature in the query, unless the signature names the
-    /// one user who may use it: then the token in the header says who that is. Without either the caller is anonymous,
-    /// which the operation may or may not accept.
+    /// Finds out who calls. Who has an `Authorization` header as well as a signature in the query is who the header says,
+    /// but both must hold; the header is judged first. Only where the signature names the one user who may use it does
+    /// the signature decide, and the token in the header says who that is. Without either the caller is anonymous, which
+    /// the operation may or may not accept.
     ///
     /// `policies` answers with the stored access policy of that id on the container (queue, table, share) of the request;
     /// [`policy_named`] tells beforehand which one will be asked for.
@@ -109,20 +110,20 @@ impl<'a> Identifier<'a> {
         };
         if let Some(token) = bearer::token(request) {
             let bearer = self.tokens.verify(request, token, now)?;
-            return if sas::names_a_user(request.query) {
-                signature(Some(&bearer))
-            } else {
-                Ok(Caller::Bearer(bearer))
-            };
+            if sas::names_a_user(request.query) {
+                return signature(Some(&bearer));
+            }
+            if sas::is_signed(request.query) {
+                signature(None)?;
+            }
+            return Ok(Caller::Bearer(bearer));
         }
-        if request.headers.contains_key(http::header::AUTHORIZATION) {
+        let is_owner = request.headers.contains_key(http::header::AUTHORIZATION);
+        if is_owner {
             shared_key::verify(request, account, now)?;
-            return Ok(Caller::Owner);
         }
-        if sas::is_signed(request.query) {
-            return signature(None);
-        }
-        Ok(Caller::Anonymous)
+        let signed = sas::is_signed(request.query).then(|| signature(None)).transpose()?;
+        Ok(if is_owner { Caller::Owner } else { signed.unwrap_or(Caller::Anonymous) })
     }
 }
 
@@ -217,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_wins_over_a_signature_in_the_query() {
+    fn a_header_is_judged_before_a_signature_in_the_query() {
         let headers = headers(&[("authorization", "SharedKey")]);
         let query = pairs("sig=AAAA");
         let caller = identify(&request(NAME, &query, &headers), &accounts(), at("2026-01-01"), |_| None);

@@ -46,10 +46,7 @@ impl From<&SignedIdentifier> for Policy {
 /// The stored policy that a signature refers to, so that it can be at hand before the signature is checked. Nothing has
 /// been proved yet about who asks.
 pub fn policy_named<'a>(request: &Request<'a>) -> Option<&'a str> {
-    if request.headers.contains_key(http::header::AUTHORIZATION) || !is_signed(request.query) {
-        return None;
-    }
-    find(request.query, "si").filter(|id| !id.is_empty())
+    find(request.query, "si").filter(|id| !id.is_empty() && is_signed(request.query))
 }
 
 pub(crate) fn is_signed(query: &[(String, String)]) -> bool {

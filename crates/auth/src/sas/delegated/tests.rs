@@ -246,15 +246,17 @@ fn a_signature_for_one_user_needs_his_token() {
 }
 
 #[test]
-fn without_a_name_in_it_the_token_wins_over_the_signature() {
-    let asked = Asked::blob("2026-10-06", "").with_token_of("user", TID);
-    let tokens = Tokens::basic();
-    let mut query = asked.query.clone();
-    query.push(("sig".into(), "x".into()));
-    let request = Request { query: &query, ..asked.request() };
-    let caller =
-        Identifier::new(&ACCOUNTS).tokens(&tokens).delegation_secret(&SECRET).identify(&request, at(NOW), |_| None);
-    assert!(matches!(caller, Ok(Caller::Bearer(_))), "{caller:?}");
+fn without_a_name_in_it_both_must_hold_and_the_token_counts() {
+    let outcome = |asked: Asked| {
+        let tokens = Tokens::basic();
+        let identifier = Identifier::new(&ACCOUNTS).tokens(&tokens).delegation_secret(&SECRET);
+        identifier.identify(&asked.request(), at(NOW), |_| None)
+    };
+    let signed = || Asked::blob("2026-10-06", "").with_token_of("user", TID).signed();
+    assert!(matches!(outcome(signed()), Ok(Caller::Bearer(_))));
+    let mut tampered = signed();
+    tampered.query.push(("saoid".into(), "x".into()));
+    assert!(matches!(outcome(tampered), Err(Refusal::AuthenticationFailed(Fault::SasMismatch { .. }))));
 }
 
 #[test]
