@@ -1,5 +1,5 @@
 //! `lazurite account ...`: edits the accounts in the configuration file, and nothing else. The data is never opened, so
-//! this works while a server runs; it reads the file again by itself.
+//! this works while a server runs; it reads the file again by itself, and has done so when the command ends.
 
 use std::path::{Path, PathBuf};
 
@@ -12,6 +12,7 @@ use crate::greeting::{self, Endpoints, say};
 use crate::name::CalledAs;
 use crate::place;
 use crate::private_file::Replacement;
+use crate::reload;
 use crate::secret::Secret;
 
 /// As long as those of the service.
@@ -141,7 +142,10 @@ impl Edit {
         change(&mut document).ok_or_else(wrong)?;
         let text = document.to_string();
         config::parse(&text).map_err(|_| wrong())?;
-        self.file.put(text.as_bytes()).map_err(|error| Wrong(format!("{path} cannot be written: {error}.")))
+        self.file.put(text.as_bytes()).map_err(|error| Wrong(format!("{path} cannot be written: {error}.")))?;
+        // Whoever gets our answer may rely on it: a key that was replaced opens nothing any more.
+        std::thread::sleep(reload::SEEN_AFTER);
+        Ok(())
     }
 }
 

@@ -1,71 +1,152 @@
-//! Files that are read again while the server runs: on SIGHUP, and when they change.
+//! Files that are read again while the server runs: on SIGHUP, when they change, and where it must not be a moment too
+//! late, at a glance before each use.
 //!
 //! A file that cannot be used changes nothing: what was read before goes on, and the log says so.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
-use std::time::{Duration, SystemTime};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::{Duration, Instant, SystemTime};
 
-/// How often the files are looked at.
+/// How often the files are looked at when nobody asks.
 const PAUSE: Duration = Duration::from_secs(1);
+/// A glance is good for this long: many requests come in a millisecond, and each would ask the system the same.
+const GLANCE_GOOD_FOR: Duration = Duration::from_millis(1);
+/// Who has written a file and waits this long can rely on every server to go by it.
+pub const SEEN_AFTER: Duration = Duration::from_millis(10);
+/// The times of files go in steps, of some milliseconds on many systems: one that was just written can be written again
+/// and look the same. So it counts as seen only when it is older than this.
+const SETTLED_AFTER: Duration = Duration::from_millis(50);
 
 /// Something that was made from files and can be made from them again.
 pub struct Reload {
-    files: Files,
-    again: Box<dyn FnMut() -> Result<(), String> + Send>,
+    paths: Vec<PathBuf>,
+    began: Instant,
+    /// When the last glance was taken, in nanoseconds after `began`.
+    glanced: AtomicU64,
+    seen: RwLock<Seen>,
+    again: Mutex<Again>,
 }
 
 /// Files as they were at some time.
 pub struct Files {
     paths: Vec<PathBuf>,
-    seen: Vec<Option<Stamp>>,
+    seen: Seen,
+}
+
+#[derive(PartialEq)]
+struct Seen {
+    stamps: Vec<Option<Stamp>>,
+    /// Whether every later change will show.
+    is_settled: bool,
+}
+
+struct Again {
+    read: Box<dyn FnMut() -> Result<(), String> + Send>,
+    /// What the log was told of these very files.
+    said: Option<String>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Cause {
+    Change,
+    Wish,
 }
 
 impl Files {
     /// To be called before the files are read for the first time: what changes in between is noticed then.
     pub fn now<'a>(files: impl IntoIterator<Item = &'a Path>) -> Files {
         let paths: Vec<PathBuf> = files.into_iter().map(Path::to_path_buf).collect();
-        Files { seen: paths.iter().map(|path| stamp(path)).collect(), paths }
+        Files { seen: Seen::of(&paths), paths }
     }
+}
 
-    fn have_changed(&mut self) -> bool {
-        let now: Vec<Option<Stamp>> = self.paths.iter().map(|path| stamp(path)).collect();
-        let have_changed = now != self.seen;
-        self.seen = now;
-        have_changed
+impl Seen {
+    fn of(paths: &[PathBuf]) -> Seen {
+        let stamps: Vec<Option<Stamp>> = paths.iter().map(|path| stamp(path)).collect();
+        let is_settled = stamps.iter().flatten().all(Stamp::is_settled);
+        Seen { stamps, is_settled }
     }
 }
 
 impl Reload {
     /// `again` reads the files and puts what they say into effect, or says in a sentence why it cannot.
     pub fn new(files: Files, again: impl FnMut() -> Result<(), String> + Send + 'static) -> Reload {
-        Reload { files, again: Box::new(again) }
+        let again = Again { read: Box::new(again), said: None };
+        Reload {
+            paths: files.paths,
+            began: Instant::now(),
+            glanced: AtomicU64::new(0),
+            seen: RwLock::new(files.seen),
+            again: Mutex::new(again),
+        }
     }
 
-    fn look(&mut self, is_asked: bool) {
-        // Looked at first, also when nobody needs to: it is what is read now that counts as seen.
-        let have_changed = self.files.have_changed();
-        if !(have_changed || is_asked) {
+    /// What is in effect when this returns is what the files said at this time, or [`GLANCE_GOOD_FOR`] earlier. To be
+    /// called before each use: it is a look at the clock, seldom one at the files, and nobody waits for anybody unless
+    /// there is something to read.
+    pub fn glance(&self) {
+        let now = self.began.elapsed().as_nanos() as u64;
+        let last = self.glanced.load(Ordering::Acquire);
+        if last != 0 && now.saturating_sub(last) < GLANCE_GOOD_FOR.as_nanos() as u64 {
             return;
         }
-        match (self.again)() {
-            Ok(()) => self.files.paths.iter().for_each(|path| tracing::info!("{} was read again", path.display())),
-            Err(sentence) => tracing::warn!("{sentence} What was read before stays in effect."),
+        self.look();
+        // When it began: what was written while we looked may not have been seen.
+        self.glanced.fetch_max(now, Ordering::Release);
+    }
+
+    /// Reads the files if they have changed. When this returns, what is in effect is what they said at some time after
+    /// the call.
+    fn look(&self) {
+        if self.have_changed(&Seen::of(&self.paths)) {
+            self.read(Cause::Change);
         }
+    }
+
+    fn have_changed(&self, now: &Seen) -> bool {
+        let seen = self.seen.read().unwrap_or_else(PoisonError::into_inner);
+        !seen.is_settled || seen.stamps != now.stamps
+    }
+
+    fn read(&self, cause: Cause) {
+        let mut again: MutexGuard<'_, Again> = self.again.lock().unwrap_or_else(PoisonError::into_inner);
+        // Looked at before they are read: what is written meanwhile is a change that is still to come.
+        let now = Seen::of(&self.paths);
+        if cause == Cause::Change && !self.have_changed(&now) {
+            return;
+        }
+        let are_others = self.seen.read().unwrap_or_else(PoisonError::into_inner).stamps != now.stamps;
+        let is_news = are_others || cause == Cause::Wish;
+        let outcome = (again.read)();
+        match outcome {
+            Ok(()) if is_news => {
+                self.paths.iter().for_each(|path| tracing::info!("{} was read again", path.display()));
+            }
+            Ok(()) => {}
+            Err(sentence) => {
+                if is_news || again.said.as_ref() != Some(&sentence) {
+                    tracing::warn!("{sentence} What was read before stays in effect.");
+                }
+                again.said = Some(sentence);
+            }
+        }
+        // Last: who finds them seen relies on what was read.
+        *self.seen.write().unwrap_or_else(PoisonError::into_inner) = now;
     }
 }
 
 /// Looks after the files until the other end of `asked` is gone. Reading may take long where files are far away, so this
 /// has a thread of its own.
-pub fn watch(mut reloads: Vec<Reload>, asked: Receiver<()>) -> std::io::Result<()> {
+pub fn watch(reloads: Vec<Arc<Reload>>, asked: Receiver<()>) -> std::io::Result<()> {
     let look_after = move || {
         loop {
-            let is_asked = match asked.recv_timeout(PAUSE) {
-                Ok(()) => true,
-                Err(RecvTimeoutError::Timeout) => false,
+            match asked.recv_timeout(PAUSE) {
+                Ok(()) => reloads.iter().for_each(|reload| reload.read(Cause::Wish)),
+                Err(RecvTimeoutError::Timeout) => reloads.iter().for_each(|reload| reload.look()),
                 Err(RecvTimeoutError::Disconnected) => return,
-            };
-            reloads.iter_mut().for_each(|reload| reload.look(is_asked));
+            }
         }
     };
     std::thread::Builder::new().name("reload".into()).spawn(look_after).map(drop)
@@ -78,6 +159,14 @@ struct Stamp {
     length: u64,
     #[cfg(unix)]
     inode: u64,
+}
+
+impl Stamp {
+    fn is_settled(&self) -> bool {
+        // A time that is still to come tells nothing: somebody's clock is wrong.
+        let age = self.modified.and_then(|modified| modified.elapsed().ok());
+        age.is_none_or(|age| age >= SETTLED_AFTER)
+    }
 }
 
 /// `None`: there is nothing, or nothing we may see.
@@ -93,34 +182,147 @@ fn stamp(path: &Path) -> Option<Stamp> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-    use std::sync::atomic::{AtomicU32, Ordering};
+    use std::sync::atomic::AtomicU32;
 
     use super::*;
 
-    #[test]
-    fn read_again_when_changed_or_asked_and_not_otherwise() {
-        let file = std::env::temp_dir().join(format!("lazurite-reload-{}", std::process::id()));
-        let _ = std::fs::remove_file(&file);
+    struct Place(PathBuf);
+
+    impl Place {
+        fn new(name: &str) -> Place {
+            let place = Place(std::env::temp_dir().join(format!("lazurite-reload-{name}-{}", std::process::id())));
+            let _ = std::fs::remove_file(&place.0);
+            place
+        }
+
+        fn files(&self) -> Files {
+            Files::now([self.0.as_path()])
+        }
+
+        fn write(&self, text: &str) {
+            std::fs::write(&self.0, text).unwrap();
+        }
+
+        /// As if it had been written long ago.
+        fn settle(&self) {
+            let file = std::fs::File::options().write(true).open(&self.0).unwrap();
+            file.set_modified(SystemTime::now() - Duration::from_secs(10)).unwrap();
+        }
+    }
+
+    impl Drop for Place {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_file(&self.0);
+        }
+    }
+
+    fn counting(place: &Place) -> (Reload, Arc<AtomicU32>) {
         let count = Arc::new(AtomicU32::new(0));
         let counted = Arc::clone(&count);
-        let mut reload = Reload::new(Files::now([file.as_path()]), move || {
+        let reload = Reload::new(place.files(), move || {
             counted.fetch_add(1, Ordering::Relaxed);
             Err("It is bad.".into())
         });
-        let mut look = |asked| {
-            reload.look(asked);
+        (reload, count)
+    }
+
+    #[test]
+    fn read_again_when_changed_or_asked_and_not_otherwise() {
+        let place = Place::new("changes");
+        let (reload, count) = counting(&place);
+        let look = || {
+            reload.look();
             count.load(Ordering::Relaxed)
         };
-        assert_eq!(look(false), 0);
-        std::fs::write(&file, "one").unwrap();
-        assert_eq!(look(false), 1);
-        assert_eq!(look(false), 1);
-        assert_eq!(look(true), 2);
-        std::fs::write(&file, "other").unwrap();
-        assert_eq!(look(false), 3);
-        std::fs::remove_file(&file).unwrap();
-        assert_eq!(look(false), 4);
-        assert_eq!(look(false), 4);
+        assert_eq!(look(), 0);
+        place.write("one");
+        place.settle();
+        assert_eq!(look(), 1);
+        assert_eq!(look(), 1);
+        reload.read(Cause::Wish);
+        assert_eq!(look(), 2);
+        place.write("other");
+        place.settle();
+        assert_eq!(look(), 3);
+        std::fs::remove_file(&place.0).unwrap();
+        assert_eq!(look(), 4);
+        assert_eq!(look(), 4);
+    }
+
+    #[test]
+    fn one_that_was_just_written_is_not_trusted_to_stay() {
+        let place = Place::new("settles");
+        place.write("one");
+        let (reload, count) = counting(&place);
+        reload.look();
+        assert_eq!(count.load(Ordering::Relaxed), 1, "it may have been written after it was seen");
+        let began = Instant::now();
+        while reload.have_changed(&Seen::of(&reload.paths)) {
+            reload.look();
+            assert!(began.elapsed() < Duration::from_secs(10));
+        }
+        let settled = count.load(Ordering::Relaxed);
+        reload.look();
+        assert_eq!(count.load(Ordering::Relaxed), settled);
+    }
+
+    #[test]
+    fn whoever_looks_after_a_change_finds_it() {
+        let place = Place::new("threads");
+        place.write("0");
+        let value = Arc::new(AtomicU32::new(0));
+        let (set, path) = (Arc::clone(&value), place.0.clone());
+        let reload = Reload::new(place.files(), move || {
+            let text = std::fs::read_to_string(&path).map_err(|error| error.to_string())?;
+            set.store(text.parse().map_err(|_| "Half of it.".to_owned())?, Ordering::SeqCst);
+            Ok(())
+        });
+        let written = AtomicU32::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    loop {
+                        let least = written.load(Ordering::SeqCst);
+                        reload.glance();
+                        let found = value.load(Ordering::SeqCst);
+                        assert!(found >= least, "{found} after {least} was written");
+                        if least == 200 {
+                            return;
+                        }
+                    }
+                });
+            }
+            for number in 1..=200 {
+                let next = place.0.with_extension("next");
+                std::fs::write(&next, number.to_string()).unwrap();
+                std::fs::rename(&next, &place.0).unwrap();
+                std::thread::sleep(SEEN_AFTER);
+                written.store(number, Ordering::SeqCst);
+            }
+        });
+    }
+
+    /// `cargo test -p lazurite --bin lazurite a_glance -- --ignored --nocapture`
+    #[test]
+    #[ignore = "a measurement"]
+    fn what_a_glance_costs() {
+        const ROUNDS: u32 = 200_000;
+        let place = Place::new("cost");
+        for (what, is_there) in [("a file that is there", true), ("a file that is not there", false)] {
+            if is_there {
+                place.write("one");
+                place.settle();
+            } else {
+                std::fs::remove_file(&place.0).unwrap();
+            }
+            let (reload, _) = counting(&place);
+            let began = Instant::now();
+            (0..ROUNDS).for_each(|_| reload.look());
+            let looks = began.elapsed().as_nanos() / u128::from(ROUNDS);
+            let began = Instant::now();
+            (0..ROUNDS).for_each(|_| reload.glance());
+            let glances = began.elapsed().as_nanos() / u128::from(ROUNDS);
+            println!("{what}: {looks} ns each time, {glances} ns at a glance");
+        }
     }
 }

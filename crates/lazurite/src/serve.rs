@@ -12,7 +12,7 @@ use auth::{Accounts, Tokens};
 use engine::Engine;
 use engine::memory::MemoryEngine;
 use engine_embedded::EmbeddedEngine;
-use server::{AccessLog, Client, Doors, Hosts, Issuer, Limits, Server, Setup, Shared};
+use server::{AccessLog, Client, Current, Doors, Hosts, Issuer, Limits, Server, Setup, Shared};
 use time::OffsetDateTime;
 use tokio::time::timeout;
 
@@ -51,7 +51,11 @@ async fn serve(options: Options, called_as: CalledAs) -> Result<(), Wrong> {
     // Everything that may be wrong with what we were given, before the ports and the data.
     let mut reloads = Vec::new();
     let (known, accounts) = load_accounts(&options, called_as, &mut reloads)?;
-    let (tokens, issuer) = load_tokens(&options, called_as, &mut reloads)?;
+    Reach::of(&options, called_as).allows_tokens(&options.oauth)?;
+    let (tokens, issuer) = load_tokens(&options.oauth, &mut reloads)?;
+    if options.oauth != OAuth::Off && options.tls == Tls::Off {
+        tracing::warn!("bearer tokens are taken over https only: add --tls auto or --cert");
+    }
     // Beside everything else that has to be done: it may be far away, and slow.
     let first_keys = issuer.clone().map(|issuer| tokio::spawn(async move { issuer.fetch().await.unwrap_or(0) }));
     let tls = Source::of(&options.tls, &folder);
@@ -133,8 +137,8 @@ async fn serve(options: Options, called_as: CalledAs) -> Result<(), Wrong> {
 fn load_accounts(
     options: &Options,
     called_as: CalledAs,
-    reloads: &mut Vec<Reload>,
-) -> Result<(Known, Arc<Shared<Accounts>>), Wrong> {
+    reloads: &mut Vec<Arc<Reload>>,
+) -> Result<(Known, Arc<dyn Current<Accounts>>), Wrong> {
     let mut sources = sources(options, called_as)?;
     let files = Files::now([sources.file.as_path()]);
     let reach = Reach::of(options, called_as);
@@ -149,11 +153,25 @@ fn load_accounts(
     let known = read().map_err(Wrong)?;
     let accounts = Arc::new(Shared::new(known.accounts.clone()));
     let shared = Arc::clone(&accounts);
-    reloads.push(Reload::new(files, move || {
+    let reload = Arc::new(Reload::new(files, move || {
         shared.set(read()?.accounts);
         Ok(())
     }));
-    Ok((known, accounts))
+    reloads.push(Arc::clone(&reload));
+    Ok((known, Arc::new(AccountsOfFile { reload, accounts })))
+}
+
+/// The accounts, with a glance at their file each time: a key that was taken away must open nothing from that moment on.
+struct AccountsOfFile {
+    reload: Arc<Reload>,
+    accounts: Arc<Shared<Accounts>>,
+}
+
+impl Current<Accounts> for AccountsOfFile {
+    fn get(&self) -> Arc<Accounts> {
+        self.reload.glance();
+        self.accounts.get()
+    }
 }
 
 fn sources(options: &Options, called_as: CalledAs) -> Result<Sources, Wrong> {
@@ -173,13 +191,8 @@ fn sources(options: &Options, called_as: CalledAs) -> Result<Sources, Wrong> {
 
 type Taken = (Arc<Shared<Tokens>>, Option<Arc<Issuer>>);
 
-fn load_tokens(options: &Options, called_as: CalledAs, reloads: &mut Vec<Reload>) -> Result<Taken, Wrong> {
-    let oauth = options.oauth.clone();
-    Reach::of(options, called_as).allows_tokens(&oauth)?;
-    if oauth != OAuth::Off && options.tls == Tls::Off {
-        tracing::warn!("bearer tokens are taken over https only: add --tls auto or --cert");
-    }
-    let files = match &oauth {
+fn load_tokens(oauth: &OAuth, reloads: &mut Vec<Arc<Reload>>) -> Result<Taken, Wrong> {
+    let files = match oauth {
         OAuth::Issuer(name) => return issuer(name, reloads),
         OAuth::Verified { keys, .. } => Some(keys.as_path()),
         OAuth::Off | OAuth::Basic => None,
@@ -189,34 +202,34 @@ fn load_tokens(options: &Options, called_as: CalledAs, reloads: &mut Vec<Reload>
     if matches!(oauth, OAuth::Verified { issuer: None, .. }) {
         tracing::warn!("if the keys sign for several tenants, tokens of all of them are taken: add --oauth issuer=URL");
     }
-    let shared = Arc::clone(&tokens);
-    reloads.push(Reload::new(files, move || {
+    let (shared, oauth) = (Arc::clone(&tokens), oauth.clone());
+    reloads.push(Arc::new(Reload::new(files, move || {
         shared.set(oauth.load().map_err(|Wrong(sentence)| sentence)?);
         Ok(())
-    }));
+    })));
     Ok((tokens, None))
 }
 
 /// Its keys come later. Who asks us to read everything again means them, too.
-fn issuer(name: &str, reloads: &mut Vec<Reload>) -> Result<Taken, Wrong> {
+fn issuer(name: &str, reloads: &mut Vec<Arc<Reload>>) -> Result<Taken, Wrong> {
     let issuer = Issuer::new(name, Client::default());
     let issuer = Arc::new(issuer.map_err(|error| Wrong(format!("--oauth issuer={name} is wrong: {error}.")))?);
     let asked = Arc::clone(&issuer);
-    reloads.push(Reload::new(Files::now([]), move || {
+    reloads.push(Arc::new(Reload::new(Files::now([]), move || {
         asked.ask();
         Ok(())
-    }));
+    })));
     Ok((issuer.tokens(), Some(issuer)))
 }
 
-fn load_certificate(source: &Source, reloads: &mut Vec<Reload>) -> Result<Arc<Certificate>, Wrong> {
+fn load_certificate(source: &Source, reloads: &mut Vec<Arc<Reload>>) -> Result<Arc<Certificate>, Wrong> {
     let files = Files::now(source.files());
     let certificate = Certificate::new(source.load()?);
     let (shared, source) = (Arc::clone(&certificate), source.clone());
-    reloads.push(Reload::new(files, move || {
+    reloads.push(Arc::new(Reload::new(files, move || {
         shared.set(source.load().map_err(|Wrong(sentence)| sentence)?);
         Ok(())
-    }));
+    })));
     Ok(certificate)
 }
 

@@ -43,7 +43,7 @@ pub use fetch::Client;
 pub use issuer::{BadIssuer, Issuer};
 pub use limits::Limits;
 pub use service::Service;
-pub use shared::Shared;
+pub use shared::{Current, Shared};
 pub use target::Hosts;
 
 use admin::{Admin, TestClock};
@@ -84,8 +84,8 @@ impl Doors {
 /// What a server is made of.
 pub struct Setup {
     pub engine: Arc<dyn Engine>,
-    /// May be set anew at any time; the next request is judged by it.
-    pub accounts: Arc<Shared<Accounts>>,
+    /// Asked for each request, which is judged by what they are then.
+    pub accounts: Arc<dyn Current<Accounts>>,
     /// Whose bearer tokens are taken. May be set anew as well.
     pub tokens: Arc<Shared<Tokens>>,
     /// Where the keys of the tokens come from, to be asked when a token names one that is not known.

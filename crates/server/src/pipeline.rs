@@ -31,14 +31,14 @@ use crate::patience;
 use crate::request_id::{RequestId, RequestIds};
 use crate::respond::{self, Envelope};
 use crate::service::Service;
-use crate::shared::Shared;
+use crate::shared::{Current, Shared};
 use crate::stream::Traffic;
 use crate::target::{self, Hosts, Target};
 use crate::version;
 
 /// What all services of a server have in common.
 pub(crate) struct House {
-    pub accounts: Arc<Shared<Accounts>>,
+    pub accounts: Arc<dyn Current<Accounts>>,
     pub tokens: Arc<Shared<Tokens>>,
     pub issuer: Option<Arc<Issuer>>,
     pub delegation_secret: [u8; 32],

@@ -25,6 +25,17 @@ impl<T> Shared<T> {
     }
 }
 
+/// A value as it is now, whoever keeps it up to date.
+pub trait Current<T>: Send + Sync {
+    fn get(&self) -> Arc<T>;
+}
+
+impl<T: Send + Sync> Current<T> for Shared<T> {
+    fn get(&self) -> Arc<T> {
+        Shared::get(self)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

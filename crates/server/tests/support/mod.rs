@@ -80,7 +80,7 @@ pub fn start_as(choice: Choice) -> Running {
     let tokens = Arc::new(Shared::new(choice.tokens));
     let setup = Setup {
         engine: choice.engine,
-        accounts: Arc::clone(&accounts),
+        accounts: Arc::clone(&accounts) as _,
         tokens: Arc::clone(&tokens),
         issuer: None,
         tls: choice.tls.then(server_config),
