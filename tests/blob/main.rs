@@ -8,6 +8,7 @@ mod harness;
 mod stage;
 
 // Across operations.
+mod blob_batch;
 mod blob_conditions;
 mod blob_operations;
 mod container_operations;

@@ -122,9 +122,9 @@ impl Op {
             | Op::PutPage
             | Op::GetPageRanges
             | Op::AppendBlock
-            | Op::AppendBlobSeal => true,
-            Op::BlobBatch
-            | Op::FindBlobsByTags
+            | Op::AppendBlobSeal
+            | Op::BlobBatch => true,
+            Op::FindBlobsByTags
             | Op::FindBlobsByTagsInContainer
             | Op::RestoreContainer
             | Op::RenameContainer

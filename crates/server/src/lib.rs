@@ -6,6 +6,7 @@
 
 mod access_log;
 mod admin;
+mod batch;
 mod body;
 mod issuer;
 pub mod limits;

@@ -10,7 +10,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Instant, SystemTime};
 
 use auth::delegation::Secret;
-use auth::{Accounts, Caller, Identifier, Refusal, TokenFault, Tokens};
+use auth::{Accounts, Caller, Identifier, Refusal, Settings, TokenFault, Tokens};
 use blob::{Asker, BlobError, BlobService, Failure, Op};
 use concurrency::Timestamp;
 use engine::{Engine, EngineError};
@@ -18,7 +18,7 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request, Response};
 use hyper::body::Incoming;
 use wire::cors;
-use wire::http::{Body as _, BodyError, ErrorReply, Head, Query, Reply, header};
+use wire::http::{Body, BodyError, ErrorReply, Head, Query, Reply, header};
 
 use crate::access_log::{AccessLog, Line};
 use crate::body::{AnswerBody, RequestBody};
@@ -91,10 +91,21 @@ pub(crate) struct Pipeline {
 
 /// Where the walk has come to; the log wants to know, however it ends.
 #[derive(Debug)]
-struct Progress {
-    asked: Asked,
-    version: HeaderValue,
-    account: Option<u64>,
+pub(crate) struct Progress {
+    pub asked: Asked,
+    pub version: HeaderValue,
+    pub account: Option<u64>,
+}
+
+/// A request that may be done: the door is behind it.
+#[derive(Debug)]
+pub(crate) struct Entered {
+    pub head: Head,
+    pub account: u64,
+    pub settings: Arc<Settings>,
+    pub caller: Caller,
+    pub now: Timestamp,
+    pub op: Op,
 }
 
 impl Pipeline {
@@ -104,13 +115,29 @@ impl Pipeline {
         request: &mut Parts,
         request_id: &RequestId,
         peer: SocketAddr,
-        body: &mut RequestBody,
+        body: &mut dyn Body,
         progress: &mut Progress,
     ) -> Result<Reply, Stop> {
         let (head, path_style) = self.head(request, request_id, progress)?;
         if self.service != Service::Blob {
             return Err(not_built(self.service).into());
         }
+        let entered = self.enter(head, path_style, peer, progress).await?;
+        match entered.op {
+            // Each part of it is walked like a request of its own.
+            Op::BlobBatch => self.batch(&entered, peer, body).await,
+            _ => self.run(&entered, body).await,
+        }
+    }
+
+    /// The walk up to the operation: who calls, what for, and may they.
+    pub(crate) async fn enter(
+        &self,
+        head: Head,
+        path_style: bool,
+        peer: SocketAddr,
+        progress: &mut Progress,
+    ) -> Result<Entered, Stop> {
         // Taken once: the whole request is judged by one list.
         let accounts = self.house.accounts.get();
         let Some(known) = accounts.get(&head.account) else { return Err(Refusal::AccountNotFound.into()) };
@@ -125,16 +152,18 @@ impl Pipeline {
         let op = Op::named_by(&head)?;
         progress.asked = Asked::Blob(op);
         self.may(&caller, op, account, &head).await?;
-        let patience = patience::of(&head, op, body.length())?;
-        let asker = Asker {
-            caller: &caller,
-            now,
-            settings: &known.settings,
-            secret: Secret(Some(&self.house.delegation_secret)),
-        };
-        let running = self.house.blob.run_for(asker, op, &head, account, body);
+        Ok(Entered { settings: Arc::clone(&known.settings), head, account, caller, now, op })
+    }
+
+    /// The rest of the walk.
+    pub(crate) async fn run(&self, entered: &Entered, body: &mut dyn Body) -> Result<Reply, Stop> {
+        let Entered { head, account, settings, caller, now, op } = entered;
+        let patience = patience::of(head, *op, body.length())?;
+        let secret = Secret(Some(&self.house.delegation_secret));
+        let asker = Asker { caller, now: *now, settings, secret };
+        let running = self.house.blob.run_for(asker, *op, head, *account, body);
         let reply = tokio::time::timeout(patience, running).await.map_err(|_| Stop::TimedOut)??;
-        Ok(with_overrides(reply, &caller, &head))
+        Ok(with_overrides(reply, caller, head))
     }
 
     /// The request line and headers as values.
@@ -234,6 +263,12 @@ impl Pipeline {
         Ok(())
     }
 
+    pub(crate) fn record(&self, line: &Line<'_>) {
+        if let Some(log) = &self.house.access_log {
+            log.write(line);
+        }
+    }
+
     /// Tells browsers which pages may see the answer, whatever it is.
     async fn share(&self, account: u64, origin: Option<&HeaderValue>, method: &Method, headers: &mut HeaderMap) {
         // Without an origin only a read can be told anything, because a cache may hand it to a page later.
@@ -249,7 +284,7 @@ impl Pipeline {
 }
 
 /// One answer for whatever came of the walk.
-fn settled(outcome: Result<Result<Reply, Stop>, Panicked>, id: &RequestId) -> Result<Reply, ErrorReply> {
+pub(crate) fn settled(outcome: Result<Result<Reply, Stop>, Panicked>, id: &RequestId) -> Result<Reply, ErrorReply> {
     Err(match outcome {
         Ok(Ok(reply)) => return Ok(reply),
         Ok(Err(Stop::Refused(error))) => error,
@@ -299,24 +334,20 @@ impl Answers for Pipeline {
             Ok(reply) => (reply, None),
             Err(error) => (respond::refusal(&error, &envelope, &id, wall_clock()), Some(error)),
         };
-        let took = began.elapsed();
-        let status = reply.status.as_u16();
+        self.record(&Line {
+            at: wall_clock(),
+            peer: peer.ip(),
+            method: &parts.method,
+            uri: &parts.uri,
+            http: parts.version,
+            status: reply.status.as_u16(),
+            bytes: if is_head { 0 } else { reply.body.length() },
+            operation: asked.operation().unwrap_or("-"),
+            took: began.elapsed(),
+            request_id: id.as_str(),
+        });
         let code = error.as_ref().map(|error| error.code);
-        self.house.metrics.answered(asked, status, code, took, body.received());
-        if let Some(log) = &self.house.access_log {
-            log.write(&Line {
-                at: wall_clock(),
-                peer: peer.ip(),
-                method: &parts.method,
-                uri: &parts.uri,
-                http: parts.version,
-                status,
-                bytes: if is_head { 0 } else { reply.body.length() },
-                operation: asked.operation().unwrap_or("-"),
-                took,
-                request_id: id.as_str(),
-            });
-        }
+        self.house.metrics.answered(asked, reply.status.as_u16(), code, began.elapsed(), body.received());
         let mut response = respond::answer(reply, envelope, &id, rest, traffic);
         if let Some(account) = account {
             self.share(account, origin.as_ref(), &parts.method, response.headers_mut()).await;
@@ -331,7 +362,7 @@ impl Answers for Pipeline {
 
 /// Why a walk ended early. Refused is not failed.
 #[derive(Debug)]
-enum Stop {
+pub(crate) enum Stop {
     Refused(ErrorReply),
     Failed(EngineError),
     Body(BodyError),
@@ -388,7 +419,7 @@ fn log_failure(error: &EngineError, id: &RequestId) {
 /// The container whose rules apply. A path of one segment names a blob of the root container, unless the request says
 /// otherwise; it must be read here exactly as it is when the operation is named, or the rules of another container than
 /// the one that is opened would apply.
-fn container(head: &Head) -> &str {
+pub(crate) fn container(head: &Head) -> &str {
     let restype = head.query.get("restype").unwrap_or_default();
     let names_no_blob = ["container", "account"].iter().any(|kind| kind.eq_ignore_ascii_case(restype));
     if head.rest().is_some() || names_no_blob { head.first_segment().unwrap_or_default() } else { "$root" }
@@ -421,7 +452,7 @@ fn with_overrides(mut reply: Reply, caller: &Caller, head: &Head) -> Reply {
 }
 
 /// The time by which credentials are judged. Clients sign with their own clock, so a test clock has no say here.
-fn wall_clock() -> Timestamp {
+pub(crate) fn wall_clock() -> Timestamp {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let ticks = u64::try_from(since.as_nanos() / 100).unwrap_or(u64::MAX);
     Timestamp::UNIX_EPOCH.plus_ticks(ticks)

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use concurrency::Timestamp;
 use engine::EngineError;
-use http::{HeaderName, HeaderValue, Response, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
 use hyper::ext::ReasonPhrase;
 use wire::dates;
 use wire::http::{BodyError, ErrorReply, Reply, ReplyBody};
@@ -57,13 +57,7 @@ pub(crate) fn answer(
     let Reply { status, mut headers, body } = reply;
     traffic.answered.hear(&mut headers);
     headers.insert(header::SERVER, envelope.service.banner());
-    headers.insert(VERSION, envelope.version);
-    if let Ok(id) = HeaderValue::from_bytes(request_id.as_bytes()) {
-        headers.insert(REQUEST_ID, id);
-    }
-    if let Some(id) = envelope.client_request_id {
-        headers.insert(CLIENT_REQUEST_ID, id);
-    }
+    identify(&mut headers, &envelope, request_id);
     if rest == Rest::Unread {
         traffic.linger();
         headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
@@ -82,6 +76,17 @@ pub(crate) fn answer(
     *response.status_mut() = status;
     *response.headers_mut() = headers;
     response
+}
+
+/// Says which request this is the answer to.
+pub(crate) fn identify(headers: &mut HeaderMap, envelope: &Envelope, request_id: &RequestId) {
+    headers.insert(VERSION, envelope.version.clone());
+    if let Ok(id) = HeaderValue::from_bytes(request_id.as_bytes()) {
+        headers.insert(REQUEST_ID, id);
+    }
+    if let Some(id) = &envelope.client_request_id {
+        headers.insert(CLIENT_REQUEST_ID, id.clone());
+    }
 }
 
 /// Writes a refusal as the service writes it. The date is for the reader of the message.

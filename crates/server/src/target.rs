@@ -42,14 +42,11 @@ impl Target {
         };
         // The account ends at the first slash as it was sent. Who decoded first would let `%2F` move the border between
         // what a signature was checked for and what is done.
-        let (named, resource) = match named_by_host {
+        let (named, path) = match named_by_host {
             Some(account) => (account, path),
             None => path.split_once('/').unwrap_or((path, "")),
         };
-        let resource = percent::decode_path(resource).map_err(|_| unparsable())?;
-        if resource.contains('\0') {
-            return Err(unparsable());
-        }
+        let resource = resource(path)?;
         let (account, secondary) = match named.strip_suffix("-secondary") {
             Some(account) => (account, true),
             None => (named, false),
@@ -59,11 +56,27 @@ impl Target {
             Some(_) => format!("{scheme}://{host}"),
             None => format!("{scheme}://{host}/{named}"),
         };
-        // The service takes a backslash in a path for a slash.
-        let resource = if resource.contains('\\') { resource.replace('\\', "/") } else { resource.into_owned() };
         let path_style = named_by_host.is_none();
         Ok(Target { account: account.to_owned(), secondary, path_style, resource, endpoint })
     }
+}
+
+/// The path of a request inside another, which is for the same account: path style names that again, host style does
+/// not. Clients write the one or the other whatever they called the outer request by.
+pub(crate) fn inside(uri: &Uri, account: &str) -> Result<(String, bool), ErrorReply> {
+    let path = uri.path().strip_prefix('/').unwrap_or(uri.path());
+    let below = path.strip_prefix(account).and_then(|rest| rest.strip_prefix('/'));
+    Ok((resource(below.unwrap_or(path))?, below.is_some()))
+}
+
+/// A path below the account, decoded.
+fn resource(path: &str) -> Result<String, ErrorReply> {
+    let resource = percent::decode_path(path).map_err(|_| unparsable())?;
+    if resource.contains('\0') {
+        return Err(unparsable());
+    }
+    // The service takes a backslash in a path for a slash.
+    Ok(if resource.contains('\\') { resource.replace('\\', "/") } else { resource.into_owned() })
 }
 
 /// The query, decoded.

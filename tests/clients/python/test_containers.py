@@ -157,3 +157,12 @@ def test_the_service_knows_itself(service):
     assert set(service.get_account_information()) >= {"sku_name", "account_kind"}
     properties = service.get_service_properties()
     assert properties["static_website"].enabled is False
+
+
+def test_a_batch_deletes_what_it_can(container):
+    for name in ("one", "two", "a b/ä"):
+        container.upload_blob(name, b"x")
+    answers = list(container.delete_blobs("one", "gone", "a b/ä", raise_on_any_failure=False))
+    assert [answer.status_code for answer in answers] == [202, 404, 202]
+    assert answers[1].headers["x-ms-error-code"] == "BlobNotFound"
+    assert [blob.name for blob in container.list_blobs()] == ["two"]

@@ -85,8 +85,9 @@ pub async fn run(op: Op, call: Call<'_>, body: &mut dyn Body) -> Result<Reply, F
         Op::SetContainerMetadata => set_container_metadata::run(call).await,
         Op::SnapshotBlob => snapshot_blob::run(call).await,
         Op::UndeleteBlob => undelete_blob::run(call).await,
-        Op::BlobBatch
-        | Op::FindBlobsByTags
+        // The server takes it apart: each part is a request of its own, with a caller of its own.
+        Op::BlobBatch => Err(BlobError::NotImplemented.into()),
+        Op::FindBlobsByTags
         | Op::FindBlobsByTagsInContainer
         | Op::RestoreContainer
         | Op::RenameContainer

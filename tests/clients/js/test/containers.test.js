@@ -64,3 +64,15 @@ test("a leased container is not deleted without the lease, everything else goes 
   assert.equal((await box.getProperties()).leaseState, "expired");
   await box.delete();
 });
+
+test("a batch deletes what it can", async (t) => {
+  const { server, box } = await startWithBox(t);
+  for (const name of ["one", "two", "a b/ä"]) {
+    await box.getBlockBlobClient(name).upload("x", 1);
+  }
+  const blobs = ["one", "gone", "a b/ä"].map((name) => box.getBlobClient(name));
+  const answer = await server.service().getBlobBatchClient().deleteBlobs(blobs);
+  assert.deepEqual(answer.subResponses.map((part) => part.status), [202, 404, 202]);
+  assert.equal(answer.subResponses[1].errorCode, "BlobNotFound");
+  assert.equal((await collect(box.listBlobsFlat())).length, 1);
+});
