@@ -9,6 +9,7 @@
 
 use std::fmt;
 
+use crate::guid;
 use crate::time::Timestamp;
 
 /// The lease of one resource, as it is stored.
@@ -215,27 +216,14 @@ impl LeaseId {
     /// Reads the GUID forms that clients send, in any case: with hyphens, without, and with hyphens in braces or
     /// in parentheses.
     pub fn parse(text: &str) -> Option<LeaseId> {
-        let digits = match text.as_bytes() {
-            [b'{', inner @ .., b'}'] | [b'(', inner @ .., b')'] => without_hyphens(inner)?,
-            plain if plain.len() == 32 => plain.to_vec(),
-            plain => without_hyphens(plain)?,
-        };
-        let mut bytes = [0; 16];
-        for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
-            *byte = hex_digit(pair[0])? << 4 | hex_digit(pair[1])?;
-        }
-        Some(LeaseId(bytes))
+        guid::parse(text).map(LeaseId)
     }
 }
 
 /// Lower case with hyphens.
 impl fmt::Display for LeaseId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (place, byte) in self.0.iter().enumerate() {
-            let hyphen = if matches!(place, 4 | 6 | 8 | 10) { "-" } else { "" };
-            write!(f, "{hyphen}{byte:02x}")?;
-        }
-        Ok(())
+        guid::write(&self.0, f)
     }
 }
 
@@ -340,18 +328,6 @@ impl Until {
 fn broken_at(id: LeaseId, end: Timestamp, now: Timestamp) -> (Lease, u64) {
     let lease = if Until::At(end).is_ahead_of(now) { Lease::Breaking { id, until: end } } else { Lease::Broken { id } };
     (lease, now.seconds_until(end))
-}
-
-/// The 32 digits of a GUID written 8-4-4-4-12.
-fn without_hyphens(text: &[u8]) -> Option<Vec<u8>> {
-    let groups: Vec<&[u8]> = text.split(|&byte| byte == b'-').collect();
-    let lengths = groups.iter().map(|group| group.len());
-    lengths.eq([8, 4, 4, 4, 12]).then(|| groups.concat())
-}
-
-fn hex_digit(digit: u8) -> Option<u8> {
-    // A hexadecimal digit is below 16, so it fits.
-    char::from(digit).to_digit(16).map(|value| value as u8)
 }
 
 #[cfg(test)]

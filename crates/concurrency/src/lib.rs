@@ -1,4 +1,4 @@
-//! The rules of who may change what, and when: ETags, conditional requests and leases.
+//! The rules of who may change what, and when: ETags, conditional requests, leases and pop receipts.
 //!
 //! Everything here is a value with total functions: old value in, new value or refusal out. There is no I/O, no
 //! `async`, no clock and no randomness; the time and every new id are arguments, and what has expired is computed
@@ -8,6 +8,7 @@
 //! - [`etag`]: the version mark of a resource, and what a request says about it
 //! - [`conditions`]: `If-Match` and its three companions
 //! - [`lease`]: the lock that a client holds on a resource for a while or until further notice
+//! - [`receipt`]: the right to change a message, which ends when somebody else is given it
 //!
 //! Which operation asks which rule, in which order, and how a refusal reads on the wire, is for the services to say.
 
@@ -15,10 +16,13 @@
 
 pub mod conditions;
 pub mod etag;
+mod guid;
 pub mod lease;
+pub mod receipt;
 pub mod time;
 
 pub use conditions::{Conditions, Unmet, Version};
 pub use etag::{ETag, ETagMatch};
 pub use lease::{BreakPeriod, DurationKind, Lease, LeaseDuration, LeaseId, LeaseRefusal, LeaseState, Until};
+pub use receipt::{MessageId, PopReceipt, ReceiptRefusal};
 pub use time::Timestamp;

@@ -32,6 +32,15 @@ pub mod space {
     /// Entities by table generation, partition key and row key, in the order of a query.
     pub const ENTITY: u8 = 0x21;
 
+    /// Queues by account and name.
+    pub const QUEUE: u8 = 0x20;
+    /// What is known of all messages of a queue generation.
+    pub const QUEUE_MARKS: u8 = 0x21;
+    /// Messages by queue generation, the time at which they can be seen, and number.
+    pub const MESSAGE: u8 = 0x22;
+    /// Their texts by queue generation, expiry and number.
+    pub const MESSAGE_TEXT: u8 = 0x23;
+
     // The engines' own.
     pub const CONTENT: u8 = 0xE0;
     pub const REF: u8 = 0xE1;

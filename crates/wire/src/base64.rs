@@ -25,6 +25,11 @@ pub fn decode_url(text: &str) -> Option<Vec<u8>> {
     URL_SAFE_NO_PAD.decode(text).ok()
 }
 
+/// The same form, for what clients put into URLs again: some forget to encode `+` and `/`.
+pub fn encode_url(bytes: &[u8]) -> String {
+    URL_SAFE_NO_PAD.encode(bytes)
+}
+
 /// `Content-MD5` and its relatives: 16 bytes.
 pub fn md5_header(text: &str) -> Option<[u8; 16]> {
     decode_exact(text)

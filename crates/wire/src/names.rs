@@ -1,4 +1,4 @@
-//! Names that callers give to accounts, containers and blobs. A value of these types is a valid name.
+//! Names that callers give to accounts, containers, blobs and queues. A value of these types is a valid name.
 
 use std::fmt;
 
@@ -62,13 +62,7 @@ impl ContainerName {
         if Self::SPECIAL.contains(&name) {
             return Ok(ContainerName(name.into()));
         }
-        if !CONTAINER_CHARS.contains(&name.chars().count()) {
-            return Err(NameError::Length);
-        }
-        if !is_dashed(name.as_bytes()) {
-            return Err(NameError::Characters);
-        }
-        Ok(ContainerName(name.into()))
+        dashed_name(name).map(ContainerName)
     }
 
     pub fn root() -> ContainerName {
@@ -82,6 +76,17 @@ impl ContainerName {
     /// Whether this is one of the service's own containers, which begin with `$`.
     pub fn is_special(&self) -> bool {
         self.0.starts_with('$')
+    }
+}
+
+/// 3 to 63 of `a-z`, `0-9` and single dashes between them.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct QueueName(Box<str>);
+
+impl QueueName {
+    /// The length is looked at first, so a name with both faults has the wrong length.
+    pub fn parse(name: &str) -> Result<QueueName, NameError> {
+        dashed_name(name).map(QueueName)
     }
 }
 
@@ -132,10 +137,20 @@ macro_rules! text_of {
         }
     )*};
 }
-text_of!(AccountName, ContainerName, BlobName);
+text_of!(AccountName, ContainerName, QueueName, BlobName);
 
 fn is_lower_alphanumeric(byte: u8) -> bool {
     byte.is_ascii_lowercase() || byte.is_ascii_digit()
+}
+
+fn dashed_name(name: &str) -> Result<Box<str>, NameError> {
+    if !CONTAINER_CHARS.contains(&name.chars().count()) {
+        return Err(NameError::Length);
+    }
+    if !is_dashed(name.as_bytes()) {
+        return Err(NameError::Characters);
+    }
+    Ok(name.into())
 }
 
 fn is_dashed(name: &[u8]) -> bool {
@@ -158,6 +173,17 @@ mod tests {
         }
         for name in ["Abc", "a--b", "-ab", "ab-", "a_b", "a.b", "$abc", "$roots", "äöü", "a b", "a/b", "---"] {
             assert_eq!(ContainerName::parse(name), Err(NameError::Characters), "{name:?}");
+        }
+    }
+
+    #[test]
+    fn queue_names() {
+        for name in ["abc", "a-b", "1-2-3", &"a".repeat(63)] {
+            assert_eq!(QueueName::parse(name).map(|n| n.to_string()), Ok(name.to_string()));
+        }
+        assert_eq!(QueueName::parse("A"), Err(NameError::Length));
+        for name in ["Abc", "a--b", "-ab", "ab-", "a_b", "$root", "a/b"] {
+            assert_eq!(QueueName::parse(name), Err(NameError::Characters), "{name:?}");
         }
     }
 

@@ -5,6 +5,7 @@
 
 mod block_list;
 mod key_info;
+mod queue_message;
 mod read;
 mod service_properties;
 mod signed_identifiers;
@@ -13,6 +14,7 @@ mod write;
 
 pub use block_list::{BLOCKS_PER_LIST_MAX, BlockEntry, BlockSearch, parse_block_list};
 pub use key_info::KeyInfo;
+pub use queue_message::parse_queue_message;
 pub use read::XmlError;
 pub(crate) use read::parse;
 pub use service_properties::{
@@ -42,6 +44,7 @@ mod tests {
              </StorageServiceProperties>",
             "<Tags><TagSet><Tag><Key>k</Key><Value>v</Value></Tag></TagSet></Tags>",
             "<KeyInfo><Start>2026-01-01</Start><Expiry>2026-01-02T00:00:00+01:00</Expiry></KeyInfo>",
+            "<QueueMessage><MessageText>a&amp;b</MessageText></QueueMessage>",
         ];
         let pieces = [
             "<",
@@ -73,6 +76,7 @@ mod tests {
             _ = ServiceProperties::parse(&document);
             _ = crate::tags::Tags::parse_xml(&document);
             _ = KeyInfo::parse(&document);
+            _ = parse_queue_message(&document);
         }
     }
 }

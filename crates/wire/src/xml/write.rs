@@ -182,7 +182,7 @@ fn replacement(bytes: &[u8], place: Place) -> Option<(&'static str, usize)> {
     Some((replacement, 1))
 }
 
-fn is_xml_char(c: char) -> bool {
+pub(crate) fn is_xml_char(c: char) -> bool {
     matches!(c, '\t' | '\n' | '\r' | ' '..='\u{d7ff}' | '\u{e000}'..='\u{fffd}' | '\u{10000}'..)
 }
 
