@@ -7,11 +7,9 @@ use std::collections::HashSet;
 use std::convert::Infallible;
 
 use bytes::Bytes;
-use engine::collector::{Handler, delete_some, is_referred};
+use engine::collector::{Handler, delete_some, is_referred, steps};
 use engine::due::{self, Due, Kind};
-use engine::{
-    BoxFuture, Changes, Commit, Engine, EngineError, Key, NotCommitted, Rows, Tick, Unread, commit, read, space,
-};
+use engine::{BoxFuture, Changes, Engine, EngineError, Key, NotCommitted, Rows, Tick, Unread, read, space};
 
 use crate::codec;
 use crate::download::for_each_chunk;
@@ -22,8 +20,6 @@ use crate::model::{
 };
 use crate::{BlobService, pages};
 
-/// How many steps one due row may take before others get their turn.
-const STEPS_PER_TURN: usize = 100;
 /// How many rows of one kind a step removes. Each brings a few others with it.
 const ROWS_PER_STEP: usize = 50;
 /// How many entries of a list a step removes, or one row. The rows of a block list hold many, those of an append blob one.
@@ -97,31 +93,6 @@ impl Other {
             },
         }
     }
-}
-
-/// Runs `step` until it says that nothing is left, and removes the due row with the last one.
-fn steps<'a, F>(engine: &'a dyn Engine, due: &'a Due, step: F) -> BoxFuture<'a, Result<(), EngineError>>
-where
-    F: Fn(&dyn Rows, Tick, &mut Changes) -> Result<bool, Unread> + Send + Sync + Clone + 'static,
-{
-    Box::pin(async move {
-        for _ in 0..STEPS_PER_TURN {
-            let (key, step) = (due.key(), step.clone());
-            let more = commit::<bool, Infallible, _>(engine, due.key(), move |rows, tick| {
-                let mut changes = Changes::none().freeing_space();
-                let more = step(rows, tick, &mut changes)?;
-                if !more {
-                    // First, so that a step may put it back for another time.
-                    changes.rows.insert(0, (key.clone(), None));
-                }
-                Ok(Commit { changes, outcome: more })
-            });
-            if !more.await.or_else(failed)? {
-                break;
-            }
-        }
-        Ok(())
-    })
 }
 
 fn failed<T>(error: NotCommitted<Infallible>) -> Result<T, EngineError> {

@@ -8,12 +8,15 @@ use bytes::Bytes;
 
 use crate::due::{self, Due, Kind};
 use crate::{
-    BoxFuture, Changes, Commit, ContentId, Engine, EngineError, Key, NotCommitted, Rows, Unread, Visit, commit, read,
-    space,
+    BoxFuture, Changes, Commit, ContentId, Engine, EngineError, Key, NotCommitted, Rows, Tick, Unread, Visit, commit,
+    read, space,
 };
 
 /// How many due rows one sweep takes at most before others get their turn.
 pub const DUE_PER_SWEEP: usize = 1_000;
+
+/// How many steps one due row may take before others get their turn.
+const STEPS_PER_TURN: usize = 100;
 
 /// The row that says `owner` refers to `thing`.
 #[must_use]
@@ -91,6 +94,46 @@ fn failed<T>(error: NotCommitted<std::convert::Infallible>) -> Result<T, EngineE
         NotCommitted::Failed(error) => Err(error),
         NotCommitted::Refused(never) => match never {},
     }
+}
+
+/// Runs `step` until it says that nothing is left, and removes the due row with the last one.
+///
+/// The steps are a partition of their own. Who changes rows that others change as well uses [`steps_in`].
+pub fn steps<'a, F>(engine: &'a dyn Engine, due: &'a Due, step: F) -> BoxFuture<'a, Result<(), EngineError>>
+where
+    F: Fn(&dyn Rows, Tick, &mut Changes) -> Result<bool, Unread> + Send + Sync + Clone + 'static,
+{
+    steps_in(due.key(), engine, due, step)
+}
+
+/// The same, as decisions of `partition`.
+pub fn steps_in<'a, F>(
+    partition: Key,
+    engine: &'a dyn Engine,
+    due: &'a Due,
+    step: F,
+) -> BoxFuture<'a, Result<(), EngineError>>
+where
+    F: Fn(&dyn Rows, Tick, &mut Changes) -> Result<bool, Unread> + Send + Sync + Clone + 'static,
+{
+    Box::pin(async move {
+        for _ in 0..STEPS_PER_TURN {
+            let (key, step) = (due.key(), step.clone());
+            let more = commit::<bool, std::convert::Infallible, _>(engine, partition.clone(), move |rows, tick| {
+                let mut changes = Changes::none().freeing_space();
+                let more = step(rows, tick, &mut changes)?;
+                if !more {
+                    // First, so that a step may put it back for another time.
+                    changes.rows.insert(0, (key.clone(), None));
+                }
+                Ok(Commit { changes, outcome: more })
+            });
+            if !more.await.or_else(failed)? {
+                break;
+            }
+        }
+        Ok(())
+    })
 }
 
 /// Removes up to `most` rows of a range in one decision and says whether any are left.
