@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use concurrency::{DurationKind, ETag, Lease, LeaseId, LeaseState, Timestamp};
 use wire::http::{HeaderMap, HeaderName, HeaderValue, Reply, StatusCode, header};
-use wire::metadata::PREFIX;
+pub use wire::metadata::{element as metadata_element, set as set_metadata};
 use wire::xml::XmlWriter;
 use wire::{base64, dates};
 
@@ -78,23 +78,6 @@ pub fn set_written(headers: &mut HeaderMap, written: Written) {
 pub fn set_version_id(headers: &mut HeaderMap, id: Option<VersionId>) {
     if let Some(VersionId(at)) = id {
         headers.insert(&VERSION_ID, value(dates::iso_ticks(at).as_str().to_owned()));
-    }
-}
-
-pub fn set_metadata(headers: &mut HeaderMap, metadata: &[(String, String)]) {
-    let spelled = wire::metadata::spelling(metadata.iter().map(|(name, _)| name.as_str()));
-    if let (false, Ok(spelled)) = (spelled.is_empty(), HeaderValue::try_from(spelled)) {
-        headers.insert(HeaderName::from_static(wire::metadata::SPELLED_NAMES), spelled);
-    }
-    for (name, text) in metadata {
-        let mut header = String::with_capacity(PREFIX.len() + name.len());
-        header.push_str(PREFIX);
-        header.push_str(name);
-        // A header name has no case here; the names were checked when they were set.
-        header.make_ascii_lowercase();
-        if let (Ok(name), Ok(text)) = (HeaderName::try_from(header), HeaderValue::try_from(text.as_str())) {
-            headers.insert(name, text);
-        }
     }
 }
 
@@ -214,17 +197,4 @@ pub fn value(text: impl Into<Bytes>) -> HeaderValue {
 
 pub fn xml(status: StatusCode, xml: XmlWriter) -> Reply {
     reply(status).with_body("application/xml", xml.finish())
-}
-
-/// Metadata inside a listing. Its names are identifiers, so they can be elements.
-pub fn metadata_element(xml: &mut XmlWriter, metadata: &[(String, String)]) {
-    if metadata.is_empty() {
-        xml.empty("Metadata");
-        return;
-    }
-    xml.open("Metadata");
-    for (name, text) in metadata {
-        xml.leaf(name, text);
-    }
-    xml.close("Metadata");
 }

@@ -4,7 +4,7 @@
 
 use concurrency::{Conditions, ETagMatch, LeaseId, Timestamp};
 use wire::http::Head;
-use wire::metadata::{Metadata, SPELLED_NAMES};
+use wire::metadata::Metadata;
 use wire::names::{BlobName, ContainerName};
 use wire::{base64, dates};
 
@@ -161,12 +161,7 @@ fn date(head: &Head, name: &'static str) -> Result<Option<Timestamp>, BlobError>
 
 /// The metadata in the `x-ms-meta-*` headers.
 pub fn metadata(head: &Head) -> Result<Pairs, BlobError> {
-    let headers = head.headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
-    let metadata = Metadata::parse(headers)?;
-    Ok(match head.header(SPELLED_NAMES) {
-        Some(spelled) => metadata.spelled(spelled).into_pairs(),
-        None => metadata.into_pairs(),
-    })
+    Ok(Metadata::of(head)?.into_pairs())
 }
 
 pub fn public_access(head: &Head) -> Result<PublicAccess, BlobError> {

@@ -33,13 +33,13 @@ pub mod space {
     pub const ENTITY: u8 = 0x21;
 
     /// Queues by account and name.
-    pub const QUEUE: u8 = 0x20;
+    pub const QUEUE: u8 = 0x30;
     /// What is known of all messages of a queue generation.
-    pub const QUEUE_MARKS: u8 = 0x21;
+    pub const QUEUE_MARKS: u8 = 0x31;
     /// Messages by queue generation, the time at which they can be seen, and number.
-    pub const MESSAGE: u8 = 0x22;
+    pub const MESSAGE: u8 = 0x32;
     /// Their texts by queue generation, expiry and number.
-    pub const MESSAGE_TEXT: u8 = 0x23;
+    pub const MESSAGE_TEXT: u8 = 0x33;
 
     // The engines' own.
     pub const CONTENT: u8 = 0xE0;

@@ -2,11 +2,14 @@
 
 use std::fmt;
 
-/// Names and values together, without the prefix.
+use crate::http::{Head, HeaderMap, HeaderName, HeaderValue};
+use crate::xml::XmlWriter;
+
 /// Header names have no case once they are read; this header carries the spelling of metadata names between the stream and
 /// a service, as a comma-separated list of those with capitals. It never comes from a client and never goes to one.
 pub const SPELLED_NAMES: &str = "lazurite-metadata-names";
 
+/// Names and values together, without the prefix.
 pub const METADATA_BYTES_MAX: usize = 8 * 1024;
 
 /// The prefix of a metadata header, in lower case.
@@ -45,6 +48,16 @@ impl fmt::Display for MetadataError {
 impl std::error::Error for MetadataError {}
 
 impl Metadata {
+    /// The metadata of a request, its names spelled as they came.
+    pub fn of(head: &Head) -> Result<Metadata, MetadataError> {
+        let headers = head.headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
+        let metadata = Metadata::parse(headers)?;
+        Ok(match head.header(SPELLED_NAMES) {
+            Some(spelled) => metadata.spelled(spelled),
+            None => metadata,
+        })
+    }
+
     /// Takes the metadata out of all headers of a request; headers without the prefix are passed over.
     pub fn parse<N: AsRef<str>, V: AsRef<[u8]>>(
         headers: impl IntoIterator<Item = (N, V)>,
@@ -95,6 +108,37 @@ impl Metadata {
     pub fn into_pairs(self) -> Vec<(String, String)> {
         self.0
     }
+}
+
+/// The headers that tell of metadata, which was checked when it was set.
+pub fn set(headers: &mut HeaderMap, metadata: &[(String, String)]) {
+    let spelled = spelling(metadata.iter().map(|(name, _)| name.as_str()));
+    if let (false, Ok(spelled)) = (spelled.is_empty(), HeaderValue::try_from(spelled)) {
+        headers.insert(HeaderName::from_static(SPELLED_NAMES), spelled);
+    }
+    for (name, text) in metadata {
+        let mut header = String::with_capacity(PREFIX.len() + name.len());
+        header.push_str(PREFIX);
+        header.push_str(name);
+        // A header name has no case here.
+        header.make_ascii_lowercase();
+        if let (Ok(name), Ok(text)) = (HeaderName::try_from(header), HeaderValue::try_from(text.as_str())) {
+            headers.insert(name, text);
+        }
+    }
+}
+
+/// Metadata inside a listing. Its names are identifiers, so they can be elements.
+pub fn element(xml: &mut XmlWriter, metadata: &[(String, String)]) {
+    if metadata.is_empty() {
+        xml.empty("Metadata");
+        return;
+    }
+    xml.open("Metadata");
+    for (name, text) in metadata {
+        xml.leaf(name, text);
+    }
+    xml.close("Metadata");
 }
 
 /// What follows the prefix, if the header has it.
