@@ -1,53 +1,14 @@
-//! Rows to values and back: a format byte, then CBOR with numbered fields.
-//!
-//! A field is never renumbered and never changes its meaning; a new one gets a new number and a default. So a row that an
-//! older version wrote stays readable, and the format byte changes only if all of this is given up.
+//! Rows of the Blob service: the common form, and leases in it.
 
-use bytes::Bytes;
-use concurrency::Timestamp;
-use engine::{EngineError, Unread};
-use minicbor::decode::{Decode, Decoder, Error as DecodeError};
-use minicbor::encode::{Encode, Encoder, Error as EncodeError, Write};
+use minicbor::decode::{Decoder, Error as DecodeError};
+use minicbor::encode::{Encoder, Error as EncodeError, Write};
 
-const FORMAT: u8 = 1;
-
-pub fn encode<T: Encode<()>>(value: &T) -> Bytes {
-    let mut row = Vec::with_capacity(192);
-    row.push(FORMAT);
-    minicbor::encode(value, &mut row).expect("a vector takes every byte");
-    row.into()
-}
-
-pub fn decode<'b, T: Decode<'b, ()>>(row: &'b [u8]) -> Result<T, Unread> {
-    match row.split_first() {
-        Some((&FORMAT, value)) => minicbor::decode(value).map_err(|error| corrupt(&error.to_string())),
-        Some((other, _)) => Err(corrupt(&format!("a row has the unknown format {other}"))),
-        None => Err(corrupt("a row is empty")),
-    }
-}
-
-pub fn corrupt(what: &str) -> Unread {
-    EngineError::Corrupt(format!("blob service: {what}")).into()
-}
-
-/// A time, as its ticks.
-pub mod time {
-    use super::*;
-
-    pub fn encode<C, W: Write>(time: &Timestamp, e: &mut Encoder<W>, _: &mut C) -> Result<(), EncodeError<W::Error>> {
-        e.u64(time.0)?;
-        Ok(())
-    }
-
-    pub fn decode<'b, C>(d: &mut Decoder<'b>, _: &mut C) -> Result<Timestamp, DecodeError> {
-        Ok(Timestamp(d.u64()?))
-    }
-}
+pub use service::codec::{corrupt, decode, encode, time};
 
 /// A lease: an array that begins with the number of its state.
 pub mod lease {
     use super::*;
-    use concurrency::{Lease, LeaseDuration, LeaseId, Until};
+    use concurrency::{Lease, LeaseDuration, LeaseId, Timestamp, Until};
 
     const AVAILABLE: u8 = 0;
     const LEASED: u8 = 1;
@@ -107,7 +68,8 @@ pub mod lease {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use concurrency::{Lease, LeaseDuration, LeaseId, Until};
+    use concurrency::{Lease, LeaseDuration, LeaseId, Timestamp, Until};
+    use engine::{EngineError, Unread};
     use minicbor::{Decode, Encode};
 
     #[derive(Encode, Decode, PartialEq, Debug)]

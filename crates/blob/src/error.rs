@@ -1,6 +1,7 @@
 //! Why the service refuses a request: every code with its status and text, in one place.
 
 use concurrency::{LeaseRefusal, Unmet};
+use service::RequestError;
 use wire::base64;
 use wire::http::ErrorReply;
 use wire::metadata::MetadataError;
@@ -11,8 +12,8 @@ use wire::xml::XmlError;
 /// A refusal. Nothing was changed; the same request may succeed once what it names has changed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum BlobError {
-    // What is not built yet. Never 500: clients repeat those for minutes.
-    NotImplemented,
+    /// The request itself is wrong, as it would be for any service.
+    Request(RequestError),
     /// The operation is there, but what this header asks of it is not, and to ignore it would change the meaning.
     HeaderNotImplemented {
         name: &'static str,
@@ -30,58 +31,17 @@ pub enum BlobError {
     },
     InvalidBlobOrBlock,
     InvalidBlockList,
-    InvalidHeaderValue {
-        name: &'static str,
-        value: String,
-    },
     /// A structured body is not one.
     InvalidInput(Fault),
     InvalidMd5,
     InvalidOperation,
-    InvalidQueryParameterValue {
-        name: &'static str,
-        value: String,
-    },
-    InvalidResourceName,
-    InvalidXmlDocument,
-    InvalidXmlNodeValue {
-        node: &'static str,
-        value: String,
-    },
     Md5Mismatch {
         given: [u8; 16],
         computed: [u8; 16],
     },
-    /// A preflight without one of the headers that make it one.
-    CorsHeaderMissing {
-        name: &'static str,
-    },
-    CorsPreflightFailure,
-    Metadata(MetadataError),
-    MissingContentLengthHeader,
-    MissingRequiredHeader {
-        name: &'static str,
-    },
-    MissingRequiredQueryParameter {
-        name: &'static str,
-    },
-    MissingRequiredXmlNode {
-        node: &'static str,
-    },
     MultipleConditionHeadersNotSupported,
-    OutOfRangeInput,
     PreviousSnapshotCannotBeNewer,
-    OutOfRangeQueryParameterValue {
-        name: &'static str,
-        value: String,
-        least: u64,
-        most: u64,
-    },
-    RequestBodyTooLarge {
-        most: u64,
-    },
     UnsatisfiableCondition,
-    UnsupportedHttpVerb,
 
     // What is, or is not, there.
     BlobAlreadyExists,
@@ -130,11 +90,11 @@ pub enum BlobError {
 
 impl BlobError {
     pub(crate) fn header(name: &'static str, value: impl Into<String>) -> BlobError {
-        BlobError::InvalidHeaderValue { name, value: value.into() }
+        BlobError::Request(RequestError::header(name, value))
     }
 
     pub(crate) fn query(name: &'static str, value: impl Into<String>) -> BlobError {
-        BlobError::InvalidQueryParameterValue { name, value: value.into() }
+        BlobError::Request(RequestError::query(name, value))
     }
 
     pub(crate) fn lease_on_blob(refusal: LeaseRefusal) -> BlobError {
@@ -173,7 +133,7 @@ impl BlobError {
     /// Status, code and text. Codes are what clients match on; of the texts only a few.
     fn table(&self) -> (u16, &'static str, &'static str) {
         match self {
-            BlobError::NotImplemented => (501, "APINotImplemented", "This operation is not implemented yet."),
+            BlobError::Request(error) => error.table(),
             BlobError::HeaderNotImplemented { .. } => {
                 (501, "APINotImplemented", "What one of the request headers asks for is not implemented yet.")
             }
@@ -193,73 +153,23 @@ impl BlobError {
             }
             BlobError::InvalidBlobOrBlock => (400, "InvalidBlobOrBlock", "The specified blob or block is invalid."),
             BlobError::InvalidBlockList => (400, "InvalidBlockList", "The specified block list is invalid."),
-            BlobError::InvalidHeaderValue { .. } => {
-                (400, "InvalidHeaderValue", "The value of one of the HTTP headers is not in the correct format.")
-            }
             BlobError::InvalidInput(_) => (400, "InvalidInput", "One of the request inputs is not valid."),
             BlobError::InvalidMd5 => (400, "InvalidMd5", "The MD5 value is invalid: it must be 128 bits in Base64."),
             BlobError::InvalidOperation => {
                 (400, "InvalidOperation", "The operation is not possible on what the request names.")
             }
-            BlobError::InvalidQueryParameterValue { .. } => {
-                (400, "InvalidQueryParameterValue", "The value of one of the query parameters is invalid.")
-            }
-            BlobError::InvalidResourceName => {
-                (400, "InvalidResourceName", "The specified resource name contains invalid characters.")
-            }
-            BlobError::InvalidXmlDocument => {
-                (400, "InvalidXmlDocument", "The XML of the request body is not valid or not what the operation takes.")
-            }
-            BlobError::InvalidXmlNodeValue { .. } => {
-                (400, "InvalidXmlNodeValue", "The value of one of the XML nodes is not in the correct format.")
-            }
             BlobError::Md5Mismatch { .. } => {
                 (400, "Md5Mismatch", "The MD5 value given in the request is not that of the content received.")
-            }
-            BlobError::CorsHeaderMissing { .. } => {
-                (400, "InvalidHeaderValue", "A required CORS header is not present.")
-            }
-            BlobError::CorsPreflightFailure => {
-                (403, "CorsPreflightFailure", "CORS not enabled or no matching rule found for this request.")
-            }
-            BlobError::Metadata(MetadataError::EmptyMetadataKey) => {
-                (400, "EmptyMetadataKey", "The name of one of the metadata pairs is empty.")
-            }
-            BlobError::Metadata(MetadataError::InvalidMetadata) => {
-                (400, "InvalidMetadata", "The metadata is invalid: names are identifiers, values printable ASCII.")
-            }
-            BlobError::Metadata(MetadataError::MetadataTooLarge) => {
-                (400, "MetadataTooLarge", "The metadata is larger than allowed.")
-            }
-            BlobError::MissingContentLengthHeader => {
-                (411, "MissingContentLengthHeader", "The Content-Length header was not specified.")
-            }
-            BlobError::MissingRequiredHeader { .. } => {
-                (400, "MissingRequiredHeader", "An HTTP header that is mandatory for this request is not specified.")
-            }
-            BlobError::MissingRequiredQueryParameter { .. } => {
-                (400, "MissingRequiredQueryParameter", "A query parameter that is mandatory was not specified.")
-            }
-            BlobError::MissingRequiredXmlNode { .. } => {
-                (400, "MissingRequiredXmlNode", "A required XML node was not specified in the request body.")
             }
             BlobError::MultipleConditionHeadersNotSupported => {
                 (400, "MultipleConditionHeadersNotSupported", "Multiple condition headers are not supported.")
             }
-            BlobError::OutOfRangeInput => (400, "OutOfRangeInput", "One of the request inputs is out of range."),
             BlobError::PreviousSnapshotCannotBeNewer => {
                 (400, "PreviousSnapshotCannotBeNewer", "The previous snapshot is newer than what it is compared with.")
-            }
-            BlobError::OutOfRangeQueryParameterValue { .. } => {
-                (400, "OutOfRangeQueryParameterValue", "A query parameter is outside the permissible range.")
-            }
-            BlobError::RequestBodyTooLarge { .. } => {
-                (413, "RequestBodyTooLarge", "The request body is larger than the limit.")
             }
             BlobError::UnsatisfiableCondition => {
                 (400, "UnsatisfiableCondition", "The request includes a condition that can never be met by a read.")
             }
-            BlobError::UnsupportedHttpVerb => (405, "UnsupportedHttpVerb", "The resource does not support this verb."),
 
             BlobError::BlobAlreadyExists => (409, "BlobAlreadyExists", "The specified blob already exists."),
             BlobError::BlobIsSealed => (409, "BlobIsSealed", "The specified blob is sealed and cannot be appended to."),
@@ -353,25 +263,10 @@ impl BlobError {
         let (status, code, message) = self.table();
         let reply = ErrorReply::new(status, code, message);
         match self {
-            BlobError::InvalidHeaderValue { name, value } | BlobError::HeaderNotImplemented { name, value } => {
+            BlobError::Request(error) => error.clone().into(),
+            BlobError::HeaderNotImplemented { name, value } => {
                 reply.detail("HeaderName", *name).detail("HeaderValue", value)
             }
-            BlobError::MissingRequiredHeader { name } | BlobError::CorsHeaderMissing { name } => {
-                reply.detail("HeaderName", *name)
-            }
-            BlobError::MissingRequiredQueryParameter { name } => reply.detail("QueryParameterName", *name),
-            BlobError::InvalidQueryParameterValue { name, value } => {
-                reply.detail("QueryParameterName", *name).detail("QueryParameterValue", value)
-            }
-            BlobError::OutOfRangeQueryParameterValue { name, value, least, most } => reply
-                .detail("QueryParameterName", *name)
-                .detail("QueryParameterValue", value)
-                .detail("MinimumAllowed", least.to_string())
-                .detail("MaximumAllowed", most.to_string()),
-            BlobError::InvalidXmlNodeValue { node, value } => {
-                reply.detail("XmlNodeName", *node).detail("XmlNodeValue", value)
-            }
-            BlobError::MissingRequiredXmlNode { node } => reply.detail("XmlNodeName", *node),
             BlobError::Md5Mismatch { given, computed } => reply
                 .detail("UserSpecifiedMd5", base64::encode(given))
                 .detail("ServerCalculatedMd5", base64::encode(computed)),
@@ -379,7 +274,6 @@ impl BlobError {
                 .detail("UserSpecifiedCrc64", base64::encode_crc64(*given))
                 .detail("ServerCalculatedCrc64", base64::encode_crc64(*computed)),
             BlobError::InvalidInput(fault) => reply.detail("Reason", fault.to_string()),
-            BlobError::RequestBodyTooLarge { most } => reply.detail("MaxLimit", most.to_string()),
             BlobError::InvalidRange { length } => reply.header("content-range", format!("bytes */{length}")),
             _ => reply,
         }
@@ -400,12 +294,9 @@ impl From<Unmet> for BlobError {
     }
 }
 
-impl From<NameError> for BlobError {
-    fn from(error: NameError) -> BlobError {
-        match error {
-            NameError::Length => BlobError::OutOfRangeInput,
-            NameError::Characters => BlobError::InvalidResourceName,
-        }
+impl From<RequestError> for BlobError {
+    fn from(error: RequestError) -> BlobError {
+        BlobError::Request(error)
     }
 }
 
@@ -420,27 +311,26 @@ impl From<Fault> for BlobError {
     }
 }
 
-impl From<wire::cors::Refused> for BlobError {
-    fn from(refused: wire::cors::Refused) -> BlobError {
-        match refused {
-            wire::cors::Refused::Missing(name) => BlobError::CorsHeaderMissing { name },
-            wire::cors::Refused::NotAllowed => BlobError::CorsPreflightFailure,
-        }
+impl From<NameError> for BlobError {
+    fn from(error: NameError) -> BlobError {
+        BlobError::Request(error.into())
     }
 }
 
 impl From<MetadataError> for BlobError {
     fn from(error: MetadataError) -> BlobError {
-        BlobError::Metadata(error)
+        BlobError::Request(error.into())
     }
 }
 
 impl From<XmlError> for BlobError {
     fn from(error: XmlError) -> BlobError {
-        match error {
-            XmlError::Malformed | XmlError::TooMany { .. } => BlobError::InvalidXmlDocument,
-            XmlError::Missing(node) => BlobError::MissingRequiredXmlNode { node },
-            XmlError::BadValue { node, value } => BlobError::InvalidXmlNodeValue { node, value },
-        }
+        BlobError::Request(error.into())
+    }
+}
+
+impl From<BlobError> for ErrorReply {
+    fn from(error: BlobError) -> ErrorReply {
+        error.to_reply()
     }
 }

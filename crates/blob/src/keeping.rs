@@ -22,7 +22,7 @@ use crate::model::{
     version_key, versions_of,
 };
 use crate::ops::Call;
-use crate::ops::get_blob_service_properties as service_properties;
+use crate::ops::get_blob_service_properties::PROPERTIES;
 
 const SECONDS_PER_DAY: u64 = 24 * 3600;
 
@@ -42,7 +42,7 @@ impl Keeping {
 
     /// The mark of what is deleted now; `None`: it is gone at once.
     fn mark(&self, rows: &dyn Rows, tick: Tick) -> Result<Option<Deletion>, Unread> {
-        let days = service_properties::retention(rows, self.account, self.first_days)?.days;
+        let days = PROPERTIES.retention(rows, self.account, self.first_days)?.days;
         let end = |days| tick.now.plus_seconds(u64::from(days) * SECONDS_PER_DAY);
         Ok(days.map(|days| Deletion { at: tick.now, until: end(days), stamp: tick.stamp }))
     }

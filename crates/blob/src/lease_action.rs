@@ -2,6 +2,7 @@
 
 use concurrency::{BreakPeriod, Lease, LeaseDuration, LeaseId, LeaseRefusal};
 use engine::Tick;
+use service::RequestError;
 use wire::http::{Head, HeaderValue, Reply, StatusCode};
 
 use crate::error::BlobError;
@@ -79,11 +80,11 @@ impl Told {
 const PROPOSED: &str = "x-ms-proposed-lease-id";
 
 fn held(head: &Head) -> Result<LeaseId, BlobError> {
-    request::lease_id(head)?.ok_or(BlobError::MissingRequiredHeader { name: "x-ms-lease-id" })
+    request::lease_id(head)?.ok_or(BlobError::Request(RequestError::MissingRequiredHeader { name: "x-ms-lease-id" }))
 }
 
 fn proposed(head: &Head) -> Result<LeaseId, BlobError> {
-    request::guid(head, PROPOSED)?.ok_or(BlobError::MissingRequiredHeader { name: PROPOSED })
+    request::guid(head, PROPOSED)?.ok_or(BlobError::Request(RequestError::MissingRequiredHeader { name: PROPOSED }))
 }
 
 fn duration(head: &Head) -> Result<LeaseDuration, BlobError> {
@@ -133,7 +134,7 @@ mod tests {
         assert_eq!(parse(&[action("change"), mine, yours]), Ok(LeaseAction::Change { id: MINE, proposed: YOURS }));
         assert_eq!(parse(&[action("release"), mine]), Ok(LeaseAction::Release { id: MINE }));
         assert_eq!(parse(&[action("break"), mine]), Ok(LeaseAction::Break { period: None }));
-        let missing = |name| Err(BlobError::MissingRequiredHeader { name });
+        let missing = |name| Err(BlobError::Request(RequestError::MissingRequiredHeader { name }));
         assert_eq!(parse(&[]), missing("x-ms-lease-action"));
         assert_eq!(parse(&[action("acquire")]), missing("x-ms-lease-duration"));
         assert_eq!(parse(&[action("renew")]), missing("x-ms-lease-id"));

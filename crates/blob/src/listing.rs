@@ -11,39 +11,10 @@ pub const RESULTS_MAX: usize = 5_000;
 /// How many rows a page may look at. Rows that are not shown count too; then the page is short and has a marker.
 pub const ROWS_VISITED_MAX: usize = 20_000;
 
+pub use service::listing::{include, max_results as max_results_of};
+
 pub fn max_results(head: &Head) -> Result<usize, BlobError> {
-    max_results_of(head, RESULTS_MAX)
-}
-
-/// The same with another default and cap.
-pub fn max_results_of(head: &Head, most: usize) -> Result<usize, BlobError> {
-    const NAME: &str = "maxresults";
-    let Some(text) = head.query.get(NAME).filter(|text| !text.is_empty()) else { return Ok(most) };
-    let value: i64 = text.parse().map_err(|_| BlobError::query(NAME, text))?;
-    match usize::try_from(value) {
-        Ok(count) if count > 0 => Ok(count.min(most)),
-        _ => Err(BlobError::OutOfRangeQueryParameterValue {
-            name: NAME,
-            value: text.to_owned(),
-            least: 1,
-            most: most as u64,
-        }),
-    }
-}
-
-/// The words of a comma list, each of which must be known.
-pub fn include(head: &Head, known: &[&str]) -> Result<Vec<String>, BlobError> {
-    const NAME: &str = "include";
-    let mut words = Vec::new();
-    for (_, list) in head.query.pairs().iter().filter(|(name, _)| name.eq_ignore_ascii_case(NAME)) {
-        for word in list.split(',').map(|word| word.trim().to_ascii_lowercase()).filter(|word| !word.is_empty()) {
-            if !known.contains(&word.as_str()) {
-                return Err(BlobError::query(NAME, list));
-            }
-            words.push(word);
-        }
-    }
-    Ok(words)
+    Ok(max_results_of(head, RESULTS_MAX)?)
 }
 
 /// Where a page ended: the next one begins after it. Names, not positions, so that nothing is shown twice or left out
@@ -106,6 +77,7 @@ impl After {
 mod tests {
     use super::*;
     use crate::testing::request;
+    use service::RequestError;
 
     #[test]
     fn markers_come_back_as_they_went() {
@@ -128,7 +100,10 @@ mod tests {
         assert_eq!(of("maxresults=x"), Err(BlobError::query("maxresults", "x")));
         for value in ["0", "-1"] {
             let refused = of(&format!("maxresults={value}"));
-            assert!(matches!(refused, Err(BlobError::OutOfRangeQueryParameterValue { .. })), "{value}");
+            assert!(
+                matches!(refused, Err(BlobError::Request(RequestError::OutOfRangeQueryParameterValue { .. }))),
+                "{value}"
+            );
         }
     }
 
@@ -138,6 +113,6 @@ mod tests {
         assert_eq!(of("include=Metadata,copy"), Ok(vec!["metadata".into(), "copy".into()]));
         assert_eq!(of("include=metadata&include=copy"), Ok(vec!["metadata".into(), "copy".into()]));
         assert_eq!(of("include="), Ok(vec![]));
-        assert_eq!(of("include=all"), Err(BlobError::query("include", "all")));
+        assert_eq!(of("include=all"), Err(RequestError::query("include", "all")));
     }
 }

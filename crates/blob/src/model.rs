@@ -16,8 +16,8 @@ use concurrency::{ETag, Lease, Timestamp, Version};
 use engine::due::{self, Kind};
 use engine::{Changes, ContentId, Key, KeyReader, Rows, Stop, Unread, space};
 use minicbor::{Decode, Encode};
+pub use service::{Pairs, StoredPolicy};
 use wire::names::{BlobName, ContainerName};
-use wire::xml::SignedIdentifier;
 
 use crate::blocks::UNCOMMITTED_SECONDS;
 use crate::codec;
@@ -31,9 +31,6 @@ pub type Halt = Stop<BlobError>;
 pub fn refuse(error: BlobError) -> Halt {
     Stop::Refused(error)
 }
-
-/// Names and values as the client wrote them.
-pub type Pairs = Vec<(String, String)>;
 
 #[derive(Clone, PartialEq, Eq, Debug, Encode, Decode)]
 #[cbor(map)]
@@ -75,20 +72,6 @@ pub enum PublicAccess {
     /// The blobs, their list and the container's properties.
     #[n(2)]
     Container,
-}
-
-/// A stored access policy, as it was set; its texts are judged when a signature names it.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Encode, Decode)]
-#[cbor(map)]
-pub struct StoredPolicy {
-    #[n(0)]
-    pub id: String,
-    #[n(1)]
-    pub start: Option<String>,
-    #[n(2)]
-    pub expiry: Option<String>,
-    #[n(3)]
-    pub permission: Option<String>,
 }
 
 /// The head row of a blob.
@@ -623,19 +606,5 @@ pub fn see(rows: &dyn Rows, generation: u64, name: &BlobName, which: Which) -> R
             Some(current) => Ok(Some(Seen::base(current, blob.lease))),
             None => Ok(blob.previous_version(rows, id)?.map(Seen::earlier)),
         },
-    }
-}
-
-impl From<StoredPolicy> for SignedIdentifier {
-    fn from(policy: StoredPolicy) -> SignedIdentifier {
-        let StoredPolicy { id, start, expiry, permission } = policy;
-        SignedIdentifier { id, start, expiry, permission }
-    }
-}
-
-impl From<SignedIdentifier> for StoredPolicy {
-    fn from(policy: SignedIdentifier) -> StoredPolicy {
-        let SignedIdentifier { id, start, expiry, permission } = policy;
-        StoredPolicy { id, start, expiry, permission }
     }
 }

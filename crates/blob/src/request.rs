@@ -3,6 +3,7 @@
 //! Everything here turns text into values that cannot be wrong; a refusal names the header or parameter.
 
 use concurrency::{Conditions, ETagMatch, LeaseId, Timestamp};
+use service::RequestError;
 use wire::http::Head;
 use wire::metadata::Metadata;
 use wire::names::{BlobName, ContainerName};
@@ -14,9 +15,9 @@ use crate::pages::PAGE_BYTES;
 
 /// The container that a container operation names.
 pub fn container(head: &Head) -> Result<ContainerName, BlobError> {
-    let name = head.first_segment().ok_or(BlobError::InvalidResourceName)?;
+    let name = head.first_segment().ok_or(BlobError::Request(RequestError::InvalidResourceName))?;
     if head.rest().is_some() {
-        return Err(BlobError::InvalidResourceName);
+        return Err(BlobError::Request(RequestError::InvalidResourceName));
     }
     Ok(ContainerName::parse(name)?)
 }
@@ -28,14 +29,14 @@ pub fn blob(head: &Head) -> Result<(ContainerName, BlobName), BlobError> {
             let container = ContainerName::parse(container)?;
             // A slash would make the first segment a container, so no blob of the root has one.
             if container.is_root() && blob.contains('/') {
-                return Err(BlobError::InvalidResourceName);
+                return Err(BlobError::Request(RequestError::InvalidResourceName));
             }
             Ok((container, BlobName::parse(blob)?))
         }
         // A slash at the end says that there is a container, and no blob.
-        (Some(_), None) if head.resource.ends_with('/') => Err(BlobError::OutOfRangeInput),
+        (Some(_), None) if head.resource.ends_with('/') => Err(BlobError::Request(RequestError::OutOfRangeInput)),
         (Some(blob), None) => Ok((ContainerName::root(), BlobName::parse(blob)?)),
-        (None, _) => Err(BlobError::InvalidResourceName),
+        (None, _) => Err(BlobError::Request(RequestError::InvalidResourceName)),
     }
 }
 
@@ -79,7 +80,7 @@ pub fn text<'a>(head: &'a Head, name: &'static str) -> Result<Option<&'a str>, B
 }
 
 pub fn required<'a>(head: &'a Head, name: &'static str) -> Result<&'a str, BlobError> {
-    text(head, name)?.ok_or(BlobError::MissingRequiredHeader { name })
+    text(head, name)?.ok_or(BlobError::Request(RequestError::MissingRequiredHeader { name }))
 }
 
 /// A number that is not negative.
@@ -245,7 +246,7 @@ pub fn structured_body(head: &Head) -> Result<bool, BlobError> {
 /// How many bytes of content a structured body has.
 pub fn structured_content_length(head: &Head) -> Result<u64, BlobError> {
     const NAME: &str = "x-ms-structured-content-length";
-    number(head, NAME)?.ok_or(BlobError::MissingRequiredHeader { name: NAME })
+    number(head, NAME)?.ok_or(BlobError::Request(RequestError::MissingRequiredHeader { name: NAME }))
 }
 
 /// The tier that a new blob is to have.
@@ -310,12 +311,15 @@ mod tests {
         assert_eq!(names("cont/a/b"), Ok(("cont".into(), "a/b".into())));
         assert_eq!(names("file.txt"), Ok(("$root".into(), "file.txt".into())));
         assert_eq!(names("$root/file.txt"), Ok(("$root".into(), "file.txt".into())));
-        assert_eq!(names("$root/a/b"), Err(BlobError::InvalidResourceName));
-        assert_eq!(names("CONT/a"), Err(BlobError::InvalidResourceName));
-        assert_eq!(names("c/a"), Err(BlobError::OutOfRangeInput));
-        assert_eq!(names(""), Err(BlobError::InvalidResourceName));
-        assert_eq!(names("cont/"), Err(BlobError::OutOfRangeInput));
-        assert_eq!(container(&request("PUT", "cont/a?restype=container", &[])), Err(BlobError::InvalidResourceName));
+        assert_eq!(names("$root/a/b"), Err(BlobError::Request(RequestError::InvalidResourceName)));
+        assert_eq!(names("CONT/a"), Err(BlobError::Request(RequestError::InvalidResourceName)));
+        assert_eq!(names("c/a"), Err(BlobError::Request(RequestError::OutOfRangeInput)));
+        assert_eq!(names(""), Err(BlobError::Request(RequestError::InvalidResourceName)));
+        assert_eq!(names("cont/"), Err(BlobError::Request(RequestError::OutOfRangeInput)));
+        assert_eq!(
+            container(&request("PUT", "cont/a?restype=container", &[])),
+            Err(BlobError::Request(RequestError::InvalidResourceName))
+        );
     }
 
     #[test]
@@ -329,7 +333,10 @@ mod tests {
         );
         assert_eq!(which_of("snapshot=today"), Err(BlobError::query("snapshot", "today")));
         let both = which_of("snapshot=0001-01-01T00:00:01.0000000Z&versionid=0001-01-01T00:00:01.0000000Z");
-        assert!(matches!(both, Err(BlobError::InvalidQueryParameterValue { name: "versionid", .. })));
+        assert!(matches!(
+            both,
+            Err(BlobError::Request(RequestError::InvalidQueryParameterValue { name: "versionid", .. }))
+        ));
     }
 
     #[test]
@@ -366,6 +373,9 @@ mod tests {
         assert_eq!(refused, Err(BlobError::HeaderNotImplemented { name: "x-ms-encryption-key", value: String::new() }));
         assert_eq!(no_unbuilt_headers(&with(&[("x-ms-meta-a", "b")])), Ok(()));
         assert!(matches!(tier(&with(&[("x-ms-access-tier", "Archive")])), Err(BlobError::HeaderNotImplemented { .. })));
-        assert!(matches!(tier(&with(&[("x-ms-access-tier", "hot")])), Err(BlobError::InvalidHeaderValue { .. })));
+        assert!(matches!(
+            tier(&with(&[("x-ms-access-tier", "hot")])),
+            Err(BlobError::Request(RequestError::InvalidHeaderValue { .. }))
+        ));
     }
 }

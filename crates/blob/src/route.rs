@@ -3,6 +3,7 @@
 //! The level (service, container, blob) comes from the path and `restype`, then `comp` and the verb decide; a few
 //! operations that share both are told apart by a header.
 
+use service::RequestError;
 use wire::http::{Head, Method};
 
 use crate::error::BlobError;
@@ -32,7 +33,7 @@ impl Op {
 fn account(head: &Head, comp: Option<&str>) -> Result<Op, BlobError> {
     match (verb(head), comp) {
         (Verb::Read | Verb::Head, Some("properties")) => Ok(Op::GetAccountInformation),
-        (_, Some("properties")) => Err(BlobError::UnsupportedHttpVerb),
+        (_, Some("properties")) => Err(BlobError::Request(RequestError::UnsupportedHttpVerb)),
         _ => Err(unknown(head, "comp")),
     }
 }
@@ -47,10 +48,10 @@ fn service(head: &Head, comp: Option<&str>) -> Result<Op, BlobError> {
         (Verb::Post, Some("batch")) => Op::BlobBatch,
         (Verb::Read, Some("blobs")) => Op::FindBlobsByTags,
         (_, Some("list" | "properties" | "stats" | "userdelegationkey" | "batch" | "blobs")) => {
-            return Err(BlobError::UnsupportedHttpVerb);
+            return Err(BlobError::Request(RequestError::UnsupportedHttpVerb));
         }
         (_, Some(_)) => return Err(unknown(head, "comp")),
-        (_, None) => return Err(BlobError::MissingRequiredQueryParameter { name: "comp" }),
+        (_, None) => return Err(BlobError::Request(RequestError::MissingRequiredQueryParameter { name: "comp" })),
     })
 }
 
@@ -70,7 +71,7 @@ fn container(head: &Head, comp: Option<&str>) -> Result<Op, BlobError> {
         (Verb::Post, Some("batch")) => Op::BlobBatch,
         (Verb::Read, Some("blobs")) => Op::FindBlobsByTagsInContainer,
         (_, None | Some("metadata" | "acl" | "lease" | "undelete" | "rename" | "list" | "batch" | "blobs")) => {
-            return Err(BlobError::UnsupportedHttpVerb);
+            return Err(BlobError::Request(RequestError::UnsupportedHttpVerb));
         }
         (_, Some(_)) => return Err(unknown(head, "comp")),
     })
@@ -109,8 +110,10 @@ fn blob(head: &Head, comp: Option<&str>) -> Result<Op, BlobError> {
         (Verb::Read, Some("pagelist")) => Op::GetPageRanges,
         (Verb::Put, Some("appendblock")) if from_url => Op::AppendBlockFromUrl,
         (Verb::Put, Some("appendblock")) => Op::AppendBlock,
-        (_, None) => return Err(BlobError::UnsupportedHttpVerb),
-        (_, Some(comp)) if BLOB_COMPS.contains(&comp) => return Err(BlobError::UnsupportedHttpVerb),
+        (_, None) => return Err(BlobError::Request(RequestError::UnsupportedHttpVerb)),
+        (_, Some(comp)) if BLOB_COMPS.contains(&comp) => {
+            return Err(BlobError::Request(RequestError::UnsupportedHttpVerb));
+        }
         (_, Some(_)) => return Err(unknown(head, "comp")),
     })
 }
@@ -124,7 +127,7 @@ fn put(head: &Head, from_url: bool) -> Result<Op, BlobError> {
         (true, true) => Ok(Op::PutBlobFromUrl),
         (true, false) if is_sync => Ok(Op::CopyBlobFromUrl),
         (true, false) => Ok(Op::CopyBlob),
-        (false, false) => Err(BlobError::MissingRequiredHeader { name: BLOB_TYPE }),
+        (false, false) => Err(BlobError::Request(RequestError::MissingRequiredHeader { name: BLOB_TYPE })),
     }
 }
 
@@ -177,7 +180,7 @@ fn verb(head: &Head) -> Verb {
 fn unknown(head: &Head, name: &'static str) -> BlobError {
     match head.query.get(name) {
         Some(value) => BlobError::query(name, value),
-        None => BlobError::MissingRequiredQueryParameter { name },
+        None => BlobError::Request(RequestError::MissingRequiredQueryParameter { name }),
     }
 }
 
@@ -262,13 +265,13 @@ mod tests {
 
     #[test]
     fn requests_that_name_nothing() {
-        let verb = BlobError::UnsupportedHttpVerb;
+        let verb = BlobError::Request(RequestError::UnsupportedHttpVerb);
         let table = [
-            ("PUT", "cont/blob", BlobError::MissingRequiredHeader { name: "x-ms-blob-type" }),
+            ("PUT", "cont/blob", BlobError::Request(RequestError::MissingRequiredHeader { name: "x-ms-blob-type" })),
             ("PUT", "cont/blob?comp=tiers", BlobError::query("comp", "tiers")),
             ("GET", "cont?restype=share", BlobError::query("restype", "share")),
             ("GET", "cont?restype=container&comp=x", BlobError::query("comp", "x")),
-            ("GET", "", BlobError::MissingRequiredQueryParameter { name: "comp" }),
+            ("GET", "", BlobError::Request(RequestError::MissingRequiredQueryParameter { name: "comp" })),
             ("GET", "?comp=x", BlobError::query("comp", "x")),
             ("POST", "cont/blob", verb.clone()),
             ("DELETE", "cont/blob?comp=lease", verb.clone()),

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use engine::{Engine, Staged};
+use service::RequestError;
 use wire::checksum::{Crc64, Md5};
 use wire::http::{Body, BodyError, Head, HeaderMap, HeaderValue};
 use wire::structured::{self, Decoder};
@@ -61,7 +62,7 @@ impl From<u64> for Announced {
 
 /// Takes the length that the client must announce, and refuses what is over `most` before any byte is asked for.
 pub fn announced(head: &Head, body: &dyn Body, most: u64) -> Result<Announced, BlobError> {
-    let sent = body.length().ok_or(BlobError::MissingContentLengthHeader)?;
+    let sent = body.length().ok_or(BlobError::Request(RequestError::MissingContentLengthHeader))?;
     let announced = match request::structured_body(head)? {
         false => Announced::from(sent),
         true => {
@@ -69,7 +70,11 @@ pub fn announced(head: &Head, body: &dyn Body, most: u64) -> Result<Announced, B
             Announced { length, framing: Some(Decoder::new(sent, length)) }
         }
     };
-    if announced.length > most { Err(BlobError::RequestBodyTooLarge { most }) } else { Ok(announced) }
+    if announced.length > most {
+        Err(BlobError::Request(RequestError::RequestBodyTooLarge { most }))
+    } else {
+        Ok(announced)
+    }
 }
 
 /// Reads what was announced into a content. Nothing is stored until a commit says so; on an error nothing is left. The
@@ -225,7 +230,11 @@ mod tests {
             assert_eq!(put(&whole, &old).await, BlobError::InvalidInput(Fault::Version(0)), "{url}");
             let cut = BlobError::InvalidInput(Fault::MessageLength { given: 551, expected: 550 });
             assert_eq!(put(&whole, &good[..550]).await, cut, "{url}");
-            assert_eq!(put(&[FORM], &good).await, BlobError::MissingRequiredHeader { name: LENGTH }, "{url}");
+            assert_eq!(
+                put(&[FORM], &good).await,
+                BlobError::Request(RequestError::MissingRequiredHeader { name: LENGTH }),
+                "{url}"
+            );
             assert_eq!(put(&[FORM, (LENGTH, "x")], &good).await, BlobError::header(LENGTH, "x"), "{url}");
             assert_eq!(
                 put(&[(FORM.0, "XSM/2.0"), whole[1]], &good).await,
@@ -238,7 +247,10 @@ mod tests {
         let (url, more) = UPLOADS[2];
         let large = [more, &[FORM, (LENGTH, "104857601")]].concat();
         let most = 100 << 20;
-        assert_eq!(refusal(bench.call_unread("PUT", url, &large).await), BlobError::RequestBodyTooLarge { most });
+        assert_eq!(
+            refusal(bench.call_unread("PUT", url, &large).await),
+            BlobError::Request(RequestError::RequestBodyTooLarge { most })
+        );
         assert_eq!(bench.figures(), before);
     }
 

@@ -20,9 +20,10 @@ use crate::limits::HEAD_BYTES_MAX;
 use crate::metrics::Asked;
 use crate::panics::caught;
 use crate::patience;
-use crate::pipeline::{Entered, Pipeline, Progress, Stop, container, settled, wall_clock};
+use crate::pipeline::{Entered, Pipeline, Progress, Stop, settled, wall_clock};
 use crate::request_id::RequestId;
 use crate::respond::{self, Envelope};
+use crate::services::container;
 use crate::target;
 
 /// From the REST reference, as is the next.

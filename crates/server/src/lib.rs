@@ -12,12 +12,14 @@ mod issuer;
 pub mod limits;
 mod listener;
 mod metrics;
+mod op;
 mod panics;
 mod patience;
 mod pipeline;
 mod request_id;
 mod respond;
 mod service;
+mod services;
 mod shared;
 mod socket;
 mod spelling;
@@ -33,8 +35,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use auth::{Accounts, Tokens};
-use blob::BlobService;
-use engine::collector::Handler;
 use engine::{Engine, EngineError};
 use tokio::net::TcpListener;
 use tokio_rustls::rustls;
@@ -52,6 +52,7 @@ use listener::Connections;
 use metrics::Metrics;
 use pipeline::{AccountIds, House, Pipeline};
 use request_id::RequestIds;
+use services::Services;
 use socket::Transport;
 use sweeper::Sweeper;
 
@@ -127,8 +128,8 @@ impl Server {
         for name in setup.accounts.get().names() {
             account_ids.of(name).await?;
         }
-        let blob = Arc::new(BlobService::new(Arc::clone(&setup.engine)));
-        let handlers: Vec<Arc<dyn Handler>> = vec![Arc::clone(&blob) as _];
+        let services = Services::new(&setup.engine);
+        let handlers = services.handlers();
         let metrics = Arc::new(Metrics::new());
         let house = House {
             metrics: Arc::clone(&metrics),
@@ -137,7 +138,7 @@ impl Server {
             issuer: setup.issuer,
             delegation_secret: setup.delegation_secret,
             account_ids,
-            blob,
+            services,
             hosts: setup.hosts,
             limits: setup.limits,
             access_log: setup.access_log,

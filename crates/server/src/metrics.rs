@@ -9,8 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
-use blob::Op;
-
+use crate::op::Op;
 use crate::service::Service;
 
 /// The upper ends of the buckets of a latency: what it says, and as a number.
@@ -36,7 +35,7 @@ const CLASSES: [&str; 4] = ["2xx", "3xx", "4xx", "5xx"];
 /// Whose request it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Asked {
-    Blob(Op),
+    Known(Op),
     /// It ended before it was known what it asked for.
     Unknown(Service),
 }
@@ -44,14 +43,14 @@ pub(crate) enum Asked {
 impl Asked {
     fn service(self) -> Service {
         match self {
-            Asked::Blob(_) => Service::Blob,
+            Asked::Known(op) => op.service(),
             Asked::Unknown(service) => service,
         }
     }
 
     pub(crate) fn operation(self) -> Option<&'static str> {
         match self {
-            Asked::Blob(op) => Some(op.name()),
+            Asked::Known(op) => Some(op.name()),
             Asked::Unknown(_) => None,
         }
     }
@@ -59,14 +58,14 @@ impl Asked {
     /// Operations first, then what belongs to none.
     fn place(self) -> usize {
         match self {
-            Asked::Blob(op) => op as usize,
-            Asked::Unknown(service) => Op::ALL.len() + service as usize,
+            Asked::Known(op) => op.place(),
+            Asked::Unknown(service) => Op::COUNT + service as usize,
         }
     }
 
     fn all() -> impl Iterator<Item = Asked> {
         let unknown = Service::ALL.into_iter().map(Asked::Unknown);
-        Op::ALL.iter().copied().map(Asked::Blob).chain(unknown)
+        Op::all().map(Asked::Known).chain(unknown)
     }
 }
 
@@ -256,7 +255,7 @@ mod tests {
     #[test]
     fn every_operation_has_a_place_of_its_own() {
         let places: Vec<usize> = Asked::all().map(Asked::place).collect();
-        assert_eq!(places, (0..Op::ALL.len() + Service::ALL.len()).collect::<Vec<_>>());
+        assert_eq!(places, (0..Op::COUNT + Service::ALL.len()).collect::<Vec<_>>());
     }
 
     #[test]
@@ -272,9 +271,9 @@ mod tests {
         let metrics = Metrics::new();
         let took = [Duration::from_micros(100), Duration::from_micros(101), Duration::from_secs(60)];
         for took in took {
-            metrics.answered(Asked::Blob(Op::PutBlob), 201, None, took, 7);
+            metrics.answered(Asked::Known(Op::Blob(blob::Op::PutBlob)), 201, None, took, 7);
         }
-        metrics.answered(Asked::Blob(Op::PutBlob), 412, Some("ConditionNotMet"), took[0], 0);
+        metrics.answered(Asked::Known(Op::Blob(blob::Op::PutBlob)), 412, Some("ConditionNotMet"), took[0], 0);
         metrics.answered(Asked::Unknown(Service::Table), 501, Some("APINotImplemented"), took[0], 0);
         metrics.sent(Asked::Unknown(Service::Table), 9);
         let text = metrics.text(3, &[("commits", 5)]);

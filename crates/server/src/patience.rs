@@ -5,8 +5,10 @@
 
 use std::time::Duration;
 
-use blob::Op;
+use blob::Op as Blob;
 use wire::http::{ErrorReply, Head};
+
+use crate::op::Op;
 
 /// What has no body to speak of; from the REST reference, as are the others.
 const USUAL: Duration = Duration::from_secs(30);
@@ -32,21 +34,27 @@ pub(crate) fn of(head: &Head, op: Op, length: Option<u64>) -> Result<Duration, E
 
 fn most(op: Op, length: u64) -> Duration {
     match op {
-        Op::PutBlob
-        | Op::PutBlobFromUrl
-        | Op::CopyBlobFromUrl
-        | Op::PutBlock
-        | Op::PutBlockFromUrl
-        | Op::PutPage
-        | Op::PutPageFromUrl
-        | Op::AppendBlock
-        | Op::AppendBlockFromUrl => {
+        Op::Blob(op) => most_of_blob(op, length),
+    }
+}
+
+fn most_of_blob(op: Blob, length: u64) -> Duration {
+    match op {
+        Blob::PutBlob
+        | Blob::PutBlobFromUrl
+        | Blob::CopyBlobFromUrl
+        | Blob::PutBlock
+        | Blob::PutBlockFromUrl
+        | Blob::PutPage
+        | Blob::PutPageFromUrl
+        | Blob::AppendBlock
+        | Blob::AppendBlockFromUrl => {
             let mib = u32::try_from(length.div_ceil(MIB).max(1)).unwrap_or(u32::MAX);
             UPLOAD_PER_MIB.saturating_mul(mib)
         }
-        Op::GetBlob | Op::QueryBlobContents => READ,
-        Op::PutBlockList => BLOCK_LIST,
-        Op::BlobBatch => BATCH,
+        Blob::GetBlob | Blob::QueryBlobContents => READ,
+        Blob::PutBlockList => BLOCK_LIST,
+        Blob::BlobBatch => BATCH,
         _ => USUAL,
     }
 }
@@ -63,7 +71,7 @@ fn bad(text: &str) -> ErrorReply {
 mod tests {
     use super::*;
 
-    fn seconds(op: Op, length: Option<u64>, query: &str) -> Result<u64, &'static str> {
+    fn seconds(op: Blob, length: Option<u64>, query: &str) -> Result<u64, &'static str> {
         let head = Head {
             method: http::Method::PUT,
             account: String::new(),
@@ -77,7 +85,7 @@ mod tests {
             request_id: String::new(),
             https: false,
         };
-        of(&head, op, length).map(|patience| patience.as_secs()).map_err(|refused| refused.code)
+        of(&head, Op::Blob(op), length).map(|patience| patience.as_secs()).map_err(|refused| refused.code)
     }
 
     #[test]
@@ -95,16 +103,16 @@ mod tests {
             ("timeout=soon", Err("InvalidQueryParameterValue")),
             ("timeout=%2B7", Err("InvalidQueryParameterValue")),
         ] {
-            assert_eq!(seconds(Op::ListBlobs, None, query), expected, "{query}");
+            assert_eq!(seconds(Blob::ListBlobs, None, query), expected, "{query}");
         }
     }
 
     #[test]
     fn an_upload_has_time_by_its_length() {
-        assert_eq!(seconds(Op::PutBlob, Some(0), ""), Ok(600));
-        assert_eq!(seconds(Op::PutBlob, Some(MIB), ""), Ok(600));
-        assert_eq!(seconds(Op::PutBlock, Some(MIB + 1), ""), Ok(1200));
-        assert_eq!(seconds(Op::PutBlob, Some(MIB), "timeout=5"), Ok(5));
-        assert!(seconds(Op::PutBlob, Some(u64::MAX), "").is_ok());
+        assert_eq!(seconds(Blob::PutBlob, Some(0), ""), Ok(600));
+        assert_eq!(seconds(Blob::PutBlob, Some(MIB), ""), Ok(600));
+        assert_eq!(seconds(Blob::PutBlock, Some(MIB + 1), ""), Ok(1200));
+        assert_eq!(seconds(Blob::PutBlob, Some(MIB), "timeout=5"), Ok(5));
+        assert!(seconds(Blob::PutBlob, Some(u64::MAX), "").is_ok());
     }
 }

@@ -11,7 +11,7 @@ use std::time::{Instant, SystemTime};
 
 use auth::delegation::Secret;
 use auth::{Accounts, Caller, Identifier, Refusal, Settings, TokenFault, Tokens};
-use blob::{Asker, BlobError, BlobService, Failure, Op};
+use blob::Asker;
 use concurrency::Timestamp;
 use engine::{Engine, EngineError};
 use http::request::Parts;
@@ -26,11 +26,13 @@ use crate::issuer::Issuer;
 use crate::limits::{HEAD_BYTES_MAX, Limits};
 use crate::listener::Answers;
 use crate::metrics::{Asked, Metrics};
+use crate::op::{self, Op};
 use crate::panics::{Panicked, caught};
 use crate::patience;
 use crate::request_id::{RequestId, RequestIds};
 use crate::respond::{self, Envelope};
 use crate::service::Service;
+use crate::services::{NoResult, Services};
 use crate::shared::{Current, Shared};
 use crate::stream::Traffic;
 use crate::target::{self, Hosts, Target};
@@ -43,7 +45,7 @@ pub(crate) struct House {
     pub issuer: Option<Arc<Issuer>>,
     pub delegation_secret: [u8; 32],
     pub account_ids: AccountIds,
-    pub blob: Arc<BlobService>,
+    pub services: Services,
     pub metrics: Arc<Metrics>,
     pub hosts: Hosts,
     pub limits: Limits,
@@ -119,13 +121,13 @@ impl Pipeline {
         progress: &mut Progress,
     ) -> Result<Reply, Stop> {
         let (head, path_style) = self.head(request, request_id, progress)?;
-        if self.service != Service::Blob {
-            return Err(not_built(self.service).into());
+        if !Services::is_built(self.service) {
+            return Err(op::not_built(self.service).into());
         }
         let entered = self.enter(head, path_style, peer, progress).await?;
         match entered.op {
             // Each part of it is walked like a request of its own.
-            Op::BlobBatch => self.batch(&entered, peer, body).await,
+            Op::Blob(blob::Op::BlobBatch) => self.batch(&entered, peer, body).await,
             _ => self.run(&entered, body).await,
         }
     }
@@ -149,8 +151,8 @@ impl Pipeline {
             Method::OPTIONS => Caller::Anonymous,
             _ => self.identify(&head, path_style, peer, &accounts, account, now).await?,
         };
-        let op = Op::named_by(&head)?;
-        progress.asked = Asked::Blob(op);
+        let op = Op::named_by(self.service, &head)?;
+        progress.asked = Asked::Known(op);
         self.may(&caller, op, account, &head).await?;
         Ok(Entered { settings: Arc::clone(&known.settings), head, account, caller, now, op })
     }
@@ -161,7 +163,7 @@ impl Pipeline {
         let patience = patience::of(head, *op, body.length())?;
         let secret = Secret(Some(&self.house.delegation_secret));
         let asker = Asker { caller, now: *now, settings, secret };
-        let running = self.house.blob.run_for(asker, *op, head, *account, body);
+        let running = self.house.services.run(*op, asker, head, *account, body);
         let reply = tokio::time::timeout(patience, running).await.map_err(|_| Stop::TimedOut)??;
         Ok(with_overrides(reply, caller, head))
     }
@@ -209,7 +211,7 @@ impl Pipeline {
         now: Timestamp,
     ) -> Result<Caller, Stop> {
         let request = auth::Request {
-            service: auth::Service::Blob,
+            service: self.service.signed_as(),
             method: head.method.as_str(),
             account: &head.account,
             path_style,
@@ -221,10 +223,12 @@ impl Pipeline {
         };
         // Few signatures lean on a stored policy; only then is there anything to look up before the signature is checked.
         let policies = match auth::policy_named(&request) {
-            Some(_) => self.house.blob.access(account, container(head)).await?.policies,
+            Some(_) => self.house.services.policies(self.service, account, head).await?,
             None => Vec::new(),
         };
-        let named = |id: &str| policies.iter().find(|stored| stored.id == id).map(auth::Policy::from);
+        let named = |id: &str| {
+            policies.iter().find(|stored| stored.id == id).map(|stored| auth::Policy::from(&stored.clone().into()))
+        };
         let tokens = self.house.tokens.get();
         let identify = |tokens: &Tokens| {
             let identifier = Identifier::new(accounts).tokens(tokens).delegation_secret(&self.house.delegation_secret);
@@ -242,15 +246,11 @@ impl Pipeline {
 
     /// May the caller do this here?
     async fn may(&self, caller: &Caller, op: Op, account: u64, head: &Head) -> Result<(), Stop> {
-        if op == Op::PreflightBlobRequest {
+        if op.is_preflight() {
             return Ok(());
         }
         if *caller == Caller::Anonymous {
-            let is_public = match op.anonymous() {
-                None => false,
-                Some(least) => self.house.blob.access(account, container(head)).await?.public >= least,
-            };
-            if !is_public {
+            if !self.house.services.is_public(op, account, head).await? {
                 return Err(Refusal::anonymous(head.header("x-ms-version")).into());
             }
         } else {
@@ -276,7 +276,7 @@ impl Pipeline {
             return;
         }
         // Should they not be readable, the answer stands without them.
-        if let Ok(Ok(Some(rules))) = caught(self.house.blob.cors(account)).await {
+        if let Ok(Ok(Some(rules))) = caught(self.house.services.cors(self.service, account)).await {
             let origin = origin.and_then(|origin| origin.to_str().ok());
             cors::actual(&rules, origin, method.as_str()).add_to(headers);
         }
@@ -382,24 +382,18 @@ impl From<Refusal> for Stop {
     }
 }
 
-impl From<BlobError> for Stop {
-    fn from(error: BlobError) -> Stop {
-        Stop::Refused(error.to_reply())
-    }
-}
-
 impl From<EngineError> for Stop {
     fn from(error: EngineError) -> Stop {
         Stop::Failed(error)
     }
 }
 
-impl From<Failure> for Stop {
-    fn from(failure: Failure) -> Stop {
-        match failure {
-            Failure::Refused(error) => error.into(),
-            Failure::Failed(error) => error.into(),
-            Failure::Body(error) => Stop::Body(error),
+impl From<NoResult> for Stop {
+    fn from(none: NoResult) -> Stop {
+        match none {
+            NoResult::Refused(error) => Stop::Refused(error),
+            NoResult::Failed(error) => Stop::Failed(error),
+            NoResult::Body(error) => Stop::Body(error),
         }
     }
 }
@@ -414,21 +408,6 @@ fn log_failure(error: &EngineError, id: &RequestId) {
             tracing::error!(request_id, %error, "the engine failed");
         }
     }
-}
-
-/// The container whose rules apply. A path of one segment names a blob of the root container, unless the request says
-/// otherwise; it must be read here exactly as it is when the operation is named, or the rules of another container than
-/// the one that is opened would apply.
-pub(crate) fn container(head: &Head) -> &str {
-    let restype = head.query.get("restype").unwrap_or_default();
-    let names_no_blob = ["container", "account"].iter().any(|kind| kind.eq_ignore_ascii_case(restype));
-    if head.rest().is_some() || names_no_blob { head.first_segment().unwrap_or_default() } else { "$root" }
-}
-
-/// A service that listens but is not built yet says so; with 500 clients would try again for minutes.
-fn not_built(service: Service) -> ErrorReply {
-    let message = format!("The {} service is not implemented yet.", service.name());
-    ErrorReply::new(501, "APINotImplemented", message)
 }
 
 /// A signature may set headers of what is read with it.

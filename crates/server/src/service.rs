@@ -60,6 +60,16 @@ impl Service {
         }
     }
 
+    /// The service that signatures and tokens are for.
+    pub(crate) fn signed_as(self) -> auth::Service {
+        match self {
+            Service::Blob | Service::Dfs => auth::Service::Blob,
+            Service::Queue => auth::Service::Queue,
+            Service::Table => auth::Service::Table,
+            Service::File => auth::Service::File,
+        }
+    }
+
     /// The `Server` header.
     pub(crate) fn banner(self) -> HeaderValue {
         HeaderValue::from_static(match self {

@@ -158,6 +158,7 @@ mod tests {
     use super::*;
     use crate::testing::{Bench, HELD, Interrupted, MINE, NOW, YOURS, committed, header, refusal, request, tick};
     use concurrency::{ETagMatch, Lease};
+    use service::RequestError;
 
     const APPEND_BLOB: (&str, &str) = ("x-ms-blob-type", "AppendBlob");
     const URL: &str = "cont/blob?comp=appendblock";
@@ -297,7 +298,7 @@ mod tests {
         let refused = |result| refusal(result);
         assert_eq!(refused(bench.call("PUT", URL, &[], b"").await), BlobError::header("content-length", "0"));
         let over = bench.call_with("PUT", URL, &[], b"", Some(100 * MIB + 1)).await;
-        assert_eq!(refused(over), BlobError::RequestBodyTooLarge { most: 100 * MIB });
+        assert_eq!(refused(over), BlobError::Request(RequestError::RequestBodyTooLarge { most: 100 * MIB }));
         let wrong = [("content-md5", "1B2M2Y8AsgTpgAmY7PhCfg==")];
         assert!(matches!(refused(bench.call("PUT", URL, &wrong, b"x").await), BlobError::Md5Mismatch { .. }));
         for name in ["x-ms-blob-condition-appendpos", "x-ms-blob-condition-maxsize"] {

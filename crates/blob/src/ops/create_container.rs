@@ -63,6 +63,7 @@ pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
 mod tests {
     use crate::BlobError;
     use crate::testing::{Bench, refusal};
+    use service::RequestError;
 
     #[tokio::test]
     async fn a_name_is_taken_once() {
@@ -81,8 +82,8 @@ mod tests {
         let refused = bench.call("PUT", url, &[("x-ms-blob-public-access", "all")], b"").await;
         assert_eq!(refusal(refused), BlobError::header("x-ms-blob-public-access", "all"));
         let refused = bench.call("PUT", "a--b?restype=container", &[], b"").await;
-        assert_eq!(refusal(refused), BlobError::InvalidResourceName);
+        assert_eq!(refusal(refused), BlobError::Request(RequestError::InvalidResourceName));
         let refused = bench.call("PUT", "x?restype=container", &[], b"").await;
-        assert_eq!(refusal(refused), BlobError::OutOfRangeInput);
+        assert_eq!(refusal(refused), BlobError::Request(RequestError::OutOfRangeInput));
     }
 }

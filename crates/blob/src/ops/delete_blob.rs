@@ -2,6 +2,7 @@
 
 use concurrency::{Conditions, Lease, LeaseId, Timestamp};
 use engine::{Changes, Commit, Key, Rows, Tick, commit};
+use service::RequestError;
 use wire::http::{Head, Reply, StatusCode};
 use wire::names::{BlobName, ContainerName};
 
@@ -33,7 +34,7 @@ fn parse(head: &Head) -> Result<DeleteBlob, BlobError> {
     let (container, name) = request::blob(head)?;
     request::no_unbuilt_headers(head)?;
     if head.query.has("deletetype") {
-        return Err(BlobError::NotImplemented);
+        return Err(BlobError::Request(RequestError::NotImplemented));
     }
     let conditions = request::conditions(head)?;
     conditions.check_write_combination()?;
@@ -217,7 +218,7 @@ mod tests {
         let refused = bench.call("DELETE", snapshot, &[("x-ms-delete-snapshots", "only")], b"").await;
         assert_eq!(refusal(refused), BlobError::InvalidOperation);
         let refused = bench.call("DELETE", "cont/blob?deletetype=Permanent", &[], b"").await;
-        assert_eq!(refusal(refused), BlobError::NotImplemented);
+        assert_eq!(refusal(refused), BlobError::Request(RequestError::NotImplemented));
         let refused = bench.call("DELETE", "cont/blob", &[("x-ms-delete-snapshots", "all")], b"").await;
         assert_eq!(refusal(refused), BlobError::header("x-ms-delete-snapshots", "all"));
     }

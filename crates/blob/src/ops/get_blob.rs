@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use concurrency::{Conditions, LeaseId, Timestamp};
 use engine::{Rows, read};
+use service::RequestError;
 use wire::checksum::{Crc64, Md5};
 use wire::http::{Head, HeaderValue, Reply, ReplyBody, StatusCode, header};
 use wire::names::{BlobName, ContainerName};
@@ -120,7 +121,7 @@ impl GetBlob {
         let span = self.range.resolve(length).map_err(|_| BlobError::InvalidRange { length })?;
         match span {
             Some(span) if self.sum.is_some() && span.count() > SUMMED_RANGE_BYTES_MAX => {
-                Err(BlobError::OutOfRangeInput)
+                Err(BlobError::Request(RequestError::OutOfRangeInput))
             }
             span => Ok(span),
         }

@@ -1,7 +1,7 @@
 //! Get Container ACL: the public access and the stored policies of a container.
 
 use wire::http::{HeaderValue, Reply, StatusCode};
-use wire::xml::{SignedIdentifier, SignedIdentifiers, XmlWriter};
+use wire::xml::XmlWriter;
 
 use super::Call;
 use super::get_container_properties::ReadContainer;
@@ -20,6 +20,6 @@ pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
 
 fn document(policies: &[StoredPolicy]) -> XmlWriter {
     let mut xml = XmlWriter::document();
-    SignedIdentifiers::of(policies.iter().cloned().map(SignedIdentifier::from)).write(&mut xml);
+    StoredPolicy::document(policies).write(&mut xml);
     xml
 }

@@ -2,6 +2,7 @@
 
 use concurrency::Timestamp;
 use engine::{Rows, read};
+use service::RequestError;
 use wire::http::{Head, HeaderValue, Reply, StatusCode};
 use wire::ranges::RangeHeader;
 use wire::xml::XmlWriter;
@@ -34,7 +35,7 @@ fn parse(head: &Head) -> Result<GetPageRanges, BlobError> {
     let read = ReadBlob::parse(head)?;
     // What managed disks use; they are no blobs of an account.
     if head.headers.contains_key("x-ms-previous-snapshot-url") {
-        return Err(BlobError::NotImplemented);
+        return Err(BlobError::Request(RequestError::NotImplemented));
     }
     let is_paged = head.since(PAGED_SINCE);
     Ok(GetPageRanges {
@@ -133,6 +134,7 @@ pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
 mod tests {
     use crate::BlobError;
     use crate::testing::{Bench, between, header, refusal};
+    use service::RequestError;
 
     const URL: &str = "cont/blob?comp=pagelist";
 
@@ -173,7 +175,7 @@ mod tests {
         let refused = bench.call("GET", &format!("{URL}&prevsnapshot=x"), &[], b"").await;
         assert_eq!(refusal(refused), BlobError::query("prevsnapshot", "x"));
         let refused = bench.call("GET", URL, &[("x-ms-previous-snapshot-url", "http://x")], b"").await;
-        assert_eq!(refusal(refused), BlobError::NotImplemented);
+        assert_eq!(refusal(refused), BlobError::Request(RequestError::NotImplemented));
         let etag = header(&bench.call("HEAD", "cont/blob", &[], b"").await.unwrap(), "etag").unwrap().to_owned();
         let unchanged = bench.call("GET", URL, &[("if-none-match", &etag)], b"").await;
         assert_eq!(refusal(unchanged), BlobError::NotModified);

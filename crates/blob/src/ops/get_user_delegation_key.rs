@@ -3,6 +3,7 @@
 //! Nothing is stored: the key is made from a secret of the server and from what a signature made with it repeats.
 
 use auth::{DelegationKey, Service};
+use service::RequestError;
 use wire::http::{Body, Reply, StatusCode, collect};
 use wire::xml::{KeyInfo, XmlWriter};
 
@@ -17,7 +18,7 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
     let asker = call.asker;
     // Who has no token has been refused before; a server without a secret has no such keys.
     let (Some(bearer), Some(secret)) = (asker.caller.bearer(), asker.secret.0) else {
-        return Err(BlobError::NotImplemented.into());
+        return Err(BlobError::Request(RequestError::NotImplemented).into());
     };
     let document = collect(body, BODY_BYTES_MAX).await?;
     let info = KeyInfo::parse(&document).map_err(BlobError::from)?;
@@ -32,6 +33,7 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
 mod tests {
     use auth::delegation::Secret;
     use auth::{Bearer, Caller};
+    use service::RequestError;
     use wire::http::{FixedBody, Reply};
 
     use crate::testing::{Bench, bytes, refusal, request};
@@ -62,12 +64,18 @@ mod tests {
         }
         let late = ask(&caller, "<Expiry>2026-01-09T00:00:00Z</Expiry>").await;
         let value = "2026-01-09T00:00:00Z".to_owned();
-        assert_eq!(refusal(late), BlobError::InvalidXmlNodeValue { node: "Expiry", value });
-        assert_eq!(refusal(ask(&caller, "").await), BlobError::MissingRequiredXmlNode { node: "Expiry" });
+        assert_eq!(refusal(late), BlobError::Request(RequestError::InvalidXmlNodeValue { node: "Expiry", value }));
+        assert_eq!(
+            refusal(ask(&caller, "").await),
+            BlobError::Request(RequestError::MissingRequiredXmlNode { node: "Expiry" })
+        );
     }
 
     #[tokio::test]
     async fn nobody_else_gets_one() {
-        assert_eq!(refusal(ask(&Caller::Owner, "<Expiry>2026-01-03</Expiry>").await), BlobError::NotImplemented);
+        assert_eq!(
+            refusal(ask(&Caller::Owner, "<Expiry>2026-01-03</Expiry>").await),
+            BlobError::Request(RequestError::NotImplemented)
+        );
     }
 }

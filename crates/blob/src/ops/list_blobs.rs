@@ -371,6 +371,7 @@ fn tier(xml: &mut XmlWriter, state: &Committed) {
 mod tests {
     use crate::BlobError;
     use crate::testing::{Bench, between, refusal};
+    use service::RequestError;
 
     const LIST: &str = "cont?restype=container&comp=list";
 
@@ -462,7 +463,10 @@ mod tests {
         assert_eq!(ask("&include=all").await, BlobError::query("include", "all"));
         assert_eq!(ask("&include=snapshots&delimiter=/").await, BlobError::query("include", "snapshots"));
         assert_eq!(ask("&marker=x").await, BlobError::query("marker", "x"));
-        assert!(matches!(ask("&maxresults=0").await, BlobError::OutOfRangeQueryParameterValue { .. }));
+        assert!(matches!(
+            ask("&maxresults=0").await,
+            BlobError::Request(RequestError::OutOfRangeQueryParameterValue { .. })
+        ));
         let gone = bench.call("GET", "gone?restype=container&comp=list", &[], b"").await;
         assert_eq!(refusal(gone), BlobError::ContainerNotFound);
         // Two faults: what is wrong with the request comes before what is not there.

@@ -35,6 +35,7 @@ mod snapshot_blob;
 mod undelete_blob;
 
 use engine::Engine;
+use service::RequestError;
 use wire::http::{Body, Head, Reply};
 
 use crate::error::BlobError;
@@ -86,7 +87,7 @@ pub async fn run(op: Op, call: Call<'_>, body: &mut dyn Body) -> Result<Reply, F
         Op::SnapshotBlob => snapshot_blob::run(call).await,
         Op::UndeleteBlob => undelete_blob::run(call).await,
         // The server takes it apart: each part is a request of its own, with a caller of its own.
-        Op::BlobBatch => Err(BlobError::NotImplemented.into()),
+        Op::BlobBatch => Err(BlobError::Request(RequestError::NotImplemented).into()),
         Op::FindBlobsByTags
         | Op::FindBlobsByTagsInContainer
         | Op::RestoreContainer
@@ -106,6 +107,6 @@ pub async fn run(op: Op, call: Call<'_>, body: &mut dyn Body) -> Result<Reply, F
         | Op::QueryBlobContents
         | Op::PutBlockFromUrl
         | Op::PutPageFromUrl
-        | Op::AppendBlockFromUrl => Err(BlobError::NotImplemented.into()),
+        | Op::AppendBlockFromUrl => Err(BlobError::Request(RequestError::NotImplemented).into()),
     }
 }

@@ -2,6 +2,7 @@
 
 use concurrency::{Conditions, Lease, LeaseId, Timestamp};
 use engine::{Changes, Commit, Tick, commit, read};
+use service::RequestError;
 use wire::http::{Body, Head, Reply, StatusCode};
 use wire::names::{BlobName, ContainerName};
 
@@ -83,7 +84,7 @@ fn pages(head: &Head, kind: BlobType) -> Result<u64, BlobError> {
     match kind {
         BlobType::Block | BlobType::Append { .. } => Ok(0),
         BlobType::Page { .. } => request::page_blob_length(head)?
-            .ok_or(BlobError::MissingRequiredHeader { name: request::BLOB_CONTENT_LENGTH }),
+            .ok_or(BlobError::Request(RequestError::MissingRequiredHeader { name: request::BLOB_CONTENT_LENGTH })),
     }
 }
 
@@ -353,9 +354,9 @@ mod tests {
             assert!(matches!(result, Err(Failure::Body(BodyError::Incomplete))), "{announced}");
         }
         let result = bench.call_with("PUT", "cont/blob", &headers, b"hello", None).await;
-        assert_eq!(refusal(result), BlobError::MissingContentLengthHeader);
+        assert_eq!(refusal(result), BlobError::Request(RequestError::MissingContentLengthHeader));
         let result = bench.call_with("PUT", "cont/blob", &headers, b"", Some(5_001 * MIB)).await;
-        assert_eq!(refusal(result), BlobError::RequestBodyTooLarge { most: 5_000 * MIB });
+        assert_eq!(refusal(result), BlobError::Request(RequestError::RequestBodyTooLarge { most: 5_000 * MIB }));
         assert_eq!(refusal(bench.call("GET", "cont/blob", &[], b"").await), BlobError::BlobNotFound);
     }
 
@@ -388,7 +389,10 @@ mod tests {
             bench.call("PUT", "cont/blob", &[&[(kind, "PageBlob")], headers].concat(), body).await
         };
         let header_of = BlobError::header;
-        assert_eq!(refusal(put(&[], b"").await), BlobError::MissingRequiredHeader { name: length });
+        assert_eq!(
+            refusal(put(&[], b"").await),
+            BlobError::Request(RequestError::MissingRequiredHeader { name: length })
+        );
         assert_eq!(refusal(put(&[(length, "100")], b"").await), header_of(length, "100"));
         assert_eq!(refusal(put(&[(length, "8796093022720")], b"").await), header_of(length, "8796093022720"));
         assert_eq!(refusal(put(&[(length, "512"), (number, "-1")], b"").await), header_of(number, "-1"));

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use concurrency::{Lease, LeaseId, Timestamp};
 use engine::due::{self, Kind};
 use engine::{Changes, Commit, Key, Rows, Tick, commit, read};
+use service::RequestError;
 use wire::http::{Body, Head, Reply, StatusCode};
 use wire::names::{BlobName, ContainerName};
 
@@ -54,9 +55,10 @@ fn parse(head: &Head) -> Result<PutBlock, BlobError> {
 
 fn block_id(head: &Head) -> Result<Vec<u8>, BlobError> {
     const NAME: &str = "blockid";
-    let text = head.query.get(NAME).ok_or(BlobError::MissingRequiredQueryParameter { name: NAME })?;
+    let text =
+        head.query.get(NAME).ok_or(BlobError::Request(RequestError::MissingRequiredQueryParameter { name: NAME }))?;
     let id = decode_id(text).ok_or_else(|| BlobError::query(NAME, text))?;
-    if id.len() > BLOCK_ID_BYTES_MAX { Err(BlobError::OutOfRangeInput) } else { Ok(id) }
+    if id.len() > BLOCK_ID_BYTES_MAX { Err(BlobError::Request(RequestError::OutOfRangeInput)) } else { Ok(id) }
 }
 
 impl PutBlock {
@@ -242,7 +244,7 @@ mod tests {
         assert_eq!(refusal(put("", b"x").await), BlobError::query("blockid", ""));
         assert_eq!(refusal(put("QUE=", b"x").await), BlobError::InvalidBlobOrBlock);
         let long = wire::base64::encode(&[7; 65]);
-        assert_eq!(refusal(put(&long, b"x").await), BlobError::OutOfRangeInput);
+        assert_eq!(refusal(put(&long, b"x").await), BlobError::Request(RequestError::OutOfRangeInput));
         assert_eq!(refusal(put("QQ==", b"").await), BlobError::header("content-length", "0"));
         // An uncommitted blob is missing for readers.
         assert_eq!(refusal(bench.call("GET", "cont/blob", &[], b"").await), BlobError::BlobNotFound);

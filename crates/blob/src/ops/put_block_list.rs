@@ -312,6 +312,7 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
 mod tests {
     use super::*;
     use crate::testing::{Bench, Interrupted, bytes, header, refusal, request};
+    use service::RequestError;
     use wire::base64;
 
     fn found(blocks: &[(&str, u64)]) -> HashMap<Vec<u8>, Block> {
@@ -345,7 +346,7 @@ mod tests {
         assert_eq!(mixed, Err(BlobError::InvalidBlockList));
         assert_eq!(list("<Latest>Q</Latest>"), Err(BlobError::InvalidBlockList));
         assert_eq!(list("<Latest></Latest>"), Err(BlobError::InvalidBlockList));
-        assert_eq!(parse_list(b"<List/>"), Err(BlobError::InvalidXmlDocument));
+        assert_eq!(parse_list(b"<List/>"), Err(BlobError::Request(RequestError::InvalidXmlDocument)));
         let many = "<Latest>QQ==</Latest>".repeat(50_001);
         assert_eq!(list(&many), Err(BlobError::BlockListTooLong));
     }

@@ -2,6 +2,7 @@
 
 use concurrency::{Conditions, LeaseId, Timestamp};
 use engine::{Changes, Commit, Tick, commit, read};
+use service::RequestError;
 use wire::http::{Body, Head, HeaderValue, Reply, StatusCode};
 use wire::names::{BlobName, ContainerName};
 use wire::ranges::RangeHeader;
@@ -94,7 +95,7 @@ fn page_write(head: &Head) -> Result<PageWrite, BlobError> {
 /// The pages that are meant. Here a `Range` that means nothing cannot be ignored.
 fn span(head: &Head) -> Result<PageSpan, BlobError> {
     match get_blob::range(head)? {
-        RangeHeader::None => Err(BlobError::MissingRequiredHeader { name: "x-ms-range" }),
+        RangeHeader::None => Err(BlobError::Request(RequestError::MissingRequiredHeader { name: "x-ms-range" })),
         RangeHeader::Ignored => Err(BlobError::header("range", request::text(head, "range")?.unwrap_or_default())),
         RangeHeader::Span { last: None, .. } => Err(BlobError::InvalidPageRange),
         RangeHeader::Span { first, last: Some(last) } => {
@@ -275,7 +276,7 @@ mod tests {
         let full = put(&[CLEAR, range("bytes=0-511")], &page).await;
         assert_eq!(refusal(full), BlobError::header("content-length", "512"));
         let over = bench.call_with("PUT", URL, &[UPDATE, range("bytes=0-511")], b"", Some(BODY_BYTES_MAX + 1)).await;
-        assert_eq!(refusal(over), BlobError::RequestBodyTooLarge { most: BODY_BYTES_MAX });
+        assert_eq!(refusal(over), BlobError::Request(RequestError::RequestBodyTooLarge { most: BODY_BYTES_MAX }));
         let wrong = put(&[UPDATE, range("bytes=0-511"), ("content-md5", "1B2M2Y8AsgTpgAmY7PhCfg==")], &page).await;
         assert!(matches!(refusal(wrong), BlobError::Md5Mismatch { .. }));
         let stale = [UPDATE, range("bytes=0-511"), ("x-ms-if-sequence-number-lt", "0")];
@@ -294,7 +295,7 @@ mod tests {
     }
 
     fn missing(name: &'static str) -> BlobError {
-        BlobError::MissingRequiredHeader { name }
+        BlobError::Request(RequestError::MissingRequiredHeader { name })
     }
 
     #[tokio::test]

@@ -2,6 +2,7 @@
 //! sequence number.
 
 use engine::{Changes, Rows, Tick};
+use service::RequestError;
 use wire::http::{Head, HeaderValue, Reply, StatusCode};
 
 use super::Call;
@@ -42,7 +43,7 @@ fn parse(head: &Head) -> Result<Wanted, BlobError> {
 
 fn sequence(head: &Head) -> Result<Option<SequenceAction>, BlobError> {
     let number = request::sequence_number(head)?;
-    let needed = || number.ok_or(BlobError::MissingRequiredHeader { name: NUMBER });
+    let needed = || number.ok_or(BlobError::Request(RequestError::MissingRequiredHeader { name: NUMBER }));
     let unwanted = |number: u64| BlobError::header(NUMBER, number.to_string());
     match request::text(head, ACTION)?.map(str::to_ascii_lowercase).as_deref() {
         None => number.map_or(Ok(None), |number| Err(unwanted(number))),
@@ -193,7 +194,7 @@ mod tests {
             (&[(length, "513")][..], BlobError::header(length, "513")),
             (&[(length, "-512")], BlobError::header(length, "-512")),
             (&[(length, "8796093022720")], BlobError::header(length, "8796093022720")),
-            (&[(action, "update")], BlobError::MissingRequiredHeader { name: NUMBER }),
+            (&[(action, "update")], BlobError::Request(RequestError::MissingRequiredHeader { name: NUMBER })),
             (&[(action, "increment"), (number, "1")], BlobError::header(NUMBER, "1")),
             (&[(number, "1")], BlobError::header(NUMBER, "1")),
             (&[(action, "add"), (number, "1")], BlobError::header(ACTION, "add")),

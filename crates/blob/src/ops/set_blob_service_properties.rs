@@ -1,45 +1,20 @@
 //! Set Blob Service Properties: change the settings that the document names; the others stay.
 
-use engine::{Changes, Commit, commit};
-use wire::http::{Body, Reply, StatusCode, collect};
-use wire::xml::ServiceProperties;
+use wire::http::{Body, Reply, StatusCode};
 
 use super::Call;
-use super::get_blob_service_properties::{find, key, row};
-use crate::error::BlobError;
+use super::get_blob_service_properties::PROPERTIES;
 use crate::{Failure, reply};
 
-const BODY_BYTES_MAX: usize = 64 * 1024;
-
-fn decide(found: ServiceProperties, asked: &ServiceProperties) -> ServiceProperties {
-    let asked = asked.clone();
-    ServiceProperties {
-        logging: asked.logging.or(found.logging),
-        hour_metrics: asked.hour_metrics.or(found.hour_metrics),
-        minute_metrics: asked.minute_metrics.or(found.minute_metrics),
-        cors: asked.cors.or(found.cors),
-        default_service_version: asked.default_service_version.or(found.default_service_version),
-        delete_retention: asked.delete_retention.or(found.delete_retention),
-        static_website: asked.static_website.or(found.static_website),
-    }
-}
-
 pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> {
-    let document = collect(body, BODY_BYTES_MAX).await?;
-    let asked = ServiceProperties::parse(&document).map_err(BlobError::from)?;
-    let (account, first_days) = (call.account, call.asker.settings.blob_soft_delete_days);
-    commit::<_, BlobError, _>(call.engine, key(account), move |rows, _| {
-        let properties = decide(find(rows, account, first_days)?, &asked);
-        let mut changes = Changes::none();
-        changes.put(key(account), row(&properties));
-        Ok(Commit { changes, outcome: () })
-    })
-    .await?;
+    PROPERTIES.set(call.engine, call.account, call.asker.settings, body).await?;
     Ok(reply::reply(StatusCode::ACCEPTED))
 }
 
 #[cfg(test)]
 mod tests {
+    use service::RequestError;
+
     use crate::BlobError;
     use crate::testing::{Bench, refusal};
 
@@ -91,6 +66,37 @@ mod tests {
     async fn what_is_no_document_is_refused() {
         let bench = Bench::new().await;
         let refused = bench.call("PUT", URL, &[], b"<a/>").await;
-        assert_eq!(refusal(refused), BlobError::InvalidXmlDocument);
+        assert_eq!(refusal(refused), BlobError::Request(RequestError::InvalidXmlDocument));
+    }
+
+    #[tokio::test]
+    async fn rules_are_seen_as_soon_as_they_are_set() {
+        let bench = Bench::new().await;
+        let set = async |origins: &[&str]| {
+            let rules = origins.iter().map(|origin| {
+                format!(
+                    "<CorsRule><AllowedOrigins>{origin}</AllowedOrigins><AllowedMethods>GET</AllowedMethods>\
+                     <AllowedHeaders/><ExposedHeaders/><MaxAgeInSeconds>5</MaxAgeInSeconds></CorsRule>"
+                )
+            });
+            let rules: String = rules.collect();
+            let document = format!("<StorageServiceProperties><Cors>{rules}</Cors></StorageServiceProperties>");
+            bench.call("PUT", URL, &[], document.as_bytes()).await.unwrap();
+        };
+        let origins = async || {
+            let rules = bench.service.cors(1).await.unwrap();
+            rules.map(|rules| rules.iter().map(|rule| rule.allowed_origins[0].clone()).collect::<Vec<_>>())
+        };
+        assert_eq!(origins().await, None);
+        for _ in 0..2 {
+            set(&["http://a", "http://b"]).await;
+            assert_eq!(origins().await, Some(vec!["http://a".into(), "http://b".into()]));
+            assert_eq!(origins().await, Some(vec!["http://a".into(), "http://b".into()]));
+            set(&["*"]).await;
+            assert_eq!(origins().await, Some(vec!["*".into()]));
+            set(&[]).await;
+            assert_eq!(origins().await, None);
+        }
+        assert_eq!(bench.service.cors(2).await, Ok(None), "the rules of another account");
     }
 }

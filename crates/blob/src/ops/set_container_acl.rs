@@ -17,7 +17,7 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
     let public = request::public_access(call.head)?;
     let document = collect(body, BODY_BYTES_MAX).await?;
     let policies = SignedIdentifiers::parse(&document).map_err(BlobError::from)?;
-    let policies: Vec<StoredPolicy> = policies.as_slice().iter().cloned().map(Into::into).collect();
+    let policies = StoredPolicy::all_of(&policies);
     let change = move |container: &mut crate::model::Container| {
         container.public = public;
         container.policies = policies.clone();
@@ -32,6 +32,7 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
 mod tests {
     use crate::testing::{Bench, header, refusal};
     use crate::{BlobError, PublicAccess};
+    use service::RequestError;
 
     const URL: &str = "cont?restype=container&comp=acl";
     const POLICIES: &str = "<SignedIdentifiers><SignedIdentifier><Id>one</Id><AccessPolicy>\
@@ -61,9 +62,15 @@ mod tests {
     async fn bad_documents_change_nothing() {
         let bench = Bench::with_container().await;
         let before = bench.figures();
-        assert_eq!(refusal(bench.call("PUT", URL, &[], b"<a/>").await), BlobError::InvalidXmlDocument);
+        assert_eq!(
+            refusal(bench.call("PUT", URL, &[], b"<a/>").await),
+            BlobError::Request(RequestError::InvalidXmlDocument)
+        );
         let six = format!("<SignedIdentifiers>{}</SignedIdentifiers>", "<SignedIdentifier/>".repeat(6));
-        assert_eq!(refusal(bench.call("PUT", URL, &[], six.as_bytes()).await), BlobError::InvalidXmlDocument);
+        assert_eq!(
+            refusal(bench.call("PUT", URL, &[], six.as_bytes()).await),
+            BlobError::Request(RequestError::InvalidXmlDocument)
+        );
         let long = format!("<SignedIdentifiers>{}</SignedIdentifiers>", " ".repeat(100_000));
         assert!(bench.call("PUT", URL, &[], long.as_bytes()).await.is_err());
         assert_eq!(bench.figures(), before);

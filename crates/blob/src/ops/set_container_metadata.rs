@@ -71,6 +71,7 @@ pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
 mod tests {
     use super::*;
     use crate::testing::{Bench, HELD, MINE, NOW, YOURS, container, header, refusal, tick};
+    use service::RequestError;
 
     #[test]
     fn each_refusal_and_two_at_once() {
@@ -100,6 +101,9 @@ mod tests {
         assert_eq!((header(&told, "x-ms-meta-a"), header(&told, "x-ms-meta-b")), (None, Some("2")));
         assert_eq!(header(&told, "etag"), header(&set, "etag"));
         let refused = bench.call("PUT", url, &[("x-ms-meta-1", "2")], b"").await;
-        assert_eq!(refusal(refused), BlobError::Metadata(wire::metadata::MetadataError::InvalidMetadata));
+        assert_eq!(
+            refusal(refused),
+            BlobError::Request(RequestError::Metadata(wire::metadata::MetadataError::InvalidMetadata))
+        );
     }
 }

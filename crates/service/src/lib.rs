@@ -1,0 +1,87 @@
+//! What the services have in common, beneath any of them.
+//!
+//! - [`codec`]: rows to values and back.
+//! - [`RequestError`]: what is wrong with a request before anything is looked up; every service gives the same codes.
+//! - [`properties`]: the settings of a service in an account, CORS rules among them.
+//! - [`StoredPolicy`]: a stored access policy, of a container, a queue, a table or a share.
+//! - [`listing`]: the parameters that every listing takes.
+//! - [`Failure`] and [`Asker`]: how a service is called, and how it says that there is no result.
+
+pub mod codec;
+pub mod listing;
+mod policy;
+pub mod properties;
+mod request_error;
+
+use auth::delegation::Secret;
+use auth::{Caller, Settings};
+use concurrency::Timestamp;
+use engine::{EngineError, NotCommitted};
+use wire::http::BodyError;
+
+pub use policy::StoredPolicy;
+pub use request_error::RequestError;
+
+/// Names and values as the client wrote them.
+pub type Pairs = Vec<(String, String)>;
+
+/// Who asks, for the few operations that differ by it. That they may has been checked.
+#[derive(Clone, Copy, Debug)]
+pub struct Asker<'a> {
+    pub caller: &'a Caller,
+    /// The time by which the caller was judged. Clients sign with their own clocks, so a test clock has no say in it.
+    pub now: Timestamp,
+    /// What the account is like.
+    pub settings: &'a Settings,
+    /// What user delegation keys are made from.
+    pub secret: Secret<'a>,
+}
+
+/// The settings of an account that nothing was said about.
+static USUAL: Settings = Settings::USUAL;
+
+impl Asker<'_> {
+    /// Somebody who holds the account's key.
+    pub const OWNER: Asker<'static> =
+        Asker { caller: &Caller::Owner, now: Timestamp(0), settings: &USUAL, secret: Secret(None) };
+}
+
+/// Why a request has no result. `E` are the refusals of one service.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Failure<E> {
+    /// The service says no: an answer like any other.
+    Refused(E),
+    /// The engine could not do it.
+    Failed(EngineError),
+    /// The body did not arrive.
+    Body(BodyError),
+}
+
+impl<E> From<EngineError> for Failure<E> {
+    fn from(error: EngineError) -> Failure<E> {
+        Failure::Failed(error)
+    }
+}
+
+impl<E> From<BodyError> for Failure<E> {
+    fn from(error: BodyError) -> Failure<E> {
+        Failure::Body(error)
+    }
+}
+
+impl<E> From<NotCommitted<E>> for Failure<E> {
+    fn from(error: NotCommitted<E>) -> Failure<E> {
+        match error {
+            NotCommitted::Refused(error) => Failure::Refused(error),
+            NotCommitted::Failed(error) => Failure::Failed(error),
+        }
+    }
+}
+
+/// The result of a read that cannot be refused.
+pub fn unrefused<T>(result: Result<T, NotCommitted<std::convert::Infallible>>) -> Result<T, EngineError> {
+    result.map_err(|error| match error {
+        NotCommitted::Failed(error) => error,
+        NotCommitted::Refused(never) => match never {},
+    })
+}

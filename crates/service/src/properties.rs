@@ -1,0 +1,218 @@
+//! The settings of a service in an account: one row, which holds the document that clients set and get.
+//!
+//! Every answer needs the CORS rules among them, so those are kept parsed. What is kept is held against the row each time,
+//! so a change counts from the next answer on, whoever made it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use auth::Settings;
+use bytes::Bytes;
+use engine::{Changes, Commit, Engine, EngineError, Key, Rows, Unread, commit, read, space};
+use minicbor::{Decode, Encode};
+use wire::cors;
+use wire::http::{Body, Head, Reply, collect};
+use wire::xml::{CorsRule, Logging, Metrics, ServiceProperties};
+
+use crate::{Failure, RequestError, codec, unrefused};
+
+const BODY_BYTES_MAX: usize = 64 * 1024;
+
+/// The settings of one service.
+#[derive(Debug)]
+pub struct Properties {
+    /// As it stands in the key of the row.
+    service: &'static str,
+    /// What holds until somebody sets something.
+    defaults: fn(&Settings) -> ServiceProperties,
+}
+
+/// The row: the settings as the document they are shown as.
+#[derive(Encode, Decode)]
+#[cbor(map)]
+struct Stored {
+    #[n(0)]
+    document: String,
+    #[n(1)]
+    retention: Option<Retention>,
+}
+
+/// What the document says of what is deleted, once more: every delete and every overwrite asks, and need not read the rest.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Encode, Decode)]
+#[cbor(map)]
+pub struct Retention {
+    /// `None`: what is deleted is gone.
+    #[n(0)]
+    pub days: Option<u16>,
+    /// Whether what is deleted may be deleted for good before its time.
+    #[n(1)]
+    pub allow_permanent_delete: bool,
+}
+
+impl Retention {
+    fn of(properties: &ServiceProperties) -> Retention {
+        let policy = properties.delete_retention.unwrap_or_default();
+        Retention {
+            days: policy.days.filter(|_| policy.enabled),
+            allow_permanent_delete: policy.allow_permanent_delete.unwrap_or(false),
+        }
+    }
+}
+
+/// The same row, for those who only need to know that.
+#[derive(Decode)]
+#[cbor(map)]
+struct StoredRetention {
+    #[n(1)]
+    retention: Option<Retention>,
+}
+
+impl Properties {
+    pub const fn new(service: &'static str, defaults: fn(&Settings) -> ServiceProperties) -> Properties {
+        Properties { service, defaults }
+    }
+
+    pub fn key(&self, account: u64) -> Key {
+        Key::new(space::SERVICE).number(account).text(self.service)
+    }
+
+    fn find(&self, rows: &dyn Rows, account: u64) -> Result<Option<ServiceProperties>, Unread> {
+        rows.get(&self.key(account))?.map(|row| parse(&row)).transpose()
+    }
+
+    /// For how long an account keeps what is deleted. `first_days` holds until somebody sets something.
+    pub fn retention(&self, rows: &dyn Rows, account: u64, first_days: Option<u16>) -> Result<Retention, Unread> {
+        let Some(row) = rows.get(&self.key(account))? else {
+            return Ok(Retention { days: first_days, ..Retention::default() });
+        };
+        Ok(codec::decode::<StoredRetention>(&row)?.retention.unwrap_or_default())
+    }
+
+    pub async fn get(
+        &self,
+        engine: &dyn Engine,
+        account: u64,
+        settings: &Settings,
+    ) -> Result<ServiceProperties, EngineError> {
+        let found = unrefused(read(engine, |rows, _| Ok(self.find(rows, account)?)).await)?;
+        Ok(found.unwrap_or_else(|| (self.defaults)(settings)))
+    }
+
+    /// Changes what the body names; the rest stays.
+    pub async fn set<E>(
+        &'static self,
+        engine: &dyn Engine,
+        account: u64,
+        settings: &Settings,
+        body: &mut dyn Body,
+    ) -> Result<(), Failure<E>>
+    where
+        E: From<RequestError> + Send + Sync + 'static,
+    {
+        let document = collect(body, BODY_BYTES_MAX).await?;
+        let asked =
+            ServiceProperties::parse(&document).map_err(|error| Failure::Refused(RequestError::from(error).into()))?;
+        let defaults = (self.defaults)(settings);
+        let set = commit::<_, E, _>(engine, self.key(account), move |rows, _| {
+            let found = self.find(rows, account)?.unwrap_or_else(|| defaults.clone());
+            let mut changes = Changes::none();
+            changes.put(self.key(account), row(&merged(found, &asked)));
+            Ok(Commit { changes, outcome: () })
+        });
+        Ok(set.await?)
+    }
+
+    /// Answers a browser that asks whether a page of another site may send a request. It is asked without credentials, and
+    /// whether there is anything at the path makes no difference.
+    pub async fn preflight<E: From<RequestError>>(
+        &self,
+        engine: &dyn Engine,
+        account: u64,
+        head: &Head,
+    ) -> Result<Reply, Failure<E>> {
+        let found = unrefused(read(engine, |rows, _| Ok(self.find(rows, account)?)).await)?;
+        let rules = found.and_then(|found| found.cors).unwrap_or_default();
+        let [origin, method, headers] =
+            ["origin", "access-control-request-method", "access-control-request-headers"].map(|name| head.header(name));
+        let reply = cors::preflight(&rules, origin, method, headers);
+        reply.map_err(|refused| Failure::Refused(RequestError::from(refused).into()))
+    }
+}
+
+/// What every service has from the start.
+pub fn usual_defaults() -> ServiceProperties {
+    ServiceProperties {
+        logging: Some(Logging::default()),
+        hour_metrics: Some(Metrics::default()),
+        minute_metrics: Some(Metrics::default()),
+        cors: Some(Vec::new()),
+        default_service_version: None,
+        delete_retention: None,
+        static_website: None,
+    }
+}
+
+fn merged(found: ServiceProperties, asked: &ServiceProperties) -> ServiceProperties {
+    let asked = asked.clone();
+    ServiceProperties {
+        logging: asked.logging.or(found.logging),
+        hour_metrics: asked.hour_metrics.or(found.hour_metrics),
+        minute_metrics: asked.minute_metrics.or(found.minute_metrics),
+        cors: asked.cors.or(found.cors),
+        default_service_version: asked.default_service_version.or(found.default_service_version),
+        delete_retention: asked.delete_retention.or(found.delete_retention),
+        static_website: asked.static_website.or(found.static_website),
+    }
+}
+
+fn parse(row: &[u8]) -> Result<ServiceProperties, Unread> {
+    let stored: Stored = codec::decode(row)?;
+    ServiceProperties::parse(stored.document.as_bytes()).map_err(|error| codec::corrupt(&error.to_string()))
+}
+
+fn row(properties: &ServiceProperties) -> Bytes {
+    let mut xml = wire::xml::XmlWriter::fragment();
+    properties.write(&mut xml);
+    let document = String::from_utf8_lossy(&xml.finish()).into_owned();
+    codec::encode(&Stored { document, retention: Some(Retention::of(properties)) })
+}
+
+/// CORS rules of accounts, beside the rows that they were read from.
+#[derive(Debug, Default)]
+pub struct KnownRules(RwLock<HashMap<u64, (Bytes, Rules)>>);
+
+/// In the order in which they are asked.
+pub type Rules = Arc<[CorsRule]>;
+
+impl KnownRules {
+    /// The rules of an account as they are now. `None`: it has none.
+    pub async fn of(
+        &self,
+        properties: &Properties,
+        engine: &dyn Engine,
+        account: u64,
+    ) -> Result<Option<Rules>, EngineError> {
+        let key = properties.key(account);
+        let Some(row) = unrefused(read(engine, |rows, _| Ok(rows.get(&key)?)).await)? else { return Ok(None) };
+        let rules = match self.parsed(account, &row) {
+            Some(rules) => rules,
+            None => self.parse(account, row)?,
+        };
+        Ok((!rules.is_empty()).then_some(rules))
+    }
+
+    fn parsed(&self, account: u64, row: &Bytes) -> Option<Rules> {
+        let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        known.get(&account).filter(|(from, _)| from == row).map(|(_, rules)| Arc::clone(rules))
+    }
+
+    fn parse(&self, account: u64, row: Bytes) -> Result<Rules, EngineError> {
+        let properties = parse(&row).map_err(|unread| match unread {
+            Unread::Failed(error) => error,
+            Unread::NotYet => EngineError::Unavailable("a row was not at hand".into()),
+        })?;
+        let rules: Rules = properties.cors.unwrap_or_default().into();
+        self.0.write().unwrap_or_else(PoisonError::into_inner).insert(account, (row, Arc::clone(&rules)));
+        Ok(rules)
+    }
+}

@@ -1,0 +1,196 @@
+//! What can be wrong with a request whatever the service is.
+
+use wire::http::ErrorReply;
+use wire::metadata::MetadataError;
+use wire::names::NameError;
+use wire::xml::XmlError;
+
+/// A refusal that the request itself is to blame for. Nothing was looked up, nothing was changed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum RequestError {
+    /// Not built yet. Never 500: clients repeat those for minutes.
+    NotImplemented,
+    /// A preflight without one of the headers that make it one.
+    CorsHeaderMissing {
+        name: &'static str,
+    },
+    CorsPreflightFailure,
+    InvalidHeaderValue {
+        name: &'static str,
+        value: String,
+    },
+    InvalidQueryParameterValue {
+        name: &'static str,
+        value: String,
+    },
+    InvalidResourceName,
+    InvalidXmlDocument,
+    InvalidXmlNodeValue {
+        node: &'static str,
+        value: String,
+    },
+    Metadata(MetadataError),
+    MissingContentLengthHeader,
+    MissingRequiredHeader {
+        name: &'static str,
+    },
+    MissingRequiredQueryParameter {
+        name: &'static str,
+    },
+    MissingRequiredXmlNode {
+        node: &'static str,
+    },
+    OutOfRangeInput,
+    OutOfRangeQueryParameterValue {
+        name: &'static str,
+        value: String,
+        least: u64,
+        most: u64,
+    },
+    RequestBodyTooLarge {
+        most: u64,
+    },
+    UnsupportedHttpVerb,
+}
+
+impl RequestError {
+    pub fn header(name: &'static str, value: impl Into<String>) -> RequestError {
+        RequestError::InvalidHeaderValue { name, value: value.into() }
+    }
+
+    pub fn query(name: &'static str, value: impl Into<String>) -> RequestError {
+        RequestError::InvalidQueryParameterValue { name, value: value.into() }
+    }
+
+    /// Status, code and text.
+    #[must_use]
+    pub fn table(&self) -> (u16, &'static str, &'static str) {
+        match self {
+            RequestError::NotImplemented => (501, "APINotImplemented", "This operation is not implemented yet."),
+            RequestError::CorsHeaderMissing { .. } => {
+                (400, "InvalidHeaderValue", "A required CORS header is not present.")
+            }
+            RequestError::CorsPreflightFailure => {
+                (403, "CorsPreflightFailure", "CORS not enabled or no matching rule found for this request.")
+            }
+            RequestError::InvalidHeaderValue { .. } => {
+                (400, "InvalidHeaderValue", "The value of one of the HTTP headers is not in the correct format.")
+            }
+            RequestError::InvalidQueryParameterValue { .. } => {
+                (400, "InvalidQueryParameterValue", "The value of one of the query parameters is invalid.")
+            }
+            RequestError::InvalidResourceName => {
+                (400, "InvalidResourceName", "The specified resource name contains invalid characters.")
+            }
+            RequestError::InvalidXmlDocument => {
+                (400, "InvalidXmlDocument", "The XML of the request body is not valid or not what the operation takes.")
+            }
+            RequestError::InvalidXmlNodeValue { .. } => {
+                (400, "InvalidXmlNodeValue", "The value of one of the XML nodes is not in the correct format.")
+            }
+            RequestError::Metadata(MetadataError::EmptyMetadataKey) => {
+                (400, "EmptyMetadataKey", "The name of one of the metadata pairs is empty.")
+            }
+            RequestError::Metadata(MetadataError::InvalidMetadata) => {
+                (400, "InvalidMetadata", "The metadata is invalid: names are identifiers, values printable ASCII.")
+            }
+            RequestError::Metadata(MetadataError::MetadataTooLarge) => {
+                (400, "MetadataTooLarge", "The metadata is larger than allowed.")
+            }
+            RequestError::MissingContentLengthHeader => {
+                (411, "MissingContentLengthHeader", "The Content-Length header was not specified.")
+            }
+            RequestError::MissingRequiredHeader { .. } => {
+                (400, "MissingRequiredHeader", "An HTTP header that is mandatory for this request is not specified.")
+            }
+            RequestError::MissingRequiredQueryParameter { .. } => {
+                (400, "MissingRequiredQueryParameter", "A query parameter that is mandatory was not specified.")
+            }
+            RequestError::MissingRequiredXmlNode { .. } => {
+                (400, "MissingRequiredXmlNode", "A required XML node was not specified in the request body.")
+            }
+            RequestError::OutOfRangeInput => (400, "OutOfRangeInput", "One of the request inputs is out of range."),
+            RequestError::OutOfRangeQueryParameterValue { .. } => {
+                (400, "OutOfRangeQueryParameterValue", "A query parameter is outside the permissible range.")
+            }
+            RequestError::RequestBodyTooLarge { .. } => {
+                (413, "RequestBodyTooLarge", "The request body is larger than the limit.")
+            }
+            RequestError::UnsupportedHttpVerb => {
+                (405, "UnsupportedHttpVerb", "The resource does not support this verb.")
+            }
+        }
+    }
+}
+
+/// The refusal as the wire shows it.
+impl From<RequestError> for ErrorReply {
+    fn from(error: RequestError) -> ErrorReply {
+        let (status, code, message) = error.table();
+        let reply = ErrorReply::new(status, code, message);
+        match error {
+            RequestError::InvalidHeaderValue { name, value } => {
+                reply.detail("HeaderName", name).detail("HeaderValue", value)
+            }
+            RequestError::MissingRequiredHeader { name } | RequestError::CorsHeaderMissing { name } => {
+                reply.detail("HeaderName", name)
+            }
+            RequestError::MissingRequiredQueryParameter { name } => reply.detail("QueryParameterName", name),
+            RequestError::InvalidQueryParameterValue { name, value } => {
+                reply.detail("QueryParameterName", name).detail("QueryParameterValue", value)
+            }
+            RequestError::OutOfRangeQueryParameterValue { name, value, least, most } => reply
+                .detail("QueryParameterName", name)
+                .detail("QueryParameterValue", value)
+                .detail("MinimumAllowed", least.to_string())
+                .detail("MaximumAllowed", most.to_string()),
+            RequestError::InvalidXmlNodeValue { node, value } => {
+                reply.detail("XmlNodeName", node).detail("XmlNodeValue", value)
+            }
+            RequestError::MissingRequiredXmlNode { node } => reply.detail("XmlNodeName", node),
+            RequestError::RequestBodyTooLarge { most } => reply.detail("MaxLimit", most.to_string()),
+            RequestError::NotImplemented
+            | RequestError::CorsPreflightFailure
+            | RequestError::InvalidResourceName
+            | RequestError::InvalidXmlDocument
+            | RequestError::Metadata(_)
+            | RequestError::MissingContentLengthHeader
+            | RequestError::OutOfRangeInput
+            | RequestError::UnsupportedHttpVerb => reply,
+        }
+    }
+}
+
+impl From<NameError> for RequestError {
+    fn from(error: NameError) -> RequestError {
+        match error {
+            NameError::Length => RequestError::OutOfRangeInput,
+            NameError::Characters => RequestError::InvalidResourceName,
+        }
+    }
+}
+
+impl From<wire::cors::Refused> for RequestError {
+    fn from(refused: wire::cors::Refused) -> RequestError {
+        match refused {
+            wire::cors::Refused::Missing(name) => RequestError::CorsHeaderMissing { name },
+            wire::cors::Refused::NotAllowed => RequestError::CorsPreflightFailure,
+        }
+    }
+}
+
+impl From<MetadataError> for RequestError {
+    fn from(error: MetadataError) -> RequestError {
+        RequestError::Metadata(error)
+    }
+}
+
+impl From<XmlError> for RequestError {
+    fn from(error: XmlError) -> RequestError {
+        match error {
+            XmlError::Malformed | XmlError::TooMany { .. } => RequestError::InvalidXmlDocument,
+            XmlError::Missing(node) => RequestError::MissingRequiredXmlNode { node },
+            XmlError::BadValue { node, value } => RequestError::InvalidXmlNodeValue { node, value },
+        }
+    }
+}
