@@ -60,14 +60,15 @@ impl std::error::Error for BadIssuer {}
 impl Issuer {
     /// No token is taken before the first [`Issuer::fetch`].
     pub fn new(name: &str, client: Client) -> Result<Issuer, BadIssuer> {
-        let discovery = format!("{}{DISCOVERY}", name.strip_suffix('/').unwrap_or(name));
-        let discovery: Uri = discovery.parse().map_err(|_| BadIssuer)?;
-        let is_url = is(&discovery, &Scheme::HTTP) || is(&discovery, &Scheme::HTTPS);
-        let has_host = discovery.host().is_some_and(|host| !host.is_empty());
+        let url: Uri = name.parse().map_err(|_| BadIssuer)?;
+        let is_url = is(&url, &Scheme::HTTP) || is(&url, &Scheme::HTTPS);
+        let has_host = url.host().is_some_and(|host| !host.is_empty());
         // With a name and a password before the host it is not at a glance where it leads to.
         if !is_url || !has_host || name.contains(['?', '#', '@']) {
             return Err(BadIssuer);
         }
+        let discovery = format!("{}{DISCOVERY}", name.strip_suffix('/').unwrap_or(name));
+        let discovery: Uri = discovery.parse().map_err(|_| BadIssuer)?;
         let tokens = Arc::new(Shared::new(Tokens::verified(KeySet::default()).issuer(name)));
         Ok(Issuer {
             name: name.to_owned(),
