@@ -8,6 +8,7 @@
 #[allow(dead_code)]
 mod client;
 mod power;
+#[allow(dead_code)]
 mod victim;
 #[path = "../harness/xml.rs"]
 #[allow(dead_code)]

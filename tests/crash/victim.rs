@@ -33,6 +33,13 @@ impl Victim {
         }
     }
 
+    /// What the process holds in memory, as the system counts it.
+    pub fn memory(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.id())).unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or_default();
+        line.trim().trim_end_matches(" kB").parse::<u64>().map_or(0, |kilobytes| kilobytes * 1024)
+    }
+
     pub fn kill(mut self) {
         self.process.kill().expect("killed");
         self.process.wait().expect("gone");

@@ -13,6 +13,7 @@ cargo xtask <command>
 
   check        formatting, lints, tests, licences: what every commit passes (licences when cargo-deny is installed)
   crash [N]    kills the server under load N times (20 unless told), cuts its power up to 10 times, and looks for what was acknowledged and is gone
+  scale [N]    a lot of data (1,000,000 blobs, 25 GiB; N is the factor, 100 unless told), and what time, memory and disk it takes
   bench        how to measure
   help         this list
 
@@ -32,6 +33,9 @@ figure: machine, disk, durability mode, connections, object size, and the same f
 /// How often `crash` kills the server when no number is given.
 const CRASH_ROUNDS_DEFAULT: &str = "20";
 
+/// How much more than in the ordinary tests `scale` does when no number is given.
+const SCALE_DEFAULT: &str = "100";
+
 fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
@@ -40,6 +44,8 @@ fn main() -> ExitCode {
         ["check"] => run(check()),
         ["crash"] => run([crash(CRASH_ROUNDS_DEFAULT)]),
         ["crash", rounds] if rounds.parse::<u32>().is_ok() => run([crash(rounds)]),
+        ["scale"] => run([scale(SCALE_DEFAULT)]),
+        ["scale", factor] if factor.parse::<u32>().is_ok() => run([scale(factor)]),
         ["bench"] => say(BENCH),
         _ => {
             eprint!("{USAGE}");
@@ -72,6 +78,11 @@ fn check() -> Vec<Step> {
 
 fn crash(rounds: &str) -> Step {
     Step::cargo("test -p lazurite --test crash -- --nocapture").with("LAZURITE_CRASH_ROUNDS", rounds)
+}
+
+fn scale(factor: &str) -> Step {
+    Step::cargo("test --release -p lazurite --test scale -- --nocapture --test-threads=1")
+        .with("LAZURITE_SCALE", factor)
 }
 
 /// One program call from the root of the repository.
