@@ -30,6 +30,7 @@ mod set_container_metadata;
 mod append_blob_seal;
 mod append_block;
 mod delete_blob;
+mod find_blobs_by_tags;
 mod get_blob;
 mod get_block_list;
 mod get_page_ranges;
@@ -40,6 +41,7 @@ mod put_block_list;
 mod put_page;
 mod set_blob_metadata;
 mod set_blob_properties;
+mod set_blob_tags;
 mod snapshot_blob;
 
 /// Rows that do not get the right answer yet: (`table: row`, why). See [`harness::Table`].

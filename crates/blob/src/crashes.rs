@@ -36,6 +36,9 @@ const STORY: &[Chapter] = &[
     ("PUT", "cont/blob", BLOCK_BLOB, b"fourth", Some(b"fourth")),
     ("DELETE", "cont/blob", &[("x-ms-delete-snapshots", "include")], b"", None),
     ("PUT", "cont/blob", BLOCK_BLOB, b"fifth", Some(b"fifth")),
+    ("PUT", "cont/blob?comp=tags", &[], TAGGED_RED, Some(b"fifth")),
+    ("PUT", "cont/blob?comp=tags", &[], TAGGED_BLUE, Some(b"fifth")),
+    ("PUT", "cont/blob", PUT_RED, b"sixth", Some(b"sixth")),
     ("PUT", "cont/blob", APPEND_BLOB, b"", Some(b"")),
     ("PUT", "cont/blob?comp=appendblock", &[], b"six", Some(b"six")),
     ("PUT", "cont/blob?comp=snapshot", &[], b"", Some(b"six")),
@@ -49,6 +52,9 @@ const STORY: &[Chapter] = &[
     ("PUT", "cont/blob?comp=page", CLEAR_PAGE, b"", Some(&[0; 512])),
     ("PUT", "cont/blob", APPEND_BLOB, b"", Some(b"")),
 ];
+const PUT_RED: &[(&str, &str)] = &[("x-ms-blob-type", "BlockBlob"), ("x-ms-tags", "colour=red")];
+const TAGGED_RED: &[u8] = b"<Tags><TagSet><Tag><Key>colour</Key><Value>red</Value></Tag></TagSet></Tags>";
+const TAGGED_BLUE: &[u8] = b"<Tags><TagSet><Tag><Key>colour</Key><Value>blue</Value></Tag></TagSet></Tags>";
 const LIST: &[u8] = b"<BlockList><Latest>MDAx</Latest><Latest>MDAy</Latest></BlockList>";
 
 /// Runs the story on an engine that fails at `step`. Returns how many chapters were acknowledged.
@@ -71,6 +77,21 @@ async fn held(bench: &Bench) -> Option<Vec<u8>> {
     }
 }
 
+/// The index says of the blob what the blob says of itself.
+async fn index_agrees(bench: &Bench) -> bool {
+    let tags = match bench.call("GET", "cont/blob?comp=tags", &[], b"").await {
+        Ok(_) => bench.text("GET", "cont/blob?comp=tags").await,
+        Err(_) => String::new(),
+    };
+    for colour in ["red", "blue"] {
+        let found = bench.text("GET", &format!("?comp=blobs&where=colour%3D%27{colour}%27")).await;
+        if found.contains("<Name>blob</Name>") != tags.contains(colour) {
+            return false;
+        }
+    }
+    true
+}
+
 #[tokio::test]
 async fn every_failure_leaves_before_or_after() {
     let error = || EngineError::Unavailable("on purpose".into());
@@ -91,6 +112,7 @@ async fn every_failure_leaves_before_or_after() {
             let found = held(&bench).await;
             let right = found.as_deref() == before || found.as_deref() == after;
             assert!(right, "step {step}, {fault:?}: {found:?} instead of {before:?} or {after:?}");
+            assert!(index_agrees(&bench).await, "step {step}, {fault:?}: the index of tags");
             bench.sweep().await;
             assert_eq!(held(&bench).await, found, "step {step}, {fault:?}: a sweep changed what clients see");
             let _ = bench.call("DELETE", "cont?restype=container", &[], b"").await;

@@ -7,6 +7,7 @@ use wire::http::ErrorReply;
 use wire::metadata::MetadataError;
 use wire::names::NameError;
 use wire::structured::Fault;
+use wire::tags::TagsError;
 use wire::xml::XmlError;
 
 /// A refusal. Nothing was changed; the same request may succeed once what it names has changed.
@@ -41,6 +42,7 @@ pub enum BlobError {
     },
     MultipleConditionHeadersNotSupported,
     PreviousSnapshotCannotBeNewer,
+    Tags(TagsError),
     UnsatisfiableCondition,
 
     // What is, or is not, there.
@@ -167,6 +169,7 @@ impl BlobError {
             BlobError::PreviousSnapshotCannotBeNewer => {
                 (400, "PreviousSnapshotCannotBeNewer", "The previous snapshot is newer than what it is compared with.")
             }
+            BlobError::Tags(error) => (400, error.code(), "The tags are invalid: too many, too long, or not allowed."),
             BlobError::UnsatisfiableCondition => {
                 (400, "UnsatisfiableCondition", "The request includes a condition that can never be met by a read.")
             }
@@ -320,6 +323,15 @@ impl From<NameError> for BlobError {
 impl From<MetadataError> for BlobError {
     fn from(error: MetadataError) -> BlobError {
         BlobError::Request(error.into())
+    }
+}
+
+impl From<TagsError> for BlobError {
+    fn from(error: TagsError) -> BlobError {
+        match error {
+            TagsError::Xml(error) => error.into(),
+            other => BlobError::Tags(other),
+        }
     }
 }
 

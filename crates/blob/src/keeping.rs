@@ -23,6 +23,7 @@ use crate::model::{
 };
 use crate::ops::Call;
 use crate::ops::get_blob_service_properties::PROPERTIES;
+use crate::tags;
 
 const SECONDS_PER_DAY: u64 = 24 * 3600;
 
@@ -80,6 +81,8 @@ pub fn replace(
         forget_deleted(&mut blob, tick, changes);
     }
     put_deleted_away(&mut blob, &key, tick, changes);
+    let tags_before = blob.committed.as_ref().and_then(|old| old.tags.as_ref());
+    tags::reindex(tags_before, state.tags.as_ref(), &key, changes);
     if let Some(old) = blob.committed.take() {
         match old.version_id {
             None if !keeping.versioning => match keeping.mark(rows, tick)? {
@@ -185,6 +188,7 @@ pub fn delete(
     if let Some(staging) = blob.staging.take() {
         staging.leave(&key, changes, tick.now);
     }
+    tags::reindex(blob.committed.as_ref().and_then(|old| old.tags.as_ref()), None, &key, changes);
     blob.lease = Lease::Available;
     let fate = match blob.committed.take() {
         None => Fate::Gone,
@@ -371,7 +375,13 @@ pub fn expire(rows: &dyn Rows, which: Expiring, key: &Key, tick: Tick, changes: 
 /// Brings back what is deleted of a blob: itself, its snapshots, its versions. `None`: there is nothing.
 ///
 /// Snapshots and versions keep their marks, which do not count any longer; so it takes one row however many they are.
-pub fn undelete(rows: &dyn Rows, mut blob: Blob, tick: Tick) -> Result<Option<Blob>, Unread> {
+pub fn undelete(
+    rows: &dyn Rows,
+    key: &Key,
+    mut blob: Blob,
+    tick: Tick,
+    changes: &mut Changes,
+) -> Result<Option<Blob>, Unread> {
     let is_kept = |state: &Committed| blob.deletion_of(state).is_some_and(|mark| mark.is_kept(tick.now));
     let count = |deleted: u32, all: &Key| {
         let mut count: u32 = 0;
@@ -395,6 +405,7 @@ pub fn undelete(rows: &dyn Rows, mut blob: Blob, tick: Tick) -> Result<Option<Bl
     past.undeleted = Some(Undeletion { at: tick.now, stamp: tick.stamp });
     if let Some(base) = base {
         past.deleted = None;
+        tags::reindex(None, base.tags.as_ref(), key, changes);
         blob.committed = Some(Committed { deleted: None, ..base });
     }
     Ok(Some(blob))

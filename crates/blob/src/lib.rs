@@ -19,6 +19,7 @@ mod collect;
 mod crashes;
 mod download;
 mod error;
+mod given;
 mod keeping;
 mod lease_action;
 mod listing;
@@ -29,6 +30,8 @@ mod pages;
 mod reply;
 mod request;
 mod route;
+mod tags;
+mod target;
 #[cfg(test)]
 mod testing;
 mod upload;

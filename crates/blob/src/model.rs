@@ -24,6 +24,7 @@ use crate::codec;
 use crate::error::BlobError;
 use crate::pages::View;
 use crate::request::Which;
+use crate::tags::{self, Tagged};
 
 /// What a function over rows ends with when it has no result.
 pub type Halt = Stop<BlobError>;
@@ -169,6 +170,8 @@ pub struct Committed {
     pub tier: Option<TierSet>,
     #[cbor(n(8), default)]
     pub kind: BlobType,
+    #[n(9)]
+    pub tags: Option<Tagged>,
     /// `None`: it was written when the account kept no versions.
     #[n(15)]
     pub version_id: Option<VersionId>,
@@ -332,14 +335,14 @@ pub struct ListEntry {
 }
 
 impl Container {
-    pub fn version(&self) -> Version {
-        version(self.stamp)
+    pub fn version(&self) -> Version<'_> {
+        version(self.stamp, &[])
     }
 }
 
 impl Blob {
     /// The state that conditions are judged by.
-    pub fn version(&self) -> Option<Version> {
+    pub fn version(&self) -> Option<Version<'_>> {
         self.committed.as_ref().map(Committed::version)
     }
 
@@ -362,6 +365,7 @@ impl Blob {
     /// stored any longer.
     pub fn let_go(&self, key: &Key, changes: &mut Changes, now: Timestamp) {
         if let Some(committed) = &self.committed {
+            tags::reindex(committed.tags.as_ref(), None, key, changes);
             committed.let_go(changes, now);
         }
         if let Some(staging) = &self.staging {
@@ -437,8 +441,12 @@ impl Deletion {
 }
 
 impl Committed {
-    pub fn version(&self) -> Version {
-        version(self.stamp)
+    pub fn version(&self) -> Version<'_> {
+        version(self.stamp, self.tags())
+    }
+
+    pub fn tags(&self) -> &[(String, String)] {
+        self.tags.as_ref().map_or(&[], Tagged::pairs)
     }
 
     /// Takes back what this version refers to. The version must not be stored any longer.
@@ -480,8 +488,8 @@ impl Staging {
     }
 }
 
-fn version(stamp: Timestamp) -> Version {
-    Version { etag: ETag::new(stamp), last_modified: stamp }
+fn version(stamp: Timestamp, tags: &[(String, String)]) -> Version<'_> {
+    Version { etag: ETag::new(stamp), last_modified: stamp, tags }
 }
 
 pub fn container_key(account: u64, name: &ContainerName) -> Key {

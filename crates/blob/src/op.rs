@@ -97,6 +97,8 @@ impl Op {
             | Op::GetAccountInformation
             | Op::GetUserDelegationKey
             | Op::PreflightBlobRequest
+            | Op::FindBlobsByTags
+            | Op::FindBlobsByTagsInContainer
             | Op::CreateContainer
             | Op::GetContainerProperties
             | Op::GetContainerMetadata
@@ -112,6 +114,8 @@ impl Op {
             | Op::SetBlobProperties
             | Op::GetBlobMetadata
             | Op::SetBlobMetadata
+            | Op::GetBlobTags
+            | Op::SetBlobTags
             | Op::LeaseBlob
             | Op::SnapshotBlob
             | Op::DeleteBlob
@@ -124,13 +128,9 @@ impl Op {
             | Op::AppendBlock
             | Op::AppendBlobSeal
             | Op::BlobBatch => true,
-            Op::FindBlobsByTags
-            | Op::FindBlobsByTagsInContainer
-            | Op::RestoreContainer
+            Op::RestoreContainer
             | Op::RenameContainer
             | Op::PutBlobFromUrl
-            | Op::GetBlobTags
-            | Op::SetBlobTags
             | Op::CopyBlob
             | Op::CopyBlobFromUrl
             | Op::AbortCopyBlob
@@ -163,6 +163,7 @@ impl Op {
     #[must_use]
     pub fn needed_by(self, head: &Head) -> Need {
         let need = self.needs();
+        let need = if touches_tags(head) { need.all_of("t") } else { need };
         let breaks = || head.header("x-ms-lease-action").is_some_and(|action| action.eq_ignore_ascii_case("break"));
         let is_permanent = || head.query.get("deletetype").is_some_and(|kind| kind.eq_ignore_ascii_case("permanent"));
         match self {
@@ -240,6 +241,15 @@ impl Op {
     }
 }
 
+/// Whether a request sets tags, asks for them beside something else, or depends on them: all that says what they are.
+fn touches_tags(head: &Head) -> bool {
+    let lists_them = |list: &str| list.split(',').any(|word| word.trim().eq_ignore_ascii_case("tags"));
+    let included = head.query.pairs().iter().filter(|(name, _)| name.eq_ignore_ascii_case("include"));
+    head.headers.contains_key("x-ms-tags")
+        || head.headers.contains_key("x-ms-if-tags")
+        || included.into_iter().any(|(_, list)| lists_them(list))
+}
+
 /// What the path of a request names, if it says that it names no blob of the root container.
 fn level(head: &Head) -> ResourceType {
     match (head.first_segment(), head.rest()) {
@@ -287,6 +297,11 @@ mod tests {
         assert_eq!(deleted(""), Permissions::of("d"));
         assert_eq!(deleted("?versionid=2026-01-01T00:00:00.0000000Z"), Permissions::of("x"));
         assert_eq!(deleted("?versionid=2026-01-01T00:00:00.0000000Z&deletetype=Permanent"), Permissions::of("y"));
+        let tags = |url: &str, headers: &[(&str, &str)]| need(Op::PutBlob, url, headers).all_of;
+        assert_eq!(tags("cont/blob", &[]), Permissions::NONE);
+        assert_eq!(tags("cont/blob", &[("x-ms-tags", "a=b")]), Permissions::of("t"));
+        assert_eq!(tags("cont/blob", &[("x-ms-if-tags", "a='b'")]), Permissions::of("t"));
+        assert_eq!(tags("cont?include=metadata,Tags", &[]), Permissions::of("t"));
         for (path, resource) in
             [("", ResourceType::Service), ("cont/", ResourceType::Container), ("cont/blob", ResourceType::Object)]
         {

@@ -48,6 +48,7 @@ names! {
     SNAPSHOT = "x-ms-snapshot";
     STRUCTURED_BODY = "x-ms-structured-body";
     STRUCTURED_CONTENT_LENGTH = "x-ms-structured-content-length";
+    TAG_COUNT = "x-ms-tag-count";
     VERSION_ID = "x-ms-version-id";
 }
 
@@ -130,6 +131,9 @@ pub fn set_blob(headers: &mut HeaderMap, blob: &Committed, lease: Option<&Lease>
     headers.insert(&BLOB_TYPE, HeaderValue::from_static(blob.kind.name()));
     headers.insert(&SERVER_ENCRYPTED, TRUE);
     set_metadata(headers, &blob.metadata);
+    if !blob.tags().is_empty() {
+        headers.insert(&TAG_COUNT, HeaderValue::from(blob.tags().len()));
+    }
     set_version_id(headers, blob.version_id);
     if let Some(lease) = lease {
         set_lease(headers, lease, now);
@@ -197,4 +201,9 @@ pub fn value(text: impl Into<Bytes>) -> HeaderValue {
 
 pub fn xml(status: StatusCode, xml: XmlWriter) -> Reply {
     reply(status).with_body("application/xml", xml.finish())
+}
+
+/// Tags inside a listing, or as an answer of their own.
+pub fn tags_element(xml: &mut XmlWriter, tags: &[(String, String)]) {
+    wire::tags::write(xml, tags.iter().map(|(key, value)| (key.as_str(), value.as_str())));
 }

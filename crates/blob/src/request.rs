@@ -2,11 +2,12 @@
 //!
 //! Everything here turns text into values that cannot be wrong; a refusal names the header or parameter.
 
-use concurrency::{Conditions, ETagMatch, LeaseId, Timestamp};
+use concurrency::{Conditions, ETagMatch, LeaseId, TagExpression, Timestamp};
 use service::RequestError;
 use wire::http::Head;
 use wire::metadata::Metadata;
 use wire::names::{BlobName, ContainerName};
+use wire::tags::Tags;
 use wire::{base64, dates};
 
 use crate::error::BlobError;
@@ -136,7 +137,36 @@ pub fn conditions(head: &Head) -> Result<Conditions, BlobError> {
         if_none_match: etags(head, "if-none-match")?,
         if_modified_since: date(head, "if-modified-since")?,
         if_unmodified_since: date(head, "if-unmodified-since")?,
+        if_tags: if_tags(head)?,
     })
+}
+
+/// The conditions of Get and Set Blob Tags, which have names of their own for the four headers.
+pub fn tag_conditions(head: &Head) -> Result<Conditions, BlobError> {
+    let plain = conditions(head)?;
+    let conditions = Conditions {
+        if_match: etags(head, "x-ms-blob-if-match")?.or(plain.if_match),
+        if_none_match: etags(head, "x-ms-blob-if-none-match")?.or(plain.if_none_match),
+        if_modified_since: date(head, "x-ms-blob-if-modified-since")?.or(plain.if_modified_since),
+        if_unmodified_since: date(head, "x-ms-blob-if-unmodified-since")?.or(plain.if_unmodified_since),
+        if_tags: plain.if_tags,
+    };
+    conditions.check_write_combination()?;
+    Ok(conditions)
+}
+
+/// What is asked of the tags of a blob.
+pub fn if_tags(head: &Head) -> Result<Option<TagExpression>, BlobError> {
+    const NAME: &str = "x-ms-if-tags";
+    let Some(value) = text(head, NAME)? else { return Ok(None) };
+    let is_of_tags =
+        |wanted: &TagExpression| wanted.comparisons().iter().all(|comparison| !comparison.key.starts_with('@'));
+    TagExpression::parse(value).filter(is_of_tags).map(Some).ok_or_else(|| BlobError::header(NAME, value))
+}
+
+/// The tags that a new blob is to have.
+pub fn tags(head: &Head) -> Result<Tags, BlobError> {
+    Ok(text(head, "x-ms-tags")?.map(Tags::parse_header).transpose()?.unwrap_or_default())
 }
 
 /// The conditions of a write to a container, which takes dates only. To pass over an ETag could destroy what the client
@@ -276,9 +306,7 @@ pub fn no_unbuilt_headers(head: &Head) -> Result<(), BlobError> {
     Ok(())
 }
 
-const UNBUILT: [&str; 14] = [
-    "x-ms-tags",
-    "x-ms-if-tags",
+const UNBUILT: [&str; 12] = [
     "x-ms-encryption-key",
     "x-ms-encryption-key-sha256",
     "x-ms-encryption-algorithm",
@@ -367,8 +395,8 @@ mod tests {
 
     #[test]
     fn what_is_not_built_is_refused_and_secrets_are_not_repeated() {
-        let refused = no_unbuilt_headers(&with(&[("x-ms-tags", "a=b")]));
-        assert_eq!(refused, Err(BlobError::HeaderNotImplemented { name: "x-ms-tags", value: "a=b".into() }));
+        let refused = no_unbuilt_headers(&with(&[("x-ms-expiry-option", "a")]));
+        assert_eq!(refused, Err(BlobError::HeaderNotImplemented { name: "x-ms-expiry-option", value: "a".into() }));
         let refused = no_unbuilt_headers(&with(&[("x-ms-encryption-key", "c2VjcmV0")]));
         assert_eq!(refused, Err(BlobError::HeaderNotImplemented { name: "x-ms-encryption-key", value: String::new() }));
         assert_eq!(no_unbuilt_headers(&with(&[("x-ms-meta-a", "b")])), Ok(()));

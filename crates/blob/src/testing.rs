@@ -39,6 +39,7 @@ pub fn committed() -> Committed {
         metadata: vec![],
         tier: None,
         kind: BlobType::Block,
+        tags: None,
         version_id: None,
         deleted: None,
     }

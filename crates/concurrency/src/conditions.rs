@@ -1,13 +1,16 @@
-//! Conditional requests: `If-Match`, `If-None-Match`, `If-Modified-Since`, `If-Unmodified-Since`.
+//! Conditional requests: `If-Match`, `If-None-Match`, `If-Modified-Since`, `If-Unmodified-Since`, `x-ms-if-tags`.
 //!
 //! Reads and writes judge the same headers differently. A read takes any mix and may answer "not modified"; a write
 //! takes one condition, or one of two pairs of which only the ETag counts, and fails in one way only. Dates have
 //! whole seconds on the wire, so they are compared in whole seconds.
 //!
+//! What a request asks of the tags stands beside all others and must hold, too.
+//!
 //! `If-None-Match: *` on a write is judged apart, because its place in the order of checks is another one: after the
 //! lease. See <https://learn.microsoft.com/rest/api/storageservices/specifying-conditional-headers-for-blob-service-operations>.
 
 use crate::etag::{ETag, ETagMatch};
+use crate::tag_expression::TagExpression;
 use crate::time::Timestamp;
 
 /// The conditions of one request. The default has none and always holds.
@@ -17,13 +20,15 @@ pub struct Conditions {
     pub if_none_match: Option<ETagMatch>,
     pub if_modified_since: Option<Timestamp>,
     pub if_unmodified_since: Option<Timestamp>,
+    pub if_tags: Option<TagExpression>,
 }
 
 /// The state of a resource, as far as conditions can tell.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Version {
+pub struct Version<'a> {
     pub etag: ETag,
     pub last_modified: Timestamp,
+    pub tags: &'a [(String, String)],
 }
 
 /// Why the conditions stop a request.
@@ -53,18 +58,20 @@ impl Conditions {
 
     /// The same conditions without ETags, for containers, which take dates only.
     pub fn dates_only(&self) -> Conditions {
-        Conditions { if_match: None, if_none_match: None, ..*self }
+        let Conditions { if_modified_since, if_unmodified_since, .. } = *self;
+        Conditions { if_modified_since, if_unmodified_since, ..Conditions::default() }
     }
 
     /// A read of a resource that exists. (A read of a missing one is "not found" whatever the conditions.)
     ///
     /// "Changed" needs only one of its two headers to hold when both are given; a failure of the other two headers
     /// is the stronger answer.
-    pub fn check_read(&self, found: &Version) -> Result<(), Unmet> {
+    pub fn check_read(&self, found: &Version<'_>) -> Result<(), Unmet> {
         if self.none_match_any() {
             return Err(Unmet::Unsatisfiable);
         }
-        if self.matched(Some(found)) == Some(false) || self.unmodified(Some(found)) == Some(false) {
+        let broken = [self.matched(Some(found)), self.unmodified(Some(found)), self.tagged(Some(found))];
+        if broken.contains(&Some(false)) {
             return Err(Unmet::PreconditionFailed);
         }
         match (self.none_matched(Some(found)), self.modified(Some(found))) {
@@ -85,8 +92,9 @@ impl Conditions {
 
     /// A write on what was found, or on nothing. `If-None-Match: *` always holds here: it is judged apart, by
     /// [`Conditions::check_create_only`] or [`Conditions::check_not_exists_on_delete`].
-    pub fn check_write(&self, found: Option<&Version>) -> Result<(), Unmet> {
+    pub fn check_write(&self, found: Option<&Version<'_>>) -> Result<(), Unmet> {
         self.check_write_combination()?;
+        met_or(self.tagged(found).unwrap_or(true), Unmet::PreconditionFailed)?;
         if self.none_match_any() {
             return Ok(());
         }
@@ -109,26 +117,31 @@ impl Conditions {
 }
 
 /// Each header by itself: `None` when it is absent, else whether it holds. Nothing found matches no ETag, not even
-/// `*`, and no date speaks against it.
+/// `*`, has no tags, and no date speaks against it.
 impl Conditions {
-    fn matched(&self, found: Option<&Version>) -> Option<bool> {
+    fn matched(&self, found: Option<&Version<'_>>) -> Option<bool> {
         let wanted = self.if_match.as_ref()?;
         Some(found.is_some_and(|version| wanted.matches(&version.etag)))
     }
 
-    fn none_matched(&self, found: Option<&Version>) -> Option<bool> {
+    fn none_matched(&self, found: Option<&Version<'_>>) -> Option<bool> {
         let unwanted = self.if_none_match.as_ref()?;
         Some(!found.is_some_and(|version| unwanted.matches(&version.etag)))
     }
 
-    fn modified(&self, found: Option<&Version>) -> Option<bool> {
+    fn modified(&self, found: Option<&Version<'_>>) -> Option<bool> {
         let date = self.if_modified_since?;
         Some(found.is_none_or(|version| version.last_modified.whole_seconds() > date))
     }
 
-    fn unmodified(&self, found: Option<&Version>) -> Option<bool> {
+    fn unmodified(&self, found: Option<&Version<'_>>) -> Option<bool> {
         let date = self.if_unmodified_since?;
         Some(found.is_none_or(|version| version.last_modified.whole_seconds() <= date))
+    }
+
+    fn tagged(&self, found: Option<&Version<'_>>) -> Option<bool> {
+        let wanted = self.if_tags.as_ref()?;
+        Some(wanted.holds(found.map_or(&[], |version| version.tags)))
     }
 }
 

@@ -6,7 +6,8 @@
 //!
 //! - [`time`]: a point in time, counted as the service counts it
 //! - [`etag`]: the version mark of a resource, and what a request says about it
-//! - [`conditions`]: `If-Match` and its three companions
+//! - [`conditions`]: `If-Match` and its companions
+//! - [`tag_expression`]: what a request says about the tags of a blob
 //! - [`lease`]: the lock that a client holds on a resource for a while or until further notice
 //! - [`receipt`]: the right to change a message, which ends when somebody else is given it
 //!
@@ -19,10 +20,12 @@ pub mod etag;
 mod guid;
 pub mod lease;
 pub mod receipt;
+pub mod tag_expression;
 pub mod time;
 
 pub use conditions::{Conditions, Unmet, Version};
 pub use etag::{ETag, ETagMatch};
 pub use lease::{BreakPeriod, DurationKind, Lease, LeaseDuration, LeaseId, LeaseRefusal, LeaseState, Until};
 pub use receipt::{MessageId, PopReceipt, ReceiptRefusal};
+pub use tag_expression::{TagComparison, TagExpression, TagOperator};
 pub use time::Timestamp;

@@ -26,6 +26,8 @@ pub mod space {
     pub const PAGE_MAP: u8 = 0x16;
     /// Previous versions of blobs by uid and version id.
     pub const VERSION: u8 = 0x17;
+    /// The index of tags, by account, key, value and blob (container generation and name).
+    pub const TAG: u8 = 0x18;
 
     /// Tables by account and name in lower case.
     pub const TABLE: u8 = 0x20;

@@ -80,11 +80,7 @@ impl Tags {
 
     /// `<Tags><TagSet>...</TagSet></Tags>`, as in the answer of Get Blob Tags and in listings.
     pub fn write(&self, xml: &mut XmlWriter) {
-        xml.open("Tags").open("TagSet");
-        for (key, value) in self.iter() {
-            xml.open("Tag").leaf("Key", key).leaf("Value", value).close("Tag");
-        }
-        xml.close("TagSet").close("Tags");
+        write(xml, self.iter());
     }
 
     pub fn get(&self, key: &str) -> Option<&str> {
@@ -120,6 +116,15 @@ impl Tags {
         self.0.push((key, value));
         Ok(())
     }
+}
+
+/// The element of [`Tags::write`] with tags that were checked when they came.
+pub fn write<'a>(xml: &mut XmlWriter, tags: impl Iterator<Item = (&'a str, &'a str)>) {
+    xml.open("Tags").open("TagSet");
+    for (key, value) in tags {
+        xml.open("Tag").leaf("Key", key).leaf("Value", value).close("Tag");
+    }
+    xml.close("TagSet").close("Tags");
 }
 
 fn is_tag_char(c: char) -> bool {

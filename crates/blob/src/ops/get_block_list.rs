@@ -1,6 +1,6 @@
 //! Get Block List: the blocks of a blob, committed, waiting, or both.
 
-use concurrency::{LeaseId, Timestamp};
+use concurrency::{Conditions, LeaseId, Timestamp};
 use engine::{Rows, read};
 use wire::base64;
 use wire::http::{Head, HeaderValue, Reply, StatusCode};
@@ -10,7 +10,7 @@ use wire::xml::XmlWriter;
 use super::Call;
 use crate::blocks;
 use crate::error::BlobError;
-use crate::model::{self, BlobType, Halt, blob_key, refuse};
+use crate::model::{self, BlobType, Committed, Halt, blob_key, refuse};
 use crate::request::Which;
 use crate::{Failure, reply, request};
 
@@ -18,6 +18,7 @@ struct GetBlockList {
     container: ContainerName,
     name: BlobName,
     which: Which,
+    conditions: Conditions,
     lease: Option<LeaseId>,
     lists: Lists,
 }
@@ -36,6 +37,8 @@ fn parse(head: &Head) -> Result<GetBlockList, BlobError> {
         container,
         name,
         which: request::which(head)?,
+        // Of the conditions it takes only this one.
+        conditions: Conditions { if_tags: request::if_tags(head)?, ..Conditions::default() },
         lease: request::lease_id(head)?,
         lists: lists(head)?,
     })
@@ -76,6 +79,9 @@ impl GetBlockList {
             // Block lists are asked of blobs and snapshots only.
             Which::Version(_) => return Err(refuse(BlobError::BlobNotFound)),
         };
+        self.conditions
+            .check_write(state.as_ref().map(Committed::version).as_ref())
+            .map_err(|unmet| refuse(unmet.into()))?;
         lease.check_read(self.lease, now).map_err(BlobError::lease_on_blob).map_err(refuse)?;
         if state.as_ref().is_some_and(|state| state.kind != BlobType::Block) {
             return Err(refuse(BlobError::InvalidBlobType));

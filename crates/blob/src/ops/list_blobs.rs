@@ -33,9 +33,10 @@ struct Include {
     metadata: bool,
     snapshots: bool,
     uncommitted: bool,
+    tags: bool,
 }
 
-/// What may be asked for. Copies, tags, versions, deleted blobs, policies and holds cannot exist yet, so there is nothing
+/// What may be asked for. Copies, versions, deleted blobs, policies and holds cannot exist yet, so there is nothing
 /// to leave out for those who do not ask.
 const INCLUDE: [&str; 10] = [
     "snapshots",
@@ -59,8 +60,12 @@ fn parse(head: &Head) -> Result<ListBlobs, BlobError> {
         return Err(BlobError::query("showonly", head.query.get("showonly").unwrap_or_default()));
     }
     let delimiter = text("delimiter");
-    let include =
-        Include { metadata: has("metadata"), snapshots: has("snapshots"), uncommitted: has("uncommittedblobs") };
+    let include = Include {
+        metadata: has("metadata"),
+        snapshots: has("snapshots"),
+        uncommitted: has("uncommittedblobs"),
+        tags: has("tags"),
+    };
     if delimiter.is_some() && include.snapshots {
         return Err(BlobError::query("include", head.query.get("include").unwrap_or_default()));
     }
@@ -330,6 +335,12 @@ impl ListBlobs {
         {
             reply::metadata_element(xml, &state.metadata);
         }
+        if let Some(state) = state
+            && self.include.tags
+            && !state.tags().is_empty()
+        {
+            reply::tags_element(xml, state.tags());
+        }
     }
 }
 
@@ -354,6 +365,9 @@ fn properties(xml: &mut XmlWriter, state: &Committed) {
         BlobType::Block => tier(xml, state),
         BlobType::Append { sealed: true, .. } => _ = xml.flag("Sealed", true),
         BlobType::Append { sealed: false, .. } | BlobType::Page { .. } => {}
+    }
+    if !state.tags().is_empty() {
+        xml.number("TagCount", state.tags().len() as u64);
     }
 }
 

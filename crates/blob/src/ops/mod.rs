@@ -5,12 +5,15 @@ mod append_block;
 mod create_container;
 mod delete_blob;
 mod delete_container;
+mod find_blobs_by_tags;
+mod find_blobs_by_tags_in_container;
 mod get_account_information;
 mod get_blob;
 mod get_blob_metadata;
 mod get_blob_properties;
 pub mod get_blob_service_properties;
 mod get_blob_service_stats;
+mod get_blob_tags;
 mod get_block_list;
 mod get_container_acl;
 mod get_container_metadata;
@@ -29,6 +32,7 @@ mod put_page;
 mod set_blob_metadata;
 mod set_blob_properties;
 mod set_blob_service_properties;
+mod set_blob_tags;
 mod set_container_acl;
 mod set_container_metadata;
 mod snapshot_blob;
@@ -58,12 +62,15 @@ pub async fn run(op: Op, call: Call<'_>, body: &mut dyn Body) -> Result<Reply, F
         Op::CreateContainer => create_container::run(call).await,
         Op::DeleteBlob => delete_blob::run(call).await,
         Op::DeleteContainer => delete_container::run(call).await,
+        Op::FindBlobsByTags => find_blobs_by_tags::run(call).await,
+        Op::FindBlobsByTagsInContainer => find_blobs_by_tags_in_container::run(call).await,
         Op::GetAccountInformation => get_account_information::run(call).await,
         Op::GetBlob => get_blob::run(call).await,
         Op::GetBlobMetadata => get_blob_metadata::run(call).await,
         Op::GetBlobProperties => get_blob_properties::run(call).await,
         Op::GetBlobServiceProperties => get_blob_service_properties::run(call).await,
         Op::GetBlobServiceStats => get_blob_service_stats::run(call).await,
+        Op::GetBlobTags => get_blob_tags::run(call).await,
         Op::GetBlockList => get_block_list::run(call).await,
         Op::GetContainerAcl => get_container_acl::run(call).await,
         Op::GetContainerMetadata => get_container_metadata::run(call).await,
@@ -82,19 +89,16 @@ pub async fn run(op: Op, call: Call<'_>, body: &mut dyn Body) -> Result<Reply, F
         Op::SetBlobMetadata => set_blob_metadata::run(call).await,
         Op::SetBlobProperties => set_blob_properties::run(call).await,
         Op::SetBlobServiceProperties => set_blob_service_properties::run(call, body).await,
+        Op::SetBlobTags => set_blob_tags::run(call, body).await,
         Op::SetContainerAcl => set_container_acl::run(call, body).await,
         Op::SetContainerMetadata => set_container_metadata::run(call).await,
         Op::SnapshotBlob => snapshot_blob::run(call).await,
         Op::UndeleteBlob => undelete_blob::run(call).await,
         // The server takes it apart: each part is a request of its own, with a caller of its own.
         Op::BlobBatch => Err(BlobError::Request(RequestError::NotImplemented).into()),
-        Op::FindBlobsByTags
-        | Op::FindBlobsByTagsInContainer
-        | Op::RestoreContainer
+        Op::RestoreContainer
         | Op::RenameContainer
         | Op::PutBlobFromUrl
-        | Op::GetBlobTags
-        | Op::SetBlobTags
         | Op::CopyBlob
         | Op::CopyBlobFromUrl
         | Op::AbortCopyBlob

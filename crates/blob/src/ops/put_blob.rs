@@ -8,8 +8,9 @@ use wire::names::{BlobName, ContainerName};
 
 use super::Call;
 use crate::error::BlobError;
+use crate::given::Given;
 use crate::keeping::{self, Keeping};
-use crate::model::{self, Blob, BlobType, Committed, ContentRef, HttpHeaders, Pairs, Tier, TierSet, blob_key, refuse};
+use crate::model::{self, Blob, BlobType, Committed, ContentRef, HttpHeaders, Pairs, blob_key, refuse};
 use crate::pages::View;
 use crate::request::BodySums;
 use crate::upload::{self, Announced, Received, Wanted};
@@ -35,16 +36,17 @@ struct PutBlob {
     lease: Option<LeaseId>,
     headers: HttpHeaders,
     metadata: Pairs,
-    tier: Option<Tier>,
+    given: Given,
     kind: BlobType,
     /// The length of a page blob, which comes without its content.
     pages: u64,
     sums: BodySums,
     whole_md5: Option<[u8; 16]>,
+    account: u64,
     reach: Reach,
 }
 
-fn parse(head: &Head, reach: Reach) -> Result<PutBlob, BlobError> {
+fn parse(head: &Head, account: u64, reach: Reach) -> Result<PutBlob, BlobError> {
     let (container, name) = request::blob(head)?;
     request::only_base(head)?;
     request::no_unbuilt_headers(head)?;
@@ -58,7 +60,7 @@ fn parse(head: &Head, reach: Reach) -> Result<PutBlob, BlobError> {
         lease: request::lease_id(head)?,
         headers: headers(head)?,
         metadata: request::metadata(head)?,
-        tier: tier(head, kind)?,
+        given: Given::parse(head, kind)?,
         kind,
         pages: pages(head, kind)?,
         sums: request::body_sums(head)?,
@@ -66,6 +68,7 @@ fn parse(head: &Head, reach: Reach) -> Result<PutBlob, BlobError> {
             BlobType::Block => request::md5(head, request::BLOB_CONTENT_MD5)?,
             BlobType::Append { .. } | BlobType::Page { .. } => None,
         },
+        account,
         reach,
     })
 }
@@ -85,14 +88,6 @@ fn pages(head: &Head, kind: BlobType) -> Result<u64, BlobError> {
         BlobType::Block | BlobType::Append { .. } => Ok(0),
         BlobType::Page { .. } => request::page_blob_length(head)?
             .ok_or(BlobError::Request(RequestError::MissingRequiredHeader { name: request::BLOB_CONTENT_LENGTH })),
-    }
-}
-
-fn tier(head: &Head, kind: BlobType) -> Result<Option<Tier>, BlobError> {
-    match (request::tier(head)?, kind) {
-        (tier, BlobType::Block) => Ok(tier),
-        (None, BlobType::Append { .. } | BlobType::Page { .. }) => Ok(None),
-        (Some(_), BlobType::Append { .. } | BlobType::Page { .. }) => Err(BlobError::AccessTierNotSupportedForBlobType),
     }
 }
 
@@ -155,12 +150,13 @@ impl PutBlob {
             content,
             headers: HttpHeaders { content_md5, ..self.headers.clone() },
             metadata: self.metadata.clone(),
-            tier: self.tier.map(|tier| TierSet { tier, since: tick.stamp }),
+            tier: None,
             kind: self.kind,
+            tags: None,
             version_id: None,
             deleted: None,
         };
-        Ok((lease, committed))
+        Ok((lease, self.given.to(committed, &self.container, self.account, tick)))
     }
 
     /// The whole-blob MD5, if the client gives one, is the value to check; otherwise that of the body.
@@ -170,7 +166,7 @@ impl PutBlob {
 }
 
 pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> {
-    let op = parse(call.head, call.reach)?;
+    let op = parse(call.head, call.account, call.reach)?;
     let announced = announced(call.head, body, op.kind)?;
     let account = call.account;
     read(call.engine, |rows, now| {
@@ -227,11 +223,12 @@ mod tests {
             lease,
             headers: HttpHeaders::default(),
             metadata: vec![],
-            tier: None,
+            given: Given::default(),
             kind: BlobType::Block,
             pages: 0,
             sums: BodySums::default(),
             whole_md5: None,
+            account: 1,
             reach: Reach::Overwrite,
         }
     }
@@ -376,9 +373,9 @@ mod tests {
         let bench = Bench::with_container().await;
         let result = bench.call("PUT", "cont/blob", &[("x-ms-blob-type", "Blob")], b"").await;
         assert_eq!(refusal(result), BlobError::header("x-ms-blob-type", "Blob"));
-        let headers = [("x-ms-blob-type", "BlockBlob"), ("x-ms-tags", "a=b")];
+        let headers = [("x-ms-blob-type", "BlockBlob"), ("x-ms-expiry-option", "a")];
         let result = bench.call("PUT", "cont/blob", &headers, b"").await;
-        assert!(matches!(refusal(result), BlobError::HeaderNotImplemented { name: "x-ms-tags", .. }));
+        assert!(matches!(refusal(result), BlobError::HeaderNotImplemented { name: "x-ms-expiry-option", .. }));
     }
 
     #[tokio::test]

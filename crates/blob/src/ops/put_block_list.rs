@@ -16,10 +16,11 @@ use wire::xml::{BlockSearch, XmlError, parse_block_list};
 use super::Call;
 use crate::blocks::{self, BLOCK_ID_BYTES_MAX};
 use crate::error::BlobError;
+use crate::given::Given;
 use crate::keeping::{self, Keeping};
 use crate::model::{
-    self, Blob, BlobType, Block, Committed, ContentRef, Halt, HttpHeaders, ListEntry, Pairs, Staging, Tier, TierSet,
-    blob_key, chunk_key, refuse,
+    self, Blob, BlobType, Block, Committed, ContentRef, Halt, HttpHeaders, ListEntry, Pairs, Staging, blob_key,
+    chunk_key, refuse,
 };
 use crate::request::BodySums;
 use crate::upload::{self, Wanted};
@@ -35,11 +36,12 @@ struct PutBlockList {
     lease: Option<LeaseId>,
     headers: HttpHeaders,
     metadata: Pairs,
-    tier: Option<Tier>,
+    given: Given,
+    account: u64,
     sums: BodySums,
 }
 
-fn parse(head: &Head) -> Result<PutBlockList, BlobError> {
+fn parse(head: &Head, account: u64) -> Result<PutBlockList, BlobError> {
     let (container, name) = request::blob(head)?;
     request::only_base(head)?;
     request::no_unbuilt_headers(head)?;
@@ -55,7 +57,8 @@ fn parse(head: &Head) -> Result<PutBlockList, BlobError> {
         lease: request::lease_id(head)?,
         headers: HttpHeaders { content_type, ..own },
         metadata: request::metadata(head)?,
-        tier: request::tier(head)?,
+        given: Given::parse(head, BlobType::Block)?,
+        account,
         sums: request::body_sums(head)?,
     })
 }
@@ -159,12 +162,13 @@ impl PutBlockList {
             content,
             headers: self.headers.clone(),
             metadata: self.metadata.clone(),
-            tier: self.tier.map(|tier| TierSet { tier, since: tick.stamp }),
+            tier: None,
             kind: BlobType::Block,
+            tags: None,
             version_id: None,
             deleted: None,
         };
-        Ok((lease, committed))
+        Ok((lease, self.given.to(committed, &self.container, self.account, tick)))
     }
 
     fn load(&self, rows: &dyn Rows, account: u64) -> Result<(Key, Option<Blob>), Halt> {
@@ -259,7 +263,7 @@ impl LookedUp {
 }
 
 pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> {
-    let op = parse(call.head)?;
+    let op = parse(call.head, call.account)?;
     let account = call.account;
     read(call.engine, |rows, now| {
         let (_, found) = op.load(rows, account)?;

@@ -43,7 +43,7 @@ pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
         let found = model::find_blob(rows, &key)?.filter(|blob| is_known(blob, tick.now));
         let blob = found.ok_or(refuse(BlobError::BlobNotFound))?;
         let mut changes = Changes::none();
-        if let Some(blob) = keeping::undelete(rows, blob, tick)? {
+        if let Some(blob) = keeping::undelete(rows, &key, blob, tick, &mut changes)? {
             blob.store(key, &mut changes);
         }
         Ok(Commit { changes, outcome: () })

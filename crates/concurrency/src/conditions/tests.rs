@@ -3,6 +3,7 @@
 
 use super::{Conditions, Unmet, Version};
 use crate::etag::{ETag, ETagMatch};
+use crate::tag_expression::TagExpression;
 use crate::time::Timestamp;
 
 const SECOND: u64 = Timestamp::TICKS_PER_SECOND;
@@ -10,8 +11,12 @@ const CURRENT: &str = "\"0x8DE2474AC0FE0F3\"";
 const STALE: &str = "\"0x8DE2474AC0FE0F2\"";
 
 /// Modified a third of a second after a whole one, as real stamps are.
-fn found() -> Version {
-    Version { etag: ETag::new(Timestamp(0x8DE_2474_AC0F_E0F3)), last_modified: modified_at().plus_ticks(SECOND / 3) }
+fn found() -> Version<'static> {
+    Version {
+        etag: ETag::new(Timestamp(0x8DE_2474_AC0F_E0F3)),
+        last_modified: modified_at().plus_ticks(SECOND / 3),
+        tags: &[],
+    }
 }
 
 fn modified_at() -> Timestamp {
@@ -70,6 +75,7 @@ fn headers(matched: Header, unmodified: Header, none_matched: Header, modified: 
         if_unmodified_since: pick(unmodified, modified_at(), earlier()),
         if_none_match: pick(none_matched, STALE, CURRENT).and_then(etag),
         if_modified_since: pick(modified, earlier(), modified_at()),
+        if_tags: None,
     }
 }
 
@@ -356,4 +362,27 @@ fn containers_see_the_dates_and_nothing_else() {
     let all = headers(Fails, Holds, Fails, Holds);
     assert_eq!(all.dates_only(), headers(Absent, Holds, Absent, Holds));
     assert!(if_match(STALE).dates_only().is_empty());
+}
+
+/// What is asked of the tags stands beside the other headers: it must hold, too, and it fails in one way only.
+#[test]
+fn tags_must_hold_beside_everything_else() {
+    let tags = [("colour".to_owned(), "red".to_owned())];
+    let found = Version { tags: &tags, ..found() };
+    let asking = |text, conditions| Conditions { if_tags: TagExpression::parse(text), ..conditions };
+    let (red, blue) = ("colour='red'", "colour='blue'");
+    for conditions in [Conditions::default(), if_match(CURRENT), if_none_match(STALE), if_modified_since(earlier())] {
+        assert_eq!(asking(red, conditions.clone()).check_read(&found), Ok(()));
+        assert_eq!(asking(red, conditions.clone()).check_write(Some(&found)), Ok(()));
+        assert_eq!(asking(blue, conditions.clone()).check_read(&found), Err(Unmet::PreconditionFailed));
+        assert_eq!(asking(blue, conditions).check_write(Some(&found)), Err(Unmet::PreconditionFailed));
+    }
+    // A tag that fails is the stronger answer on a read, and does not heal another header.
+    assert_eq!(asking(blue, if_none_match(CURRENT)).check_read(&found), Err(Unmet::PreconditionFailed));
+    assert_eq!(asking(red, if_none_match(CURRENT)).check_read(&found), Err(Unmet::NotModified));
+    assert_eq!(asking(red, if_match(STALE)).check_write(Some(&found)), Err(Unmet::PreconditionFailed));
+    // Nothing has no tags.
+    assert_eq!(asking(red, Conditions::default()).check_write(None), Err(Unmet::PreconditionFailed));
+    assert_eq!(asking(blue, if_none_match("*")).check_write(None), Err(Unmet::PreconditionFailed));
+    assert!(asking(red, Conditions::default()).dates_only().is_empty());
 }
