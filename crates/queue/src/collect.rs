@@ -1,0 +1,35 @@
+//! What goes later: the handlers of the due rows that the service writes.
+
+use engine::collector::{Handler, steps, steps_in};
+use engine::due::{Due, Kind};
+use engine::{BoxFuture, Engine, EngineError};
+
+use crate::QueueService;
+use crate::shelf::{self, Asked, Shelf};
+
+impl Handler for QueueService {
+    fn handle<'a>(&'a self, engine: &'a dyn Engine, due: &'a Due) -> BoxFuture<'a, Result<bool, EngineError>> {
+        Box::pin(async move {
+            if due.kind != Kind::Other {
+                return Ok(false);
+            }
+            match Asked::of(&due.owner) {
+                Some(Asked::Expiry { generation, queue }) => {
+                    let woken = due.at;
+                    steps_in(queue.clone(), engine, due, move |rows, tick, changes| {
+                        let mut shelf = Shelf::of(rows, queue.clone(), generation)?;
+                        let more = shelf.sweep(woken, tick.now)?;
+                        changes.rows.append(&mut shelf.close().rows);
+                        Ok(more)
+                    })
+                    .await?;
+                }
+                Some(Asked::Purge { generation }) => {
+                    steps(engine, due, move |rows, _, changes| shelf::purge(rows, generation, changes)).await?;
+                }
+                None => return Ok(false),
+            }
+            Ok(true)
+        })
+    }
+}

@@ -1,0 +1,726 @@
+//! The messages of one queue in one decision: what is looked up, and what becomes of it.
+//!
+//! However many messages there are and were, taking one looks at the queue's row, at its marks, at the first message and at
+//! its text; putting, changing and deleting one is as cheap. Three things see to that:
+//!
+//! - A scan begins at the low mark, so nobody walks over what is left of messages that stood before it.
+//! - What has expired is removed by whoever comes across it, and by the sweeper, which finds it by its text: one due row
+//!   for each queue wakes it. Nobody sees an expired message before that, either.
+//! - The sweeper finds the text of an expired message but not where the message stands, unless it still stands where it was
+//!   first. What it leaves is a ghost. Ghosts are removed by whoever comes across them; and when there are more of them
+//!   than messages, the sweeper goes through all of them once.
+
+use bytes::Bytes;
+use concurrency::{PopReceipt, Timestamp};
+use engine::collector::delete_some;
+use engine::due::{self, Kind};
+use engine::{Changes, Key, KeyReader, Rows, Tick, Unread, Visit, space};
+use service::codec;
+use wire::names::QueueName;
+
+use crate::model::{
+    Halt, Marks, Message, NEVER, Place, Text, find_marks, generation, marks_key, message_key, messages_of, queue_key,
+    text_key, texts_of,
+};
+
+/// So many expired messages are removed by one decision that looks for others.
+const DROPPED_MAX: usize = 100;
+/// A low mark that is not farther behind than this is left where it is by those who find nothing: many may be asking, and a
+/// mark that moves is a write.
+const LOW_BEHIND_TICKS: u64 = Timestamp::TICKS_PER_SECOND / 10;
+/// How many expired texts are counted before the count is given as it is.
+const EXPIRED_COUNTED_MAX: u64 = 1_000;
+/// How many messages a step of the sweeper looks at.
+const ROWS_PER_STEP: usize = 100;
+/// How many rows one step of a purge removes.
+const ROWS_PER_PURGE: usize = 500;
+/// Fewer ghosts than this are not worth a search.
+const GHOSTS_MIN: u64 = 1_000;
+
+/// The messages of a queue, for a decision of its partition.
+pub struct Shelf<'a> {
+    rows: &'a dyn Rows,
+    /// The key of the queue, to find it again from a due row.
+    queue: Key,
+    generation: u64,
+    marks: Marks,
+    found: Marks,
+    pub changes: Changes,
+}
+
+/// What Get Messages gives out.
+#[derive(Debug, Default)]
+pub struct Taken {
+    pub messages: Vec<(Message, String)>,
+    /// There is more to look at: so many expired messages were in the way that this decision has done enough.
+    pub unfinished: bool,
+}
+
+impl<'a> Shelf<'a> {
+    /// The queue must be there.
+    pub fn open(rows: &'a dyn Rows, account: u64, name: &QueueName) -> Result<Shelf<'a>, Halt> {
+        let generation = generation(rows, account, name)?;
+        Ok(Shelf::of(rows, queue_key(account, name), generation)?)
+    }
+
+    pub fn of(rows: &'a dyn Rows, queue: Key, generation: u64) -> Result<Shelf<'a>, Unread> {
+        let marks = find_marks(rows, generation)?;
+        Ok(Shelf { rows, queue, generation, found: marks.clone(), marks, changes: Changes::none() })
+    }
+
+    /// A new message.
+    pub fn put(&mut self, message: &Message, text: &str) {
+        let stored = Text { text: text.to_owned(), first: message.place().at };
+        self.changes.put(self.text_key(message), codec::encode(&stored));
+        self.stand(message);
+        self.marks.count += 1;
+        self.marks.swept = self.marks.swept.min(message.expires);
+        if message.expires < NEVER {
+            self.wake_at(message.expires);
+        }
+    }
+
+    /// Gives out up to `most` messages that can be seen.
+    pub fn take(&mut self, most: usize, invisible_secs: u64, tick: Tick) -> Result<Taken, Unread> {
+        let mut taken = Taken::default();
+        let mut found = Vec::new();
+        let mut expired = Vec::new();
+        let mut last = None;
+        self.each_visible(tick.now, most, |place, message| {
+            last = Some(place);
+            if message.is_expired(tick.now) {
+                expired.push(message)
+            } else {
+                found.push(message)
+            }
+            taken.unfinished = expired.len() == DROPPED_MAX;
+            if found.len() == most || taken.unfinished { Visit::Stop } else { Visit::Next }
+        })?;
+        let stopped = found.len() == most || taken.unfinished;
+        for message in &expired {
+            self.drop_expired(message)?;
+        }
+        for message in found {
+            let text = self.text(&message)?.ok_or_else(|| codec::corrupt("a message has no text"))?;
+            let moved = message.taken(invisible_secs, tick);
+            self.leave(&message);
+            self.stand(&moved);
+            taken.messages.push((moved, text.text));
+        }
+        match last {
+            Some(last) if stopped => self.marks.low = self.marks.low.max(last.next()),
+            Some(_) => self.raise_low(tick.now),
+            None if self.marks.low.at.plus_ticks(LOW_BEHIND_TICKS) < tick.now => self.raise_low(tick.now),
+            None => {}
+        }
+        Ok(taken)
+    }
+
+    /// The message that stands where the receipt says, unless it has expired.
+    pub fn find(&self, receipt: &PopReceipt, now: Timestamp) -> Result<Option<Message>, Unread> {
+        let place = Place { at: receipt.place, number: receipt.message.number() };
+        let row = self.rows.get(&message_key(self.generation, place))?;
+        let message = row.map(|row| codec::decode::<Message>(&row)).transpose()?;
+        Ok(message.filter(|message| !message.is_expired(now)))
+    }
+
+    /// Puts `new` where `old` was, with another text if there is one.
+    pub fn replace(&mut self, old: &Message, new: &Message, text: Option<&str>) {
+        self.leave(old);
+        self.stand(new);
+        if let Some(text) = text {
+            // From here on this is where it stands until it is given out.
+            let stored = Text { text: text.to_owned(), first: new.place().at };
+            self.changes.put(self.text_key(new), codec::encode(&stored));
+        }
+    }
+
+    /// Removes a message whose text is there.
+    pub fn remove(&mut self, message: &Message) {
+        self.leave(message);
+        self.changes.delete(self.text_key(message));
+        self.marks.count = self.marks.count.saturating_sub(1);
+    }
+
+    /// All messages go later; the caller makes sure that nobody finds this generation again.
+    pub fn abandon(mut self, now: Timestamp) -> Changes {
+        if let Some(at) = self.marks.due {
+            self.changes.delete(expiry_due(at, self.generation, &self.queue));
+        }
+        if self.marks != Marks::default() {
+            self.changes.put(purge_due(now, self.generation), Bytes::new());
+        }
+        self.changes
+    }
+
+    /// What has become of it all.
+    pub fn close(mut self) -> Changes {
+        if self.marks != self.found {
+            self.changes.put(marks_key(self.generation), codec::encode(&self.marks));
+        }
+        self.changes
+    }
+
+    fn text_key(&self, message: &Message) -> Key {
+        text_key(self.generation, message.expires, message.id.number())
+    }
+
+    fn text(&self, message: &Message) -> Result<Option<Text>, Unread> {
+        self.rows.get(&self.text_key(message))?.map(|row| codec::decode(&row)).transpose()
+    }
+
+    fn stand(&mut self, message: &Message) {
+        // After the clock was set back somebody may stand before the mark.
+        self.marks.low = self.marks.low.min(message.place());
+        self.changes.put(message_key(self.generation, message.place()), codec::encode(message));
+    }
+
+    fn leave(&mut self, message: &Message) {
+        self.changes.delete(message_key(self.generation, message.place()));
+    }
+
+    /// Nothing that can be seen at `now` is left.
+    fn raise_low(&mut self, now: Timestamp) {
+        self.marks.low = self.marks.low.max(Place::after(now));
+    }
+
+    /// A message that has expired, or the ghost of one.
+    fn drop_expired(&mut self, message: &Message) -> Result<(), Unread> {
+        if self.rows.get(&self.text_key(message))?.is_some() {
+            self.remove(message);
+        } else {
+            self.leave(message);
+            self.marks.ghosts = self.marks.ghosts.saturating_sub(1);
+        }
+        Ok(())
+    }
+
+    fn each_visible(
+        &self,
+        now: Timestamp,
+        about: usize,
+        visit: impl FnMut(Place, Message) -> Visit,
+    ) -> Result<(), Unread> {
+        each_message(self.rows, self.generation, self.marks.low, now, about, visit)
+    }
+
+    /// Makes sure that the sweeper looks at `expires`, or before.
+    fn wake_at(&mut self, expires: Timestamp) {
+        let at = whole_second_after(expires);
+        if self.marks.due.is_none_or(|due| at < due) {
+            self.set_due(Some(at));
+        }
+    }
+
+    fn set_due(&mut self, at: Option<Timestamp>) {
+        if let Some(old) = self.marks.due {
+            self.changes.delete(expiry_due(old, self.generation, &self.queue));
+        }
+        if let Some(new) = at {
+            self.changes.put(expiry_due(new, self.generation, &self.queue), Bytes::new());
+        }
+        self.marks.due = at;
+    }
+
+    /// A step of the sweeper, woken by the due row at `woken`. Says whether another has to follow.
+    pub fn sweep(&mut self, woken: Timestamp, now: Timestamp) -> Result<bool, Unread> {
+        if self.marks.due != Some(woken) {
+            // A row that should be gone; the sweeper removes it.
+            return Ok(false);
+        }
+        if self.marks.hunted.is_none() && self.sweep_texts(now)? {
+            return Ok(true);
+        }
+        let is_haunted = self.marks.hunted.is_some() || self.marks.ghosts > GHOSTS_MIN.max(self.marks.count);
+        if is_haunted && self.hunt_ghosts(now)? {
+            return Ok(true);
+        }
+        let next = self.next_expiry(now)?;
+        // Who puts short-lived messages all the time keeps the sweeper busy once a second, not all the time.
+        self.set_due(next.map(|expires| whole_second_after(expires.max(now))));
+        Ok(false)
+    }
+
+    /// Removes texts that have expired, with their messages if they are where they were. Says whether there are more.
+    fn sweep_texts(&mut self, now: Timestamp) -> Result<bool, Unread> {
+        let Some((from, to)) = expired_texts(self.generation, &self.marks, now) else { return Ok(false) };
+        let mut expired = Vec::new();
+        let mut more = false;
+        self.rows.scan(&from, &to, ROWS_PER_STEP + 1, &mut |key, row| {
+            more = expired.len() == ROWS_PER_STEP;
+            if more {
+                return Visit::Stop;
+            }
+            expired.push((Key::from_bytes(key), codec::decode::<Text>(row)));
+            Visit::Next
+        })?;
+        for (key, text) in expired {
+            let place = place_of(key.as_bytes())?;
+            let first = message_key(self.generation, Place { at: text?.first, ..place });
+            if self.rows.get(&first)?.is_some() {
+                self.changes.delete(first);
+            } else {
+                self.marks.ghosts += 1;
+            }
+            self.changes.delete(key);
+            self.marks.count = self.marks.count.saturating_sub(1);
+            self.marks.swept = place.at;
+        }
+        Ok(more)
+    }
+
+    /// Goes on with the search for ghosts. Says whether there is more to look at.
+    fn hunt_ghosts(&mut self, now: Timestamp) -> Result<bool, Unread> {
+        let from = self.marks.hunted.unwrap_or_default().max(self.marks.low);
+        let mut seen = Vec::new();
+        each_message(self.rows, self.generation, from, now, ROWS_PER_STEP, |place, message| {
+            seen.push((place, message));
+            if seen.len() == ROWS_PER_STEP { Visit::Stop } else { Visit::Next }
+        })?;
+        for (_, message) in seen.iter().filter(|(_, message)| message.is_expired(now)) {
+            self.drop_expired(message)?;
+        }
+        let more = seen.len() == ROWS_PER_STEP;
+        self.marks.hunted = seen.last().filter(|_| more).map(|(place, _)| place.next());
+        if !more {
+            // The others were removed by those who came across them.
+            self.marks.ghosts = 0;
+        }
+        Ok(more)
+    }
+
+    fn next_expiry(&self, now: Timestamp) -> Result<Option<Timestamp>, Unread> {
+        let from = texts_of(self.generation).number(now.0.saturating_add(1));
+        let to = texts_of(self.generation).number(NEVER.0);
+        let mut next = None;
+        self.rows.scan(&from, &to, 1, &mut |key, _| {
+            next = Some(place_of(key));
+            Visit::Stop
+        })?;
+        Ok(next.transpose()?.map(|place| place.at))
+    }
+}
+
+/// Up to `most` messages that can be seen, as they are.
+pub fn peek(rows: &dyn Rows, generation: u64, most: usize, now: Timestamp) -> Result<Vec<(Message, String)>, Unread> {
+    let low = find_marks(rows, generation)?.low;
+    let mut found = Vec::new();
+    each_message(rows, generation, low, now, most, |_, message| {
+        if !message.is_expired(now) {
+            found.push(message);
+        }
+        if found.len() == most { Visit::Stop } else { Visit::Next }
+    })?;
+    let with_text = found.into_iter().map(|message| {
+        let key = text_key(generation, message.expires, message.id.number());
+        let row = rows.get(&key)?.ok_or_else(|| codec::corrupt("a message has no text"))?;
+        Ok((message, codec::decode::<Text>(&row)?.text))
+    });
+    with_text.collect()
+}
+
+/// How many messages there are that have not expired. If very many have expired in the last second, some of those count.
+pub fn count(rows: &dyn Rows, generation: u64, now: Timestamp) -> Result<u64, Unread> {
+    let marks = find_marks(rows, generation)?;
+    let Some((from, to)) = expired_texts(generation, &marks, now) else { return Ok(marks.count) };
+    let mut expired = 0;
+    rows.scan(&from, &to, 1, &mut |_, _| {
+        expired += 1;
+        if expired == EXPIRED_COUNTED_MAX { Visit::Stop } else { Visit::Next }
+    })?;
+    Ok(marks.count.saturating_sub(expired))
+}
+
+/// Where texts may be that have expired: not before the sweeper looks, and not where it has been.
+fn expired_texts(generation: u64, marks: &Marks, now: Timestamp) -> Option<(Key, Key)> {
+    let first = Timestamp(marks.due?.0 - Timestamp::TICKS_PER_SECOND).max(marks.swept);
+    let range = || texts_of(generation);
+    (first <= now).then(|| (range().number(first.0), range().number(now.0.saturating_add(1))))
+}
+
+/// Removes some of what a generation has left that nobody can find any more. Says whether there is more.
+///
+/// The marks stay until the last step and say how far it has come: `low` in the messages, `hunted` in the texts.
+pub fn purge(rows: &dyn Rows, generation: u64, changes: &mut Changes) -> Result<bool, Unread> {
+    let mut marks = find_marks(rows, generation)?;
+    let from = message_key(generation, marks.low);
+    let mut last = remove_some(rows, &from, &messages_of(generation), changes)?;
+    if let Some(place) = last {
+        marks.low = place.next();
+    } else {
+        let Place { at, number } = marks.hunted.unwrap_or_default();
+        let from = text_key(generation, at, number);
+        last = remove_some(rows, &from, &texts_of(generation), changes)?;
+        marks.hunted = last.map(Place::next);
+    }
+    let row = last.map(|_| codec::encode(&marks));
+    changes.rows.push((marks_key(generation), row));
+    Ok(last.is_some())
+}
+
+/// Removes rows of one range and says where the last of them stood, if there were any.
+fn remove_some(rows: &dyn Rows, from: &Key, all: &Key, changes: &mut Changes) -> Result<Option<Place>, Unread> {
+    let mut last = None;
+    delete_some(rows, from, &all.after_all(), ROWS_PER_PURGE, changes, |key, _, _| last = Some(place_of(key)))?;
+    last.transpose()
+}
+
+/// Visits the messages that can be seen at `now`, from a place on, in their order. Expired ones are among them.
+fn each_message(
+    rows: &dyn Rows,
+    generation: u64,
+    from: Place,
+    now: Timestamp,
+    about: usize,
+    mut visit: impl FnMut(Place, Message) -> Visit,
+) -> Result<(), Unread> {
+    let to = message_key(generation, Place::after(now));
+    let mut failed = None;
+    rows.scan(&message_key(generation, from), &to, about, &mut |_, row| match codec::decode::<Message>(row) {
+        Ok(message) => visit(message.place(), message),
+        Err(error) => {
+            failed = Some(error);
+            Visit::Stop
+        }
+    })?;
+    failed.map_or(Ok(()), Err)
+}
+
+/// Time and number in the key of a message, or in that of a text.
+fn place_of(key: &[u8]) -> Result<Place, Unread> {
+    let mut reader = KeyReader::new(key);
+    let _generation = reader.number();
+    match (reader.number(), reader.number()) {
+        (Some(at), Some(number)) => Ok(Place { at: Timestamp(at), number }),
+        _ => Err(codec::corrupt("the key of a message")),
+    }
+}
+
+fn whole_second_after(at: Timestamp) -> Timestamp {
+    at.whole_seconds().plus_seconds(1)
+}
+
+/// The row that wakes the sweeper when messages of a queue expire.
+fn expiry_due(at: Timestamp, generation: u64, queue: &Key) -> Key {
+    let mut owner = vec![space::MESSAGE_TEXT];
+    owner.extend_from_slice(&generation.to_be_bytes());
+    owner.extend_from_slice(queue.as_bytes());
+    due::key(at, Kind::Other, &owner)
+}
+
+/// The row that has a generation removed that nobody can find any more.
+fn purge_due(now: Timestamp, generation: u64) -> Key {
+    let mut owner = vec![space::QUEUE_MARKS];
+    owner.extend_from_slice(&generation.to_be_bytes());
+    due::key(now, Kind::Other, &owner)
+}
+
+/// What a due row of ours asks for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Asked {
+    /// To look after expired messages of a queue.
+    Expiry { generation: u64, queue: Key },
+    /// To remove all of a generation.
+    Purge { generation: u64 },
+}
+
+impl Asked {
+    pub fn of(owner: &[u8]) -> Option<Asked> {
+        let (&space, rest) = owner.split_first()?;
+        let (generation, queue) = rest.split_first_chunk::<8>()?;
+        let generation = u64::from_be_bytes(*generation);
+        match space {
+            space::MESSAGE_TEXT => Some(Asked::Expiry { generation, queue: Key::from_bytes(queue) }),
+            space::QUEUE_MARKS => Some(Asked::Purge { generation }),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Lifetime, Queue};
+    use crate::testing::{Bench, NOW};
+    use bytes::Bytes;
+    use std::cell::Cell;
+    use std::collections::BTreeMap;
+
+    /// Rows that count how often they are asked, and a clock of their own.
+    #[derive(Default)]
+    struct Store {
+        rows: BTreeMap<Vec<u8>, Bytes>,
+        looked: Cell<usize>,
+        ticks: u64,
+        secs: u64,
+    }
+
+    impl Rows for Store {
+        fn get(&self, key: &Key) -> Result<Option<Bytes>, Unread> {
+            self.looked.set(self.looked.get() + 1);
+            Ok(self.rows.get(key.as_bytes()).cloned())
+        }
+
+        fn scan(
+            &self,
+            from: &Key,
+            to: &Key,
+            _about: usize,
+            visit: &mut dyn FnMut(&[u8], &Bytes) -> Visit,
+        ) -> Result<(), Unread> {
+            self.looked.set(self.looked.get() + 1);
+            let (from, to) = (from.as_bytes().to_vec(), to.as_bytes().to_vec());
+            for (key, row) in self.rows.range(from.clone()..to.max(from)) {
+                self.looked.set(self.looked.get() + 1);
+                if visit(key, row) == Visit::Stop {
+                    break;
+                }
+            }
+            Ok(())
+        }
+
+        fn content(&self, _: engine::ContentId) -> Result<engine::Content, Unread> {
+            unreachable!("queues have no contents")
+        }
+    }
+
+    const GENERATION: u64 = 7;
+
+    impl Store {
+        fn tick(&mut self) -> Tick {
+            self.ticks += 16;
+            let now = NOW.plus_seconds(self.secs).plus_ticks(self.ticks);
+            Tick { now, stamp: now, entropy: u128::from(self.ticks) }
+        }
+
+        /// One decision. Returns how many rows it looked at, and how many it changed.
+        fn decide<T>(&mut self, with: impl FnOnce(&mut Shelf<'_>, Tick) -> T) -> (T, usize, usize) {
+            let tick = self.tick();
+            self.looked.set(0);
+            let mut shelf = Shelf::of(self, Key::new(space::QUEUE), GENERATION).unwrap();
+            let outcome = with(&mut shelf, tick);
+            let changes = shelf.close();
+            let changed = changes.rows.len();
+            for (key, row) in changes.rows {
+                match row {
+                    Some(row) => self.rows.insert(key.as_bytes().to_vec(), row),
+                    None => self.rows.remove(key.as_bytes()),
+                };
+            }
+            (outcome, self.looked.get(), changed)
+        }
+
+        fn put(&mut self, lifetime: Lifetime) -> (Message, usize, usize) {
+            self.decide(|shelf, tick| {
+                let message = Message::new(lifetime, 0, tick);
+                shelf.put(&message, "text");
+                message
+            })
+        }
+
+        fn take(&mut self, most: usize, secs: u64) -> (Taken, usize, usize) {
+            self.decide(|shelf, tick| shelf.take(most, secs, tick).unwrap())
+        }
+
+        fn delete(&mut self, message: &Message) -> (bool, usize, usize) {
+            self.decide(|shelf, tick| {
+                let found = shelf.find(&message.receipt(), tick.now).unwrap();
+                found.inspect(|found| shelf.remove(found)).is_some()
+            })
+        }
+
+        fn marks(&self) -> Marks {
+            find_marks(self, GENERATION).unwrap()
+        }
+
+        fn count(&self) -> u64 {
+            count(self, GENERATION, NOW.plus_seconds(self.secs).plus_ticks(self.ticks)).unwrap()
+        }
+
+        fn sweep(&mut self) -> usize {
+            let mut steps = 0;
+            while let Some(due) = self.marks().due.filter(|due| due.0 <= NOW.plus_seconds(self.secs).0 + self.ticks) {
+                steps += 1;
+                self.decide(|shelf, tick| shelf.sweep(due, tick.now).unwrap());
+            }
+            steps
+        }
+
+        fn rows_in(&self, space: u8) -> usize {
+            self.rows.keys().filter(|key| key[0] == space).count()
+        }
+    }
+
+    const WEEK: Lifetime = Lifetime::Seconds(604_800);
+
+    #[test]
+    fn what_it_costs_does_not_depend_on_how_many_there_are() {
+        let mut costs = Vec::new();
+        for depth in [10, 1_000, 20_000] {
+            let mut store = Store::default();
+            for _ in 0..depth {
+                store.put(WEEK);
+            }
+            let (_, put_looks, put_changes) = store.put(WEEK);
+            let (taken, take_looks, take_changes) = store.take(1, 30);
+            let (found, delete_looks, delete_changes) = store.delete(&taken.messages[0].0);
+            assert!(found);
+            costs.push([put_looks, put_changes, take_looks, take_changes, delete_looks, delete_changes]);
+        }
+        // Put: marks; message, text, marks. Take: marks, scan, message, text; message twice, marks. Delete: marks, message;
+        // message, text, marks.
+        assert_eq!(costs, [[1, 3, 4, 3, 2, 3]; 3]);
+    }
+
+    #[test]
+    fn the_low_mark_is_never_above_a_message() {
+        let mut store = Store::default();
+        let mut held: Vec<Message> = Vec::new();
+        let mut state = 1_u64;
+        let mut next = |below: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % below
+        };
+        for _ in 0..4_000 {
+            match next(8) {
+                0..=2 => drop(store.put(if next(3) == 0 { Lifetime::Seconds(1 + next(40)) } else { WEEK })),
+                3 | 4 => {
+                    held.extend(store.take(1 + next(4) as usize, 1 + next(30)).0.messages.into_iter().map(|m| m.0))
+                }
+                5 if !held.is_empty() => {
+                    let message = held.swap_remove(next(held.len() as u64) as usize);
+                    store.delete(&message);
+                }
+                6 if !held.is_empty() => {
+                    let message = held.swap_remove(next(held.len() as u64) as usize);
+                    let secs = next(20);
+                    store.decide(|shelf, tick| {
+                        let Some(found) = shelf.find(&message.receipt(), tick.now).unwrap() else { return };
+                        if let Ok(new) = found.updated(secs, tick) {
+                            shelf.replace(&found, &new, None);
+                            held.push(new);
+                        }
+                    });
+                }
+                // Sometimes the clock is set back.
+                _ if next(10) == 0 => store.secs = store.secs.saturating_sub(next(60)),
+                _ => store.secs += next(10),
+            }
+            if next(20) == 0 {
+                store.sweep();
+            }
+            let marks = store.marks();
+            let first = store.rows.keys().find(|key| key[0] == space::MESSAGE);
+            assert!(first.is_none_or(|key| place_of(key).unwrap() >= marks.low), "a message below the low mark");
+            let text = store.rows.keys().find(|key| key[0] == space::MESSAGE_TEXT);
+            assert!(text.is_none_or(|key| place_of(key).unwrap().at >= marks.swept), "a text that is not swept");
+            assert_eq!(store.rows_in(space::MESSAGE_TEXT) as u64, marks.count);
+            assert_eq!(store.rows_in(space::MESSAGE) as u64, marks.count + marks.ghosts);
+            let earliest = text.map(|key| place_of(key).unwrap().at);
+            if let Some(earliest) = earliest {
+                assert!(marks.due.is_some_and(|due| due <= whole_second_after(earliest)), "nobody will sweep");
+            }
+        }
+    }
+
+    #[test]
+    fn asking_an_empty_queue_moves_the_low_mark_now_and_then() {
+        let mut store = Store::default();
+        store.put(WEEK);
+        store.take(1, 600);
+        let writes: usize = (0..1_000).map(|_| store.take(1, 30).2).sum();
+        assert_eq!(writes, 0, "no time has passed to speak of");
+        store.secs += 1;
+        let writes: usize = (0..1_000).map(|_| store.take(1, 30).2).sum();
+        assert_eq!(writes, 1);
+    }
+
+    #[test]
+    fn expired_messages_that_nobody_took_leave_nothing() {
+        let mut store = Store::default();
+        for _ in 0..1_000 {
+            store.put(Lifetime::Seconds(5));
+        }
+        let kept = store.put(WEEK).0;
+        store.secs += 5;
+        assert_eq!(store.count(), 1_001 - 1_000);
+        store.secs += 1;
+        assert_eq!(store.sweep(), 10);
+        assert_eq!((store.rows_in(space::MESSAGE), store.rows_in(space::MESSAGE_TEXT)), (1, 1));
+        assert_eq!((store.marks().ghosts, store.marks().count), (0, 1));
+        assert_eq!(store.marks().due, Some(whole_second_after(kept.expires)));
+        // One due row was there at any time, and one is there now.
+        assert_eq!(store.rows_in(space::DUE), 1);
+    }
+
+    /// A message in front that nobody takes hides those behind it; yet what is left of them does not pile up.
+    #[test]
+    fn ghosts_do_not_pile_up() {
+        let mut store = Store::default();
+        store.put(WEEK);
+        let mut most = 0;
+        for _ in 0..60 {
+            for _ in 0..100 {
+                let message = store.put(Lifetime::Seconds(5)).0;
+                store.decide(|shelf, tick| shelf.replace(&message, &message.updated(1, tick).unwrap(), None));
+            }
+            store.secs += 6;
+            store.sweep();
+            assert_eq!(store.marks().count, 1);
+            assert_eq!(store.rows_in(space::MESSAGE) as u64, 1 + store.marks().ghosts);
+            most = most.max(store.marks().ghosts);
+        }
+        assert_eq!(most, 1_000);
+        store.take(32, 1);
+        assert_eq!(store.marks().ghosts, store.rows_in(space::MESSAGE) as u64 - 1);
+    }
+
+    #[test]
+    fn a_due_row_that_is_out_of_date_does_nothing() {
+        let mut store = Store::default();
+        store.put(Lifetime::Seconds(50));
+        let late = store.marks().due.unwrap();
+        store.put(Lifetime::Seconds(5));
+        let early = store.marks().due.unwrap();
+        assert!(early < late);
+        assert_eq!(store.rows_in(space::DUE), 1);
+        store.secs += 100;
+        let before = store.rows.clone();
+        let (more, _, changed) = store.decide(|shelf, tick| shelf.sweep(late, tick.now).unwrap());
+        assert_eq!((more, changed, store.rows == before), (false, 0, true));
+    }
+
+    #[test]
+    fn due_rows_name_their_queue() {
+        let queue = Key::new(space::QUEUE).number(1).text("que");
+        let owner = |key: Key| due::Due::from_key(key.as_bytes()).unwrap().owner;
+        let expiry = Asked::of(&owner(expiry_due(NOW, 9, &queue)));
+        assert_eq!(expiry, Some(Asked::Expiry { generation: 9, queue }));
+        assert_eq!(Asked::of(&owner(purge_due(NOW, 9))), Some(Asked::Purge { generation: 9 }));
+        for other in [&b""[..], &[space::SNAPSHOT, 0, 0, 0, 0, 0, 0, 0, 1], &[space::QUEUE_MARKS, 1]] {
+            assert_eq!(Asked::of(other), None);
+        }
+    }
+
+    /// A text is missing only if the store is damaged; that must be told, not passed over.
+    #[tokio::test]
+    async fn a_message_without_its_text_is_damage() {
+        let bench = Bench::with_queue().await;
+        bench.put("a").await;
+        let name = QueueName::parse("que").unwrap();
+        engine::commit::<(), crate::QueueError, _>(&*bench.engine, Key::new(space::QUEUE), move |rows, _| {
+            let row = rows.get(&queue_key(1, &name))?.unwrap();
+            let generation = codec::decode::<Queue>(&row)?.generation;
+            let mut changes = Changes::none();
+            let all = texts_of(generation);
+            delete_some(rows, &all, &all.after_all(), 10, &mut changes, |_, _, _| {})?;
+            Ok(engine::Commit { changes, outcome: () })
+        })
+        .await
+        .unwrap();
+        for url in ["que/messages", "que/messages?peekonly=true"] {
+            let failed = bench.call("GET", url, &[], b"").await;
+            assert!(matches!(failed, Err(crate::Failure::Failed(engine::EngineError::Corrupt(_)))), "{failed:?}");
+        }
+    }
+}

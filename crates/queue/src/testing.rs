@@ -1,0 +1,204 @@
+//! What the tests share: requests from text, a service on the memory engine, and a few values.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use concurrency::{MessageId, Timestamp};
+use engine::memory::MemoryEngine;
+use engine::{Engine, Tick, collector};
+use wire::http::{Body, FixedBody, Head, HeaderMap, HeaderName, HeaderValue, Method, Reply, ReplyBody};
+
+use crate::model::Message;
+use crate::{Failure, Op, QueueError, QueueService};
+
+pub const NOW: Timestamp = Timestamp(0x8DE_0000_0000_0000);
+
+const ACCOUNT: u64 = 1;
+
+pub fn tick() -> Tick {
+    Tick { now: NOW, stamp: NOW.plus_ticks(100), entropy: 7 }
+}
+
+/// It can be seen now, and lives for a minute.
+pub fn message() -> Message {
+    Message {
+        id: MessageId::new(5, 3),
+        inserted: NOW,
+        expires: NOW.plus_seconds(60),
+        next_visible: NOW,
+        secret: 1,
+        dequeued: 0,
+    }
+}
+
+/// A request, with the URL written below the account.
+pub fn request(method: &str, url: &str, headers: &[(&str, &str)]) -> Head {
+    let (path, query) = url.split_once('?').unwrap_or((url, ""));
+    let pairs = wire::percent::query_pairs(query).map(|pair| pair.unwrap());
+    let mut map = HeaderMap::new();
+    for (name, value) in headers {
+        map.append(HeaderName::from_bytes(name.as_bytes()).unwrap(), HeaderValue::from_str(value).unwrap());
+    }
+    Head {
+        method: Method::from_bytes(method.as_bytes()).unwrap(),
+        account: "acct".into(),
+        secondary: false,
+        resource: wire::percent::decode_path(path).unwrap().into_owned(),
+        raw_path: format!("/acct/{path}"),
+        query: wire::http::Query::new(pairs.map(|(name, value)| (name.into_owned(), value.into_owned())).collect()),
+        headers: map,
+        endpoint: "http://127.0.0.1:10001/acct".into(),
+        version: "2026-10-06".into(),
+        request_id: "test".into(),
+        https: false,
+    }
+}
+
+/// The body that carries a text.
+pub fn body(text: &str) -> Vec<u8> {
+    let mut xml = wire::xml::XmlWriter::fragment();
+    xml.open("QueueMessage").leaf("MessageText", text).close("QueueMessage");
+    xml.finish()
+}
+
+/// A message that can be changed.
+#[derive(Clone, Debug)]
+pub struct Put {
+    pub id: String,
+    pub receipt: String,
+}
+
+/// A message that was given out.
+#[derive(Clone, Debug)]
+pub struct Taken {
+    pub put: Put,
+    pub text: String,
+    pub dequeued: u64,
+}
+
+/// A service on an engine of its own, with the queue `que` in most tests.
+pub struct Bench {
+    pub engine: Arc<MemoryEngine>,
+    pub service: QueueService,
+}
+
+impl Bench {
+    pub fn new() -> Bench {
+        let engine = Arc::new(MemoryEngine::default());
+        Bench { service: QueueService::new(engine.clone()), engine }
+    }
+
+    pub async fn with_queue() -> Bench {
+        let bench = Bench::new();
+        bench.call("PUT", "que", &[], b"").await.unwrap();
+        bench
+    }
+
+    pub async fn call(&self, method: &str, url: &str, headers: &[(&str, &str)], body: &[u8]) -> Result<Reply, Failure> {
+        let mut body = FixedBody::new(Bytes::copy_from_slice(body));
+        self.send(request(method, url, headers), &mut body).await
+    }
+
+    pub async fn send(&self, head: Head, body: &mut dyn Body) -> Result<Reply, Failure> {
+        let op = Op::named_by(&head)?;
+        self.service.run(op, &head, ACCOUNT, body).await
+    }
+
+    /// The body of an answer as text.
+    pub async fn text(&self, method: &str, url: &str) -> String {
+        String::from_utf8(bytes(self.call(method, url, &[], b"").await.unwrap())).unwrap()
+    }
+
+    pub async fn put(&self, text: &str) -> Put {
+        self.put_with(text, "").await
+    }
+
+    pub async fn put_with(&self, text: &str, query: &str) -> Put {
+        let answer = self.call("POST", &format!("que/messages?{query}"), &[], &body(text)).await.unwrap();
+        shown(&String::from_utf8(bytes(answer)).unwrap())
+    }
+
+    pub async fn take(&self, most: usize, secs: u64) -> Vec<Taken> {
+        let url = format!("que/messages?numofmessages={most}&visibilitytimeout={secs}");
+        let list = self.text("GET", &url).await;
+        let messages = between(&list, "<QueueMessage>", "</QueueMessage>");
+        let taken = messages.into_iter().map(|message| Taken {
+            put: shown(message),
+            text: text_in(message),
+            dequeued: between(message, "<DequeueCount>", "<")[0].parse().unwrap(),
+        });
+        taken.collect()
+    }
+
+    pub async fn peek(&self, most: usize) -> Vec<String> {
+        let list = self.text("GET", &format!("que/messages?peekonly=true&numofmessages={most}")).await;
+        between(&list, "<QueueMessage>", "</QueueMessage>").into_iter().map(text_in).collect()
+    }
+
+    pub async fn delete(&self, message: &Put) -> Result<Reply, Failure> {
+        self.call("DELETE", &url_of(message), &[], b"").await
+    }
+
+    pub async fn update(&self, message: &Put, secs: u64, text: Option<&str>) -> Result<Put, Failure> {
+        let url = format!("{}&visibilitytimeout={secs}", url_of(message));
+        let answer = self.call("PUT", &url, &[], &text.map(body).unwrap_or_default()).await?;
+        Ok(Put { id: message.id.clone(), receipt: header(&answer, "x-ms-popreceipt").unwrap().to_owned() })
+    }
+
+    pub async fn count(&self) -> u64 {
+        let told = self.call("GET", "que?comp=metadata", &[], b"").await.unwrap();
+        header(&told, "x-ms-approximate-messages-count").unwrap().parse().unwrap()
+    }
+
+    pub async fn advance(&self, seconds: u64) {
+        self.engine.advance_clock(seconds).await.unwrap();
+    }
+
+    /// Does everything that is due now, and what that makes due.
+    pub async fn sweep(&self) {
+        while collector::sweep(&*self.engine, &[&self.service]).await.unwrap() > 0 {}
+    }
+
+    /// How many rows there are.
+    pub fn rows(&self) -> u64 {
+        self.engine.figures().iter().find(|(name, _)| *name == "rows").unwrap().1
+    }
+}
+
+fn url_of(message: &Put) -> String {
+    format!("que/messages/{}?popreceipt={}", message.id, message.receipt)
+}
+
+fn shown(message: &str) -> Put {
+    let element = |name: &str| between(message, &format!("<{name}>"), "<")[0].to_owned();
+    Put { id: element("MessageId"), receipt: element("PopReceipt") }
+}
+
+fn text_in(message: &str) -> String {
+    let text = between(message, "<MessageText>", "</MessageText>").first().copied().unwrap_or_default();
+    text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
+}
+
+pub fn header<'a>(reply: &'a Reply, name: &str) -> Option<&'a str> {
+    reply.headers.get(name).map(|value| value.to_str().unwrap())
+}
+
+pub fn bytes(reply: Reply) -> Vec<u8> {
+    match reply.body {
+        ReplyBody::Empty => Vec::new(),
+        ReplyBody::Bytes(bytes) => bytes.to_vec(),
+        ReplyBody::Stream { .. } => panic!("no answer of this service is a stream"),
+    }
+}
+
+pub fn refusal<T: std::fmt::Debug>(result: Result<T, Failure>) -> QueueError {
+    match result {
+        Err(Failure::Refused(error)) => error,
+        other => panic!("not a refusal: {other:?}"),
+    }
+}
+
+/// What stands between the two texts, everywhere in a document.
+pub fn between<'a>(text: &'a str, before: &str, after: &str) -> Vec<&'a str> {
+    text.split(before).skip(1).filter_map(|rest| rest.split_once(after)).map(|(inner, _)| inner).collect()
+}
