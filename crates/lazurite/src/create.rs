@@ -1,50 +1,85 @@
-//! `--create`: containers that are to be there from the start, in every account.
+//! `--create`: containers and queues that are to be there from the start, in every account.
 
+use std::fmt;
 use std::sync::Arc;
 
-use blob::{BlobError, BlobService, Failure, Op};
+use blob::{BlobError, BlobService};
 use engine::Engine;
+use queue::{QueueError, QueueService};
+use service::Failure;
 use wire::http::{FixedBody, Head, HeaderMap, Method, Query};
-use wire::names::ContainerName;
+use wire::names::{ContainerName, QueueName};
 
 use crate::flags::Wrong;
+
+/// One thing to make.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Wanted {
+    Container(ContainerName),
+    Queue(QueueName),
+}
+
+impl fmt::Display for Wanted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Wanted::Container(name) => write!(f, "Container {name}"),
+            Wanted::Queue(name) => write!(f, "Queue {name}"),
+        }
+    }
+}
 
 /// Makes those that are missing; the others stay as they are.
 pub async fn run(
     engine: &Arc<dyn Engine>,
     accounts: impl Iterator<Item = &str>,
-    containers: &[ContainerName],
+    wanted: &[Wanted],
 ) -> Result<(), Wrong> {
-    if containers.is_empty() {
+    if wanted.is_empty() {
         return Ok(());
     }
-    let service = BlobService::new(Arc::clone(engine));
     for account in accounts {
         let id = engine::account::id(engine.as_ref(), account).await;
         let id = id.map_err(|error| Wrong(format!("The account {account} cannot be stored: {error}.")))?;
-        for container in containers {
-            let made = service.run(Op::CreateContainer, &head(account, container), id, &mut FixedBody::new("")).await;
-            match made {
-                Ok(_) | Err(Failure::Refused(BlobError::ContainerAlreadyExists)) => {}
-                Err(why) => {
-                    let container = container.as_str();
-                    return Err(Wrong(format!("Container {container} of account {account} cannot be made: {why:?}.")));
-                }
-            }
+        for one in wanted {
+            let made = make(engine, account, id, one).await;
+            made.map_err(|why| Wrong(format!("{one} of account {account} cannot be made: {why}.")))?;
         }
     }
     Ok(())
 }
 
+async fn make(engine: &Arc<dyn Engine>, account: &str, id: u64, wanted: &Wanted) -> Result<(), String> {
+    let mut body = FixedBody::new("");
+    match wanted {
+        Wanted::Container(name) => {
+            let head = head(account, name.as_str(), &[("restype", "container")]);
+            let service = BlobService::new(Arc::clone(engine));
+            match service.run(blob::Op::CreateContainer, &head, id, &mut body).await {
+                Ok(_) | Err(Failure::Refused(BlobError::ContainerAlreadyExists)) => Ok(()),
+                Err(why) => Err(format!("{why:?}")),
+            }
+        }
+        Wanted::Queue(name) => {
+            let head = head(account, name.as_str(), &[]);
+            let service = QueueService::new(Arc::clone(engine));
+            match service.run(queue::Op::CreateQueue, &head, id, &mut body).await {
+                Ok(_) | Err(Failure::Refused(QueueError::QueueAlreadyExists)) => Ok(()),
+                Err(why) => Err(format!("{why:?}")),
+            }
+        }
+    }
+}
+
 /// What a client would send.
-fn head(account: &str, container: &ContainerName) -> Head {
+fn head(account: &str, name: &str, query: &[(&str, &str)]) -> Head {
+    let query = query.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     Head {
         method: Method::PUT,
         account: account.to_owned(),
         secondary: false,
-        resource: container.as_str().to_owned(),
-        raw_path: format!("/{account}/{}", container.as_str()),
-        query: Query::new(vec![("restype".into(), "container".into())]),
+        resource: name.to_owned(),
+        raw_path: format!("/{account}/{name}"),
+        query: Query::new(query),
         headers: HeaderMap::new(),
         endpoint: String::new(),
         version: server::version::NEWEST.to_owned(),
@@ -62,15 +97,23 @@ mod tests {
     #[tokio::test]
     async fn what_is_there_stays() {
         let engine: Arc<dyn Engine> = Arc::new(MemoryEngine::new(1));
-        let names: Vec<ContainerName> = ["one", "two"].map(|name| ContainerName::parse(name).unwrap()).into();
+        let containers = ["one", "two"].map(|name| Wanted::Container(ContainerName::parse(name).unwrap()));
+        let queues = ["one", "two"].map(|name| Wanted::Queue(QueueName::parse(name).unwrap()));
+        let names = [containers, queues].concat();
         run(&engine, ["abc"].into_iter(), &names[..1]).await.unwrap();
         run(&engine, ["abc", "def"].into_iter(), &names).await.unwrap();
-        let service = BlobService::new(Arc::clone(&engine));
+        run(&engine, ["abc", "def"].into_iter(), &names).await.unwrap();
         for account in ["abc", "def"] {
             let id = engine::account::id(engine.as_ref(), account).await.unwrap();
-            for name in &names {
-                let made = service.run(Op::CreateContainer, &head(account, name), id, &mut FixedBody::new("")).await;
-                assert!(matches!(made, Err(Failure::Refused(BlobError::ContainerAlreadyExists))), "{account} {name:?}");
+            for name in ["one", "two"] {
+                let asked = head(account, name, &[("restype", "container")]);
+                let service = BlobService::new(Arc::clone(&engine));
+                let made = service.run(blob::Op::CreateContainer, &asked, id, &mut FixedBody::new("")).await;
+                assert!(matches!(made, Err(Failure::Refused(BlobError::ContainerAlreadyExists))), "{account} {name}");
+                let asked = head(account, name, &[]);
+                let service = QueueService::new(Arc::clone(&engine));
+                let made = service.run(queue::Op::CreateQueue, &asked, id, &mut FixedBody::new("")).await;
+                assert_eq!(made.unwrap().status, 204, "{account} {name}");
             }
         }
     }

@@ -12,9 +12,10 @@ use std::time::Duration;
 
 use lexopt::{Arg, Parser};
 use server::Service;
-use wire::names::ContainerName;
+use wire::names::{ContainerName, QueueName};
 
 use crate::account_command::{Action, Which};
+use crate::create::Wanted;
 use crate::name::CalledAs;
 use crate::secret::Secret;
 
@@ -35,7 +36,7 @@ pub struct Options {
     pub config: Option<PathBuf>,
     /// `name:key1[:key2];...`
     pub accounts: Option<Secret>,
-    pub create: Vec<ContainerName>,
+    pub create: Vec<Wanted>,
     pub tls: Tls,
     pub oauth: OAuth,
     pub in_memory: bool,
@@ -157,7 +158,7 @@ const FLAGS: &[Flag] = &[
     short('l', flag("location", "DIR", Section::Data, "data folder [./lazurite-data]")),
     switch("in-memory", Section::Data, "keep everything in memory and forget it at the end"),
     flag("durability", "full|relaxed", Section::Data, "answer writes when they are on disk, or earlier [full]"),
-    flag("create", "blob:NAME,...", Section::Data, "make these containers at the start if they are missing"),
+    flag("create", "blob:NAME,queue:NAME,...", Section::Data, "make these at the start if they are missing"),
     flag("config", "FILE", Section::Callers, "accounts and their settings [LOCATION/lazurite.toml]"),
     flag("accounts", "NAME:KEY[:KEY];...", Section::Callers, "accounts; better as a variable, which others do not see"),
     flag("oauth", "basic", Section::Callers, "take bearer tokens, whoever signed them: for development"),
@@ -433,7 +434,7 @@ impl Given {
         }
     }
 
-    fn create(&self) -> Result<Vec<ContainerName>, Wrong> {
+    fn create(&self) -> Result<Vec<Wanted>, Wrong> {
         let wanted = self.text("create")?.unwrap_or_default().split(',').map(str::trim);
         wanted.filter(|wanted| !wanted.is_empty()).map(created).collect()
     }
@@ -506,15 +507,16 @@ fn is_pfx(cert: &Path) -> bool {
     cert.extension().is_some_and(|end| end.eq_ignore_ascii_case("pfx") || end.eq_ignore_ascii_case("p12"))
 }
 
-fn created(wanted: &str) -> Result<ContainerName, Wrong> {
+fn created(wanted: &str) -> Result<Wanted, Wrong> {
+    let bad_name =
+        |_| Wrong(format!("--create {wanted} cannot be done: names are 3 to 63 of a-z, 0-9 and single dashes."));
     match wanted.split_once(':') {
-        Some(("blob", name)) => ContainerName::parse(name).map_err(|_| {
-            Wrong(format!("--create {wanted} cannot be done: names are 3 to 63 of a-z, 0-9 and single dashes."))
-        }),
-        Some((service @ ("queue" | "table" | "file"), _)) => Err(Wrong(format!(
+        Some(("blob", name)) => ContainerName::parse(name).map(Wanted::Container).map_err(bad_name),
+        Some(("queue", name)) => QueueName::parse(name).map(Wanted::Queue).map_err(bad_name),
+        Some((service @ ("table" | "file"), _)) => Err(Wrong(format!(
             "--create {wanted} cannot be done, because the {service} service is not there yet; start without it."
         ))),
-        Some(_) | None => Err(Wrong(format!("--create takes blob:NAME,blob:NAME2, not \"{wanted}\"."))),
+        Some(_) | None => Err(Wrong(format!("--create takes blob:NAME,queue:NAME, not \"{wanted}\"."))),
     }
 }
 
@@ -616,7 +618,7 @@ mod tests {
             &["--metadata", "postgres://x"][..],
             &["--bytes", "s3://x"],
             &["--smb-port", "10445"],
-            &["--create", "blob:c11,queue:q1"],
+            &["--create", "blob:c11,file:s1"],
         ] {
             let Wrong(sentence) = parsed(arguments, &[]).unwrap_err();
             assert!(sentence.contains("not there yet") && sentence.ends_with('.'), "{sentence}");
@@ -666,13 +668,12 @@ mod tests {
     }
 
     #[test]
-    fn containers_to_make() {
-        let names = |text| -> Vec<String> {
-            options(&["--create", text], &[]).create.iter().map(|name| name.as_str().to_owned()).collect()
-        };
-        assert_eq!(names("blob:one"), ["one"]);
-        assert_eq!(names("blob:one, blob:two,"), ["one", "two"]);
-        for wrong in ["one", "blob:", "blob:A", "share:x"] {
+    fn what_to_make() {
+        let names =
+            |text| -> Vec<String> { options(&["--create", text], &[]).create.iter().map(Wanted::to_string).collect() };
+        assert_eq!(names("blob:one"), ["Container one"]);
+        assert_eq!(names("blob:one, queue:two,"), ["Container one", "Queue two"]);
+        for wrong in ["one", "blob:", "blob:A", "queue:A", "queue:$root", "share:x"] {
             assert!(parsed(&["--create", wrong], &[]).is_err(), "{wrong}");
         }
     }

@@ -9,6 +9,7 @@ use crate::service::Service;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Op {
     Blob(blob::Op),
+    Queue(queue::Op),
 }
 
 impl Op {
@@ -16,23 +17,27 @@ impl Op {
     pub(crate) fn named_by(service: Service, head: &Head) -> Result<Op, ErrorReply> {
         match service {
             Service::Blob => Ok(Op::Blob(blob::Op::named_by(head)?)),
-            Service::Queue | Service::Table | Service::File | Service::Dfs => Err(not_built(service)),
+            Service::Queue => Ok(Op::Queue(queue::Op::named_by(head)?)),
+            Service::Table | Service::File | Service::Dfs => Err(not_built(service)),
         }
     }
 
     pub(crate) fn all() -> impl Iterator<Item = Op> {
-        blob::Op::ALL.iter().copied().map(Op::Blob)
+        let blob = blob::Op::ALL.iter().copied().map(Op::Blob);
+        blob.chain(queue::Op::ALL.iter().copied().map(Op::Queue))
     }
 
     pub(crate) fn service(self) -> Service {
         match self {
             Op::Blob(_) => Service::Blob,
+            Op::Queue(_) => Service::Queue,
         }
     }
 
     pub(crate) fn name(self) -> &'static str {
         match self {
             Op::Blob(op) => op.name(),
+            Op::Queue(op) => op.name(),
         }
     }
 
@@ -40,16 +45,18 @@ impl Op {
     pub(crate) fn place(self) -> usize {
         match self {
             Op::Blob(op) => op as usize,
+            Op::Queue(op) => blob::Op::ALL.len() + op as usize,
         }
     }
 
     /// How many there are.
-    pub(crate) const COUNT: usize = blob::Op::ALL.len();
+    pub(crate) const COUNT: usize = blob::Op::ALL.len() + queue::Op::ALL.len();
 
     /// The right that this request must carry.
     pub(crate) fn needed_by(self, head: &Head) -> Need {
         match self {
             Op::Blob(op) => op.needed_by(head),
+            Op::Queue(op) => op.needs(),
         }
     }
 
@@ -57,6 +64,7 @@ impl Op {
     pub(crate) fn is_preflight(self) -> bool {
         match self {
             Op::Blob(op) => op == blob::Op::PreflightBlobRequest,
+            Op::Queue(op) => op == queue::Op::PreflightQueueRequest,
         }
     }
 }

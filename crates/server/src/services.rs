@@ -5,6 +5,7 @@ use std::sync::Arc;
 use blob::{Asker, BlobService};
 use engine::collector::Handler;
 use engine::{Engine, EngineError};
+use queue::QueueService;
 use service::properties::Rules;
 use service::{Failure, StoredPolicy};
 use wire::http::{Body, BodyError, ErrorReply, Head, Reply};
@@ -15,6 +16,7 @@ use crate::service::Service;
 #[derive(Debug)]
 pub(crate) struct Services {
     blob: Arc<BlobService>,
+    queue: Arc<QueueService>,
 }
 
 /// Why a service has no result.
@@ -37,18 +39,21 @@ impl<E: Into<ErrorReply>> From<Failure<E>> for NoResult {
 
 impl Services {
     pub(crate) fn new(engine: &Arc<dyn Engine>) -> Services {
-        Services { blob: Arc::new(BlobService::new(Arc::clone(engine))) }
+        Services {
+            blob: Arc::new(BlobService::new(Arc::clone(engine))),
+            queue: Arc::new(QueueService::new(Arc::clone(engine))),
+        }
     }
 
     /// Those who look after what is due.
     pub(crate) fn handlers(&self) -> Vec<Arc<dyn Handler>> {
-        vec![Arc::clone(&self.blob) as _]
+        vec![Arc::clone(&self.blob) as _, Arc::clone(&self.queue) as _]
     }
 
     pub(crate) fn is_built(service: Service) -> bool {
         match service {
-            Service::Blob => true,
-            Service::Queue | Service::Table | Service::File | Service::Dfs => false,
+            Service::Blob | Service::Queue => true,
+            Service::Table | Service::File | Service::Dfs => false,
         }
     }
 
@@ -62,6 +67,7 @@ impl Services {
     ) -> Result<Reply, NoResult> {
         match op {
             Op::Blob(op) => Ok(self.blob.run_for(asker, op, head, account, body).await?),
+            Op::Queue(op) => Ok(self.queue.run_for(asker, op, head, account, body).await?),
         }
     }
 
@@ -74,7 +80,8 @@ impl Services {
     ) -> Result<Vec<StoredPolicy>, EngineError> {
         match service {
             Service::Blob => Ok(self.blob.access(account, container(head)).await?.policies),
-            Service::Queue | Service::Table | Service::File | Service::Dfs => Ok(Vec::new()),
+            Service::Queue => self.queue.policies(account, head.first_segment().unwrap_or_default()).await,
+            Service::Table | Service::File | Service::Dfs => Ok(Vec::new()),
         }
     }
 
@@ -85,6 +92,7 @@ impl Services {
                 None => Ok(false),
                 Some(least) => Ok(self.blob.access(account, container(head)).await?.public >= least),
             },
+            Op::Queue(_) => Ok(false),
         }
     }
 
@@ -92,7 +100,8 @@ impl Services {
     pub(crate) async fn cors(&self, service: Service, account: u64) -> Result<Option<Rules>, EngineError> {
         match service {
             Service::Blob => self.blob.cors(account).await,
-            Service::Queue | Service::Table | Service::File | Service::Dfs => Ok(None),
+            Service::Queue => self.queue.cors(account).await,
+            Service::Table | Service::File | Service::Dfs => Ok(None),
         }
     }
 }

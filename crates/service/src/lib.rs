@@ -5,13 +5,16 @@
 //! - [`properties`]: the settings of a service in an account, CORS rules among them.
 //! - [`StoredPolicy`]: a stored access policy, of a container, a queue, a table or a share.
 //! - [`listing`]: the parameters that every listing takes.
+//! - [`user_delegation_key`], [`stats`]: operations that are the same everywhere.
 //! - [`Failure`] and [`Asker`]: how a service is called, and how it says that there is no result.
 
 pub mod codec;
+mod delegation;
 pub mod listing;
 mod policy;
 pub mod properties;
 mod request_error;
+mod stats;
 
 use auth::delegation::Secret;
 use auth::{Caller, Settings};
@@ -19,8 +22,10 @@ use concurrency::Timestamp;
 use engine::{EngineError, NotCommitted};
 use wire::http::BodyError;
 
+pub use delegation::user_delegation_key;
 pub use policy::StoredPolicy;
 pub use request_error::RequestError;
+pub use stats::stats;
 
 /// Names and values as the client wrote them.
 pub type Pairs = Vec<(String, String)>;

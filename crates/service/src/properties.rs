@@ -18,6 +18,9 @@ use crate::{Failure, RequestError, codec, unrefused};
 
 const BODY_BYTES_MAX: usize = 64 * 1024;
 
+/// The service that has settings which the others do not have.
+pub const BLOB: &str = "blob";
+
 /// The settings of one service.
 #[derive(Debug)]
 pub struct Properties {
@@ -112,6 +115,9 @@ impl Properties {
         let document = collect(body, BODY_BYTES_MAX).await?;
         let asked =
             ServiceProperties::parse(&document).map_err(|error| Failure::Refused(RequestError::from(error).into()))?;
+        if self.service != BLOB && asked.has_blob_settings() {
+            return Err(Failure::Refused(RequestError::InvalidXmlDocument.into()));
+        }
         let defaults = (self.defaults)(settings);
         let set = commit::<_, E, _>(engine, self.key(account), move |rows, _| {
             let found = self.find(rows, account)?.unwrap_or_else(|| defaults.clone());

@@ -1,14 +1,14 @@
 //! Get Blob Service Properties: logging, metrics, CORS rules and the rest of an account's settings.
 
 use auth::Settings;
-use service::properties::{Properties, usual_defaults};
+use service::properties::{BLOB, Properties, usual_defaults};
 use wire::http::{Reply, StatusCode};
 use wire::xml::{DeleteRetention, ServiceProperties, StaticWebsite, XmlWriter};
 
 use super::Call;
 use crate::{Failure, reply};
 
-pub static PROPERTIES: Properties = Properties::new("blob", defaults);
+pub static PROPERTIES: Properties = Properties::new(BLOB, defaults);
 
 pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
     let found = PROPERTIES.get(call.engine, call.account, call.asker.settings).await?;

@@ -1,32 +1,14 @@
 //! Get User Delegation Key: a key for somebody who came with a token, to sign with for a few days.
-//!
-//! Nothing is stored: the key is made from a secret of the server and from what a signature made with it repeats.
 
-use auth::{DelegationKey, Service};
-use service::RequestError;
-use wire::http::{Body, Reply, StatusCode, collect};
-use wire::xml::{KeyInfo, XmlWriter};
+use auth::Service;
+use service::user_delegation_key;
+use wire::http::{Body, Reply};
 
 use super::Call;
-use crate::error::BlobError;
-use crate::{Failure, reply};
-
-/// Two times and a tenant.
-const BODY_BYTES_MAX: usize = 4 * 1024;
+use crate::Failure;
 
 pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> {
-    let asker = call.asker;
-    // Who has no token has been refused before; a server without a secret has no such keys.
-    let (Some(bearer), Some(secret)) = (asker.caller.bearer(), asker.secret.0) else {
-        return Err(BlobError::Request(RequestError::NotImplemented).into());
-    };
-    let document = collect(body, BODY_BYTES_MAX).await?;
-    let info = KeyInfo::parse(&document).map_err(BlobError::from)?;
-    let (account, version) = (call.head.account.as_str(), call.head.version.as_str());
-    let key = DelegationKey::wanted(bearer, account, Service::Blob, version, &info, asker.now);
-    let mut xml = XmlWriter::document();
-    key.map_err(BlobError::from)?.answer(secret).write(&mut xml);
-    Ok(reply::xml(StatusCode::OK, xml))
+    user_delegation_key(Service::Blob, call.asker, call.head, body).await
 }
 
 #[cfg(test)]

@@ -7,10 +7,10 @@ use wire::xml::XmlWriter;
 use super::Call;
 use crate::{Failure, reply};
 
-pub static PROPERTIES: Properties = Properties::new("queue", usual_defaults);
+pub static PROPERTIES: Properties = Properties::new("queue", |_| usual_defaults());
 
 pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
-    let found = PROPERTIES.get(call.engine, call.account).await?;
+    let found = PROPERTIES.get(call.engine, call.account, call.asker.settings).await?;
     let mut xml = XmlWriter::document();
     found.write(&mut xml);
     Ok(reply::xml(StatusCode::OK, xml))

@@ -1,22 +1,13 @@
 //! Get Queue Service Stats: how far the secondary is behind. Ours is the primary itself, so it never is.
 
-use wire::dates;
-use wire::http::{Reply, StatusCode};
-use wire::xml::XmlWriter;
+use wire::http::Reply;
 
 use super::Call;
+use crate::Failure;
 use crate::error::QueueError;
-use crate::{Failure, reply};
 
 pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
-    if !call.head.secondary {
-        return Err(QueueError::query("comp", "stats").into());
-    }
-    let mut xml = XmlWriter::document();
-    xml.open("StorageServiceStats").open("GeoReplication").leaf("Status", "live");
-    xml.leaf("LastSyncTime", dates::http_date(call.engine.now()).as_str());
-    xml.close("GeoReplication").close("StorageServiceStats");
-    Ok(reply::xml(StatusCode::OK, xml))
+    Ok(service::stats(call.engine, call.head).map_err(QueueError::from)?)
 }
 
 #[cfg(test)]

@@ -1,23 +1,13 @@
 //! Set Queue Service Properties: change the settings that the document names; the others stay.
 
-use service::RequestError;
 use wire::http::{Body, Reply, StatusCode};
-use wire::xml::ServiceProperties;
 
 use super::Call;
 use super::get_queue_service_properties::PROPERTIES;
 use crate::Failure;
-use crate::error::QueueError;
-
-/// What only the Blob service has.
-fn check(asked: &ServiceProperties) -> Result<(), QueueError> {
-    let foreign =
-        asked.default_service_version.is_some() || asked.delete_retention.is_some() || asked.static_website.is_some();
-    if foreign { Err(RequestError::InvalidXmlDocument.into()) } else { Ok(()) }
-}
 
 pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> {
-    PROPERTIES.set(call.engine, call.account, body, check).await?;
+    PROPERTIES.set(call.engine, call.account, call.asker.settings, body).await?;
     Ok(Reply::new(StatusCode::ACCEPTED))
 }
 

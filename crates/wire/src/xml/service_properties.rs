@@ -78,6 +78,11 @@ pub struct CorsRule {
 }
 
 impl ServiceProperties {
+    /// Whether it sets something that only the Blob service has.
+    pub fn has_blob_settings(&self) -> bool {
+        self.default_service_version.is_some() || self.delete_retention.is_some() || self.static_website.is_some()
+    }
+
     pub fn parse(document: &[u8]) -> Result<ServiceProperties, XmlError> {
         let root = read::parse(document, "StorageServiceProperties")?;
         root.only(&[
