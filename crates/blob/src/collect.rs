@@ -15,8 +15,8 @@ use crate::codec;
 use crate::download::for_each_chunk;
 use crate::keeping::{self, Expiring};
 use crate::model::{
-    self, Blob, Block, Committed, ListChunk, SNAPSHOTS_OWNER, VERSIONS_OWNER, blocks_of, list_rows, snapshots_of,
-    versions_of,
+    self, Blob, Block, Committed, DELETED_CONTAINER_OWNER, DeletedContainer, ListChunk, SNAPSHOTS_OWNER,
+    VERSIONS_OWNER, blocks_of, list_rows, moved_key, snapshots_of, versions_of,
 };
 use crate::{BlobService, pages};
 
@@ -56,6 +56,9 @@ impl Handler for BlobService {
                         keeping::expire(rows, which, &key, tick, changes)?;
                         Ok(false)
                     }),
+                    Some(Other::DeletedContainer(key)) => {
+                        steps(engine, due, move |rows, tick, changes| end_container(rows, &key, tick, changes))
+                    }
                     None => return Ok(false),
                 },
                 // Not ours, or written by somebody who is not us.
@@ -77,6 +80,8 @@ enum Other {
     Pages { map: u64, from: u64 },
     /// A retention that ends.
     Expiring(Expiring, Key),
+    /// The time in which a container can be restored ends.
+    DeletedContainer(Key),
 }
 
 impl Other {
@@ -86,6 +91,7 @@ impl Other {
         match *first {
             SNAPSHOTS_OWNER => Some(Other::States(snapshots_of(uid()?))),
             VERSIONS_OWNER => Some(Other::States(versions_of(uid()?))),
+            DELETED_CONTAINER_OWNER => Some(Other::DeletedContainer(Key::from_bytes(rest))),
             _ => match (pages::due_owner(owner), Expiring::from_owner(owner)) {
                 (Some((map, from)), _) => Some(Other::Pages { map, from }),
                 (None, Some((which, key))) => Some(Other::Expiring(which, key)),
@@ -176,9 +182,22 @@ fn age_blocks(
     Ok(false)
 }
 
+/// A deleted container that nobody has restored in time: from here on it goes as every other.
+fn end_container(rows: &dyn Rows, key: &Key, tick: Tick, changes: &mut Changes) -> Result<bool, Unread> {
+    let Some(row) = rows.get(key)? else { return Ok(false) };
+    let deleted: DeletedContainer = codec::decode(&row)?;
+    if !deleted.mark.is_kept(tick.now) {
+        changes.delete(key.clone());
+        let generation = deleted.container.generation.to_be_bytes();
+        changes.put(due::key(tick.now, Kind::ContainerPurge, &generation), Bytes::new());
+    }
+    Ok(false)
+}
+
 /// The blobs of a container that was deleted. Nothing can be added to it any more: every write needs its live row.
 fn purge_container(rows: &dyn Rows, generation: u64, tick: Tick, changes: &mut Changes) -> Result<bool, Unread> {
     let all = Key::new(space::BLOB).number(generation);
+    changes.delete(moved_key(generation));
     remove(rows, &all, ROWS_PER_STEP, changes, |key, row, changes| {
         let blob: Blob = codec::decode(row)?;
         blob.let_go(&Key::from_bytes(key), changes, tick.now);

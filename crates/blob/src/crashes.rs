@@ -10,8 +10,9 @@ use engine::fault::{Fault, FaultyEngine};
 use engine::memory::MemoryEngine;
 use engine::{Engine, EngineError};
 
-use crate::BlobService;
-use crate::testing::Bench;
+use crate::testing::{Bench, between, bytes};
+use crate::{BlobService, Failure};
+use wire::http::Reply;
 
 /// A request and what the blob holds after it: `None` where there is no blob.
 type Chapter =
@@ -57,17 +58,91 @@ const TAGGED_RED: &[u8] = b"<Tags><TagSet><Tag><Key>colour</Key><Value>red</Valu
 const TAGGED_BLUE: &[u8] = b"<Tags><TagSet><Tag><Key>colour</Key><Value>blue</Value></Tag></TagSet></Tags>";
 const LIST: &[u8] = b"<BlockList><Latest>MDAx</Latest><Latest>MDAy</Latest></BlockList>";
 
+/// What is deleted comes back.
+const SOFT_STORY: &[Chapter] = &[
+    ("PUT", "cont?restype=container", &[], b"", None),
+    ("PUT", "cont/blob", BLOCK_BLOB, b"first", Some(b"first")),
+    ("PUT", "cont/blob", BLOCK_BLOB, b"second", Some(b"second")),
+    ("PUT", "cont/blob?comp=snapshot", &[], b"", Some(b"second")),
+    ("DELETE", "cont/blob", &[("x-ms-delete-snapshots", "include")], b"", None),
+    ("PUT", "cont/blob?comp=undelete", &[], b"", Some(b"second")),
+    ("DELETE", "cont?restype=container", &[], b"", None),
+    ("PUT", "cont?restype=container&comp=undelete", &[], b"", Some(b"second")),
+    ("DELETE", "cont/blob", &[("x-ms-delete-snapshots", "include")], b"", None),
+    ("PUT", "cont/blob?comp=block&blockid=MDAx", &[], b"thi", None),
+    ("PUT", "cont/blob?comp=block&blockid=MDAy", &[], b"rd", None),
+    ("PUT", "cont/blob?comp=blocklist", &[], LIST, Some(b"third")),
+    ("DELETE", "cont/blob", &[], b"", None),
+    ("PUT", "cont/blob", PAGE_BLOB, b"", Some(&[0; 1_024])),
+    ("PUT", "cont/blob?comp=page", UPDATE_PAGES, &[7; 1_024], Some(&[7; 1_024])),
+    ("DELETE", "cont/blob", &[], b"", None),
+    ("PUT", "cont/blob?comp=undelete", &[], b"", Some(&[7; 1_024])),
+    ("PUT", "cont/blob?comp=page", CLEAR_PAGE, b"", Some(&HALF_CLEAR)),
+];
+
+/// What is replaced or deleted becomes a version.
+const VERSIONS_STORY: &[Chapter] = &[
+    ("PUT", "cont?restype=container", &[], b"", None),
+    ("PUT", "cont/blob", BLOCK_BLOB, b"first", Some(b"first")),
+    ("PUT", "cont/blob?comp=metadata", &[("x-ms-meta-a", "1")], b"", Some(b"first")),
+    ("PUT", "cont/blob", BLOCK_BLOB, b"second", Some(b"second")),
+    ("PUT", "cont/blob?comp=snapshot", &[], b"", Some(b"second")),
+    ("DELETE", "cont/blob", &[("x-ms-delete-snapshots", "include")], b"", None),
+    ("PUT", "cont/blob", APPEND_BLOB, b"", Some(b"")),
+    ("PUT", "cont/blob?comp=appendblock", &[], b"thi", Some(b"thi")),
+    ("PUT", "cont/blob?comp=metadata", &[("x-ms-meta-a", "1")], b"", Some(b"thi")),
+    ("PUT", "cont/blob?comp=appendblock", &[], b"rd", Some(b"third")),
+    ("PUT", "cont/blob", PAGE_BLOB, b"", Some(&[0; 1_024])),
+    ("PUT", "cont/blob?comp=page", UPDATE_PAGES, &[7; 1_024], Some(&[7; 1_024])),
+    ("PUT", "cont/blob?comp=snapshot", &[], b"", Some(&[7; 1_024])),
+    ("PUT", "cont/blob?comp=page", CLEAR_PAGE, b"", Some(&HALF_CLEAR)),
+    ("DELETE", "cont/blob", &[("x-ms-delete-snapshots", "include")], b"", None),
+];
+
+const HALF_CLEAR: [u8; 1_024] = {
+    let mut pages = [7; 1_024];
+    let mut at = 0;
+    while at < 512 {
+        pages[at] = 0;
+        at += 1;
+    }
+    pages
+};
+
+fn stories() -> [(Settings, &'static [Chapter]); 3] {
+    let soft = Settings { blob_soft_delete_days: Some(7), container_soft_delete_days: Some(7), ..Settings::default() };
+    let versions = Settings { versioning: true, ..Settings::default() };
+    [(Settings::default(), STORY), (soft, SOFT_STORY), (versions, VERSIONS_STORY)]
+}
+
 /// Runs the story on an engine that fails at `step`. Returns how many chapters were acknowledged.
-async fn tell(engine: &Arc<MemoryEngine>, step: u64, fault: Fault) -> usize {
+async fn tell(
+    engine: &Arc<MemoryEngine>,
+    (settings, story): &(Settings, &[Chapter]),
+    step: u64,
+    fault: Fault,
+) -> usize {
     let plan = move |at| if at == step { fault.clone() } else { Fault::None };
     let faulty = Arc::new(FaultyEngine::new(Arc::clone(engine) as Arc<dyn Engine>, plan));
-    let bench = Bench { engine: Arc::clone(engine), service: BlobService::new(faulty), settings: Settings::default() };
-    for (count, (method, url, headers, body, _)) in STORY.iter().enumerate() {
-        if bench.call(method, url, headers, body).await.is_err() {
+    let bench = Bench { engine: Arc::clone(engine), service: BlobService::new(faulty), settings: settings.clone() };
+    for (count, (method, url, headers, body, _)) in story.iter().enumerate() {
+        let told = match *url {
+            "cont?restype=container&comp=undelete" => restore(&bench).await,
+            _ => bench.call(method, url, headers, body).await,
+        };
+        if told.is_err() {
             return count;
         }
     }
-    STORY.len()
+    story.len()
+}
+
+async fn restore(bench: &Bench) -> Result<Reply, Failure> {
+    let listed = bytes(bench.call("GET", "?comp=list&include=deleted", &[], b"").await?).await;
+    let listed = String::from_utf8(listed).expect("a document");
+    let version = between(&listed, "<Version>", "</Version>")[0];
+    let headers = [("x-ms-deleted-container-name", "cont"), ("x-ms-deleted-container-version", version)];
+    bench.call("PUT", "cont?restype=container&comp=undelete", &headers, b"").await
 }
 
 async fn held(bench: &Bench) -> Option<Vec<u8>> {
@@ -97,18 +172,18 @@ async fn every_failure_leaves_before_or_after() {
     let error = || EngineError::Unavailable("on purpose".into());
     let faults = [Fault::Before(error()), Fault::After(error()), Fault::CrashBefore, Fault::CrashAfter];
     let mut steps = 0;
-    for fault in faults {
+    for (story, fault) in stories().iter().flat_map(|story| faults.iter().map(move |fault| (story, fault))) {
         for step in 0.. {
             let engine = Arc::new(MemoryEngine::default());
-            let told = tell(&engine, step, fault.clone()).await;
-            if told == STORY.len() {
+            let told = tell(&engine, story, step, fault.clone()).await;
+            if told == story.1.len() {
                 break;
             }
             steps += 1;
             // After the failure: the same rows under an engine that works.
-            let bench = Bench::on(engine);
-            let before = told.checked_sub(1).and_then(|last| STORY[last].4);
-            let after = STORY[told].4;
+            let bench = Bench { settings: story.0.clone(), ..Bench::on(engine) };
+            let before = told.checked_sub(1).and_then(|last| story.1[last].4);
+            let after = story.1[told].4;
             let found = held(&bench).await;
             let right = found.as_deref() == before || found.as_deref() == after;
             assert!(right, "step {step}, {fault:?}: {found:?} instead of {before:?} or {after:?}");

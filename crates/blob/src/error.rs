@@ -61,6 +61,10 @@ pub enum BlobError {
     InvalidRange {
         length: u64,
     },
+    /// The current version is deleted as the blob, not by its id.
+    OperationNotAllowedOnRootBlob,
+    /// Only what is deleted can be deleted for good, and only where the account allows it.
+    PermanentDeleteNotAllowed,
     PreviousSnapshotNotFound,
     SequenceNumberIncrementTooLarge,
     SnapshotsPresent,
@@ -198,6 +202,14 @@ impl BlobError {
             BlobError::SequenceNumberIncrementTooLarge => {
                 (409, "SequenceNumberIncrementTooLarge", "The sequence number cannot be increased any further.")
             }
+            BlobError::OperationNotAllowedOnRootBlob => {
+                (403, "OperationNotAllowedOnRootBlob", "The specified operation is not allowed on root blob.")
+            }
+            BlobError::PermanentDeleteNotAllowed => (
+                409,
+                "PermanentDeleteNotAllowed",
+                "Only a deleted snapshot or version can be deleted permanently, and only if the account allows it.",
+            ),
             BlobError::SnapshotsPresent => {
                 (409, "SnapshotsPresent", "This operation is not permitted because the blob has snapshots.")
             }

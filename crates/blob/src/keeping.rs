@@ -25,8 +25,6 @@ use crate::ops::Call;
 use crate::ops::get_blob_service_properties::PROPERTIES;
 use crate::tags;
 
-const SECONDS_PER_DAY: u64 = 24 * 3600;
-
 /// What an account keeps. Cheap to pass into a decision, which asks for more only if there is something to keep.
 #[derive(Clone, Copy, Debug)]
 pub struct Keeping {
@@ -44,8 +42,12 @@ impl Keeping {
     /// The mark of what is deleted now; `None`: it is gone at once.
     fn mark(&self, rows: &dyn Rows, tick: Tick) -> Result<Option<Deletion>, Unread> {
         let days = PROPERTIES.retention(rows, self.account, self.first_days)?.days;
-        let end = |days| tick.now.plus_seconds(u64::from(days) * SECONDS_PER_DAY);
-        Ok(days.map(|days| Deletion { at: tick.now, until: end(days), stamp: tick.stamp }))
+        Ok(days.map(|days| Deletion::new(days, tick)))
+    }
+
+    /// Whether what is deleted may be deleted for good before its time.
+    pub fn allows_permanent_delete(&self, rows: &dyn Rows) -> Result<bool, Unread> {
+        Ok(PROPERTIES.retention(rows, self.account, self.first_days)?.allow_permanent_delete)
     }
 
     /// The id of a state that is written now.
@@ -109,6 +111,20 @@ pub fn keep_version(blob: &mut Blob, state: &mut Committed, keeping: Keeping, ti
     let old = state.kept_as(tick.id(3), changes);
     keep_previous(blob, old, changes);
     state.version_id = keeping.new_version(tick);
+}
+
+/// The same for a snapshot, which makes a version but changes nothing. What is a version and was not changed stays one when
+/// the account keeps none any longer.
+pub fn keep_version_of_snapshot(
+    blob: &mut Blob,
+    state: &mut Committed,
+    keeping: Keeping,
+    tick: Tick,
+    changes: &mut Changes,
+) {
+    if keeping.versioning {
+        keep_version(blob, state, keeping, tick, changes);
+    }
 }
 
 fn past_of(blob: &mut Blob) -> &mut Past {
@@ -320,6 +336,12 @@ impl Expiring {
         Some((which, Key::from_bytes(key)))
     }
 
+    /// Whether it is the version that the blob itself is.
+    pub fn is_current(self, blob: &Blob) -> bool {
+        let current = blob.committed.as_ref().and_then(|state| state.version_id);
+        matches!((self, current), (Expiring::Version(id), Some(current)) if id == current)
+    }
+
     /// Where it is stored, if not in the row of the blob.
     pub fn row(self, blob: &Blob) -> Option<Key> {
         match self {
@@ -363,18 +385,25 @@ impl Expiring {
 /// A retention may be over: what it held goes if it is. What came back, or was deleted again later, stays.
 pub fn expire(rows: &dyn Rows, which: Expiring, key: &Key, tick: Tick, changes: &mut Changes) -> Result<(), Unread> {
     let Some(mut blob) = model::find_blob(rows, key)? else { return Ok(()) };
-    if let Some((state, mark)) = which.find(rows, &blob)?
-        && !mark.is_kept(tick.now)
+    if let Some((state, mark)) = which.find(rows, &blob)? {
+        if !mark.is_kept(tick.now) {
+            which.remove(&mut blob, &state, tick.now, changes);
+            blob.store(key.clone(), changes);
+        }
+    } else if let Some(row) = which.row(&blob)
+        && let Some(state) = model::find_state(rows, &row)?
+        && state.deleted.is_some()
     {
-        which.remove(&mut blob, &state, tick.now, changes);
-        blob.store(key.clone(), changes);
+        changes.put(row, codec::encode(&Committed { deleted: None, ..state }));
     }
     Ok(())
 }
 
 /// Brings back what is deleted of a blob: itself, its snapshots, its versions. `None`: there is nothing.
 ///
-/// Snapshots and versions keep their marks, which do not count any longer; so it takes one row however many they are.
+/// Snapshots and versions keep their marks, which do not count any longer; so it takes one row however many they are. The
+/// due rows of the marks take them away. Those that are late are taken away here: what came back in time must not be
+/// judged by an undeletion that comes after the end.
 pub fn undelete(
     rows: &dyn Rows,
     key: &Key,
@@ -382,18 +411,24 @@ pub fn undelete(
     tick: Tick,
     changes: &mut Changes,
 ) -> Result<Option<Blob>, Unread> {
-    let is_kept = |state: &Committed| blob.deletion_of(state).is_some_and(|mark| mark.is_kept(tick.now));
-    let count = |deleted: u32, all: &Key| {
+    let Some(past) = blob.past.as_deref() else { return Ok(None) };
+    let mut revive = |deleted: u32, all: Key| {
         let mut count: u32 = 0;
-        if deleted > 0 {
-            each_state(rows, all, |_, state| count += u32::from(is_kept(&state)))?;
+        if deleted > 0 || past.undeleted.is_some() {
+            each_state(rows, &all, |at, state| match (blob.deletion_of(&state), state.deleted) {
+                (Some(mark), _) => count += u32::from(mark.is_kept(tick.now)),
+                (None, Some(void)) if !void.is_kept(tick.now) => {
+                    let state = Committed { deleted: None, ..state };
+                    changes.put(all.clone().number(at.0), codec::encode(&state));
+                }
+                (None, _) => {}
+            })?;
         }
         Ok::<_, Unread>(count)
     };
-    let Some(past) = &blob.past else { return Ok(None) };
-    let snapshots = count(past.deleted_snapshots, &snapshots_of(blob.uid))?;
-    let versions = count(past.deleted_versions, &versions_of(past.uid))?;
-    let base = past.deleted.clone().filter(|state| is_kept(state));
+    let snapshots = revive(past.deleted_snapshots, snapshots_of(blob.uid))?;
+    let versions = revive(past.deleted_versions, versions_of(past.uid))?;
+    let base = past.deleted.clone().filter(|state| state.deleted.is_some_and(|mark| mark.is_kept(tick.now)));
     if snapshots == 0 && versions == 0 && base.is_none() {
         return Ok(None);
     }
@@ -428,120 +463,4 @@ fn each_state(rows: &dyn Rows, all: &Key, mut each: impl FnMut(Timestamp, Commit
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::BlobError;
-    use crate::testing::{Bench, header, refusal};
-    use wire::http::Reply;
-
-    const DAY: u64 = 24 * 3600;
-    const INCLUDE: [(&str, &str); 1] = [("x-ms-delete-snapshots", "include")];
-
-    async fn versioned() -> Bench {
-        let mut bench = Bench::with_container().await;
-        bench.settings.versioning = true;
-        bench
-    }
-
-    async fn softly() -> Bench {
-        let mut bench = Bench::with_container().await;
-        bench.settings.blob_soft_delete_days = Some(7);
-        bench
-    }
-
-    fn version_of(reply: &Reply) -> String {
-        header(reply, "x-ms-version-id").expect("a version id").to_owned()
-    }
-
-    impl Bench {
-        /// Puts a block blob and returns its version id.
-        async fn write(&self, body: &[u8]) -> String {
-            version_of(&self.call("PUT", "cont/blob", &[("x-ms-blob-type", "BlockBlob")], body).await.unwrap())
-        }
-
-        async fn version(&self, id: &str) -> Option<Vec<u8>> {
-            let url = format!("cont/blob?versionid={id}");
-            match self.call("GET", &url, &[], b"").await {
-                Ok(_) => Some(self.get(&url).await),
-                Err(_) => None,
-            }
-        }
-
-        async fn delete(&self, url: &str) -> Reply {
-            self.call("DELETE", url, &[], b"").await.unwrap()
-        }
-
-        async fn is_gone(&self, url: &str) -> bool {
-            self.call("HEAD", url, &[], b"").await.map_err(|error| refusal(Err(error))).err()
-                == Some(BlobError::BlobNotFound)
-        }
-
-        async fn undelete(&self) {
-            assert_eq!(self.call("PUT", "cont/blob?comp=undelete", &[], b"").await.unwrap().status, 200);
-        }
-    }
-
-    #[tokio::test]
-    async fn every_write_keeps_what_was_there() {
-        let bench = versioned().await;
-        let first = bench.write(b"first").await;
-        let second = bench.write(b"second").await;
-        let set = bench.call("PUT", "cont/blob?comp=metadata", &[("x-ms-meta-a", "1")], b"").await.unwrap();
-        let third = version_of(&set);
-        assert!(first < second && second < third);
-        for _ in 0..2 {
-            assert_eq!(bench.version(&first).await.as_deref(), Some(&b"first"[..]));
-            assert_eq!(bench.version(&second).await.as_deref(), Some(&b"second"[..]));
-            assert_eq!(bench.version(&third).await.as_deref(), Some(&b"second"[..]));
-            bench.sweep().await;
-        }
-        let told = bench.call("HEAD", "cont/blob", &[], b"").await.unwrap();
-        assert_eq!((version_of(&told), header(&told, "x-ms-is-current-version")), (third, Some("true")));
-        let told = bench.call("HEAD", &format!("cont/blob?versionid={second}"), &[], b"").await.unwrap();
-        assert_eq!((version_of(&told), header(&told, "x-ms-is-current-version")), (second, None));
-        assert_eq!((header(&told, "x-ms-meta-a"), header(&told, "x-ms-lease-state")), (None, None));
-    }
-
-    #[tokio::test]
-    async fn what_is_softly_deleted_comes_back_or_ends_with_its_time() {
-        let bench = softly().await;
-        bench.put("cont/blob", b"first").await;
-        let before = bench.figures();
-        let deleted = bench.delete("cont/blob").await;
-        assert_eq!(header(&deleted, "x-ms-delete-type-permanent"), Some("false"));
-        assert!(bench.is_gone("cont/blob").await);
-        bench.advance(6 * DAY).await;
-        bench.sweep().await;
-        bench.undelete().await;
-        assert_eq!(bench.get("cont/blob").await, b"first");
-        bench.advance(2 * DAY).await;
-        bench.sweep().await;
-        assert_eq!(bench.get("cont/blob").await, b"first");
-        assert_eq!(bench.figures(), before);
-        bench.delete("cont/blob").await;
-        bench.advance(7 * DAY).await;
-        // Nobody has swept yet.
-        let late = bench.call("PUT", "cont/blob?comp=undelete", &[], b"").await;
-        assert_eq!(refusal(late), BlobError::BlobNotFound);
-        bench.sweep().await;
-        assert_eq!(bench.figures(), (1, 0));
-    }
-
-    #[tokio::test]
-    async fn what_is_overwritten_is_a_snapshot_once_it_is_undeleted() {
-        let bench = softly().await;
-        bench.put("cont/blob", b"first").await;
-        bench.put("cont/blob", b"second").await;
-        bench.delete("cont/blob").await;
-        bench.put("cont/blob", b"third").await;
-        bench.undelete().await;
-        bench.sweep().await;
-        assert_eq!(bench.get("cont/blob").await, b"third");
-        let listed = bench.text("GET", "cont?restype=container&comp=list&include=snapshots").await;
-        assert_eq!(listed.matches("<Snapshot>").count(), 2, "{listed}");
-        assert_eq!(refusal(bench.call("DELETE", "cont/blob", &[], b"").await), BlobError::SnapshotsPresent);
-        bench.call("DELETE", "cont/blob", &INCLUDE, b"").await.unwrap();
-        bench.advance(7 * DAY).await;
-        bench.sweep().await;
-        assert_eq!(bench.figures(), (1, 0));
-    }
-}
+mod tests;

@@ -1,20 +1,31 @@
 //! What the two listings share: pages, markers and what to include.
 
 use concurrency::Timestamp;
-use wire::base64;
 use wire::http::Head;
+use wire::xml::XmlWriter;
+use wire::{base64, dates};
 
 use crate::error::BlobError;
+use crate::model::Deletion;
 
 /// The default and the cap of a page.
 pub const RESULTS_MAX: usize = 5_000;
 /// How many rows a page may look at. Rows that are not shown count too; then the page is short and has a marker.
-pub const ROWS_VISITED_MAX: usize = 20_000;
+/// Tests would take long to make so many.
+pub const ROWS_VISITED_MAX: usize = if cfg!(test) { 1_000 } else { 20_000 };
 
 pub use service::listing::{include, max_results as max_results_of};
 
 pub fn max_results(head: &Head) -> Result<usize, BlobError> {
     Ok(max_results_of(head, RESULTS_MAX)?)
+}
+
+const TICKS_PER_DAY: u64 = 24 * 3600 * Timestamp::TICKS_PER_SECOND;
+
+/// When something was deleted, and how many days it can still come back. A day that has begun counts.
+pub fn deletion(xml: &mut XmlWriter, mark: &Deletion, now: Timestamp) {
+    xml.leaf("DeletedTime", dates::http_date(mark.at).as_str());
+    xml.number("RemainingRetentionDays", mark.until.0.saturating_sub(now.0).div_ceil(TICKS_PER_DAY));
 }
 
 /// Where a page ended: the next one begins after it. Names, not positions, so that nothing is shown twice or left out
@@ -23,8 +34,10 @@ pub fn max_results(head: &Head) -> Result<usize, BlobError> {
 pub enum After {
     /// Everything of this name.
     Name(String),
-    /// This snapshot of this name.
+    /// This snapshot of this name, and all before it.
     Snapshot(String, Timestamp),
+    /// All snapshots of this name, this previous version and all before it.
+    Version(String, Timestamp),
     /// Everything that begins so.
     Prefix(String),
 }
@@ -44,8 +57,8 @@ impl After {
                 bytes.push(0);
                 bytes.extend_from_slice(name.as_bytes());
             }
-            After::Snapshot(name, at) => {
-                bytes.push(1);
+            After::Snapshot(name, at) | After::Version(name, at) => {
+                bytes.push(if matches!(self, After::Snapshot(..)) { 1 } else { 3 });
                 bytes.extend_from_slice(&at.0.to_be_bytes());
                 bytes.extend_from_slice(name.as_bytes());
             }
@@ -63,9 +76,10 @@ impl After {
         let name = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).ok();
         match kind {
             0 => Some(After::Name(name(rest)?)),
-            1 => {
+            1 | 3 => {
                 let (at, rest) = rest.split_first_chunk::<8>()?;
-                Some(After::Snapshot(name(rest)?, Timestamp(u64::from_be_bytes(*at))))
+                let after = if *kind == 1 { After::Snapshot } else { After::Version };
+                Some(after(name(rest)?, Timestamp(u64::from_be_bytes(*at))))
             }
             2 => Some(After::Prefix(name(rest)?)),
             _ => None,
@@ -81,8 +95,12 @@ mod tests {
 
     #[test]
     fn markers_come_back_as_they_went() {
-        let cases =
-            [After::Name("a/ä".into()), After::Snapshot("b".into(), Timestamp(77)), After::Prefix("dir/".into())];
+        let cases = [
+            After::Name("a/ä".into()),
+            After::Snapshot("b".into(), Timestamp(77)),
+            After::Version("b".into(), Timestamp(78)),
+            After::Prefix("dir/".into()),
+        ];
         for after in cases {
             assert_eq!(After::from_marker(&after.to_marker()), Some(after));
         }

@@ -14,7 +14,7 @@
 use bytes::Bytes;
 use concurrency::{ETag, Lease, Timestamp, Version};
 use engine::due::{self, Kind};
-use engine::{Changes, ContentId, Key, KeyReader, Rows, Stop, Unread, space};
+use engine::{Changes, ContentId, Key, KeyReader, Rows, Stop, Tick, Unread, space};
 use minicbor::{Decode, Encode};
 pub use service::{Pairs, StoredPolicy};
 use wire::names::{BlobName, ContainerName};
@@ -33,6 +33,8 @@ pub fn refuse(error: BlobError) -> Halt {
     Stop::Refused(error)
 }
 
+const SECONDS_PER_DAY: u64 = 24 * 3600;
+
 #[derive(Clone, PartialEq, Eq, Debug, Encode, Decode)]
 #[cbor(map)]
 pub struct Container {
@@ -50,6 +52,16 @@ pub struct Container {
     pub public: PublicAccess,
     #[n(5)]
     pub policies: Vec<StoredPolicy>,
+}
+
+/// A container that is deleted and can come back. What it holds stays under its generation.
+#[derive(Clone, PartialEq, Eq, Debug, Encode, Decode)]
+#[cbor(map)]
+pub struct DeletedContainer {
+    #[n(0)]
+    pub container: Container,
+    #[n(1)]
+    pub mark: Deletion,
 }
 
 /// The same row, for those who only need to know that the container is there.
@@ -434,6 +446,12 @@ impl Past {
 }
 
 impl Deletion {
+    /// Made now, for some days.
+    pub fn new(days: u16, tick: Tick) -> Deletion {
+        let until = tick.now.plus_seconds(u64::from(days) * SECONDS_PER_DAY);
+        Deletion { at: tick.now, until, stamp: tick.stamp }
+    }
+
     /// Whether what it marks can still come back.
     pub fn is_kept(&self, now: Timestamp) -> bool {
         now < self.until
@@ -495,6 +513,45 @@ fn version(stamp: Timestamp, tags: &[(String, String)]) -> Version<'_> {
 pub fn container_key(account: u64, name: &ContainerName) -> Key {
     Key::new(space::CONTAINER).number(account).text(name.as_str())
 }
+
+/// Of one name there can be several that are deleted; the stamp of the deletion tells them apart.
+pub fn deleted_container_key(account: u64, name: &ContainerName, version: u64) -> Key {
+    Key::new(space::CONTAINER_DELETED).number(account).text(name.as_str()).number(version)
+}
+
+/// The row that says under which name a container was restored, if that is not the one it had. What only knows a generation
+/// and an old name finds it by this.
+pub fn moved_key(generation: u64) -> Key {
+    Key::new(space::CONTAINER_MOVED).number(generation)
+}
+
+/// The name that a container of this generation has, if it is there; `name` is one that it had.
+pub fn name_of_generation(
+    rows: &dyn Rows,
+    account: u64,
+    generation: u64,
+    name: &ContainerName,
+) -> Result<Option<ContainerName>, Unread> {
+    let is_there = |name: &ContainerName| {
+        let found = find_container(rows, account, name)?;
+        Ok::<_, Unread>(found.is_some_and(|container| container.generation == generation))
+    };
+    if is_there(name)? {
+        return Ok(Some(name.clone()));
+    }
+    let Some(row) = rows.get(&moved_key(generation))? else { return Ok(None) };
+    let text = std::str::from_utf8(&row).map_err(|_| codec::corrupt("the name of a container"))?;
+    let name = ContainerName::parse(text).map_err(|_| codec::corrupt("the name of a container"))?;
+    Ok(is_there(&name)?.then_some(name))
+}
+
+/// The due row at which a container that was not restored is purged.
+pub fn deleted_container_due(key: &Key, mark: Deletion) -> Key {
+    let owner = [&[DELETED_CONTAINER_OWNER][..], key.as_bytes()].concat();
+    due::key(mark.until, Kind::Other, &owner)
+}
+
+pub const DELETED_CONTAINER_OWNER: u8 = space::CONTAINER_DELETED;
 
 pub fn blob_key(generation: u64, name: &BlobName) -> Key {
     Key::new(space::BLOB).number(generation).text(name.as_str())

@@ -107,6 +107,7 @@ impl Op {
             | Op::SetContainerAcl
             | Op::DeleteContainer
             | Op::LeaseContainer
+            | Op::RestoreContainer
             | Op::ListBlobs
             | Op::PutBlob
             | Op::GetBlob
@@ -128,8 +129,7 @@ impl Op {
             | Op::AppendBlock
             | Op::AppendBlobSeal
             | Op::BlobBatch => true,
-            Op::RestoreContainer
-            | Op::RenameContainer
+            Op::RenameContainer
             | Op::PutBlobFromUrl
             | Op::CopyBlob
             | Op::CopyBlobFromUrl

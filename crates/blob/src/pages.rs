@@ -555,7 +555,7 @@ impl Step {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Bench, between, header};
+    use crate::testing::{Bench, Random, between, header};
 
     fn run(first: u64, count: u64, content: u64, skip: u64) -> Run {
         Run { first, count, content, skip }
@@ -576,21 +576,10 @@ mod tests {
 
     const LENGTHS: [u64; 4] = [0, 2_050, 4_100, 3 * GROUP_PAGES];
 
-    struct Random(u64);
-
-    impl Random {
-        fn below(&mut self, end: u64) -> u64 {
-            self.0 ^= self.0 << 13;
-            self.0 ^= self.0 >> 7;
-            self.0 ^= self.0 << 17;
-            (self.0 >> 11) % end
-        }
-
-        /// A page, mostly near the border of a group.
-        fn page(&mut self, end: u64) -> u64 {
-            let near = self.below(5) * GROUP_PAGES / 2 + self.below(12);
-            near.saturating_sub(6).min(end)
-        }
+    /// A page, mostly near the border of a group.
+    fn some_page(random: &mut Random, end: u64) -> u64 {
+        let near = random.below(5) * GROUP_PAGES / 2 + random.below(12);
+        near.saturating_sub(6).min(end)
     }
 
     struct Play {
@@ -610,9 +599,10 @@ mod tests {
 
         async fn step(&mut self) {
             let end = self.base.len() as u64;
-            let first = self.random.page(end);
+            let first = some_page(&mut self.random, end);
             let is_short = self.random.below(3) > 0;
-            let last = if is_short { (first + self.random.below(12)).min(end) } else { self.random.page(end) };
+            let last =
+                if is_short { (first + self.random.below(12)).min(end) } else { some_page(&mut self.random, end) };
             let (first, last) = (first.min(last), first.max(last));
             let range = format!("bytes={}-{}", first * PAGE_BYTES, (last * PAGE_BYTES).wrapping_sub(1));
             match self.random.below(100) {
@@ -677,7 +667,7 @@ mod tests {
                 assert_eq!(listed(&told), ranges_of(model), "{url}");
                 self.check_changes(url, model).await;
                 let whole = 0..model.len() as u64;
-                let from = self.random.page(model.len() as u64);
+                let from = some_page(&mut self.random, model.len() as u64);
                 let span = if all { whole } else { from..(from + 20).min(model.len() as u64) };
                 if span.is_empty() {
                     continue;

@@ -211,6 +211,18 @@ impl Body for Untouchable {
     }
 }
 
+/// The same numbers for the same seed, which must not be 0.
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn below(&mut self, end: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) % end
+    }
+}
+
 /// What stands between the two texts, everywhere in a document.
 pub fn between<'a>(text: &'a str, before: &str, after: &str) -> Vec<&'a str> {
     text.split(before).skip(1).filter_map(|rest| rest.split_once(after)).map(|(inner, _)| inner).collect()

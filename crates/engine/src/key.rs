@@ -28,6 +28,8 @@ pub mod space {
     pub const VERSION: u8 = 0x17;
     /// The index of tags, by account, key, value and blob (container generation and name).
     pub const TAG: u8 = 0x18;
+    /// The names of containers that were restored under another, by generation.
+    pub const CONTAINER_MOVED: u8 = 0x19;
 
     /// Tables by account and name in lower case.
     pub const TABLE: u8 = 0x20;

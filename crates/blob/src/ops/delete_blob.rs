@@ -1,8 +1,7 @@
-//! Delete Blob: a blob, its snapshots, or one of them.
+//! Delete Blob: a blob, its snapshots, or one of them; or a previous version; or for good what is deleted already.
 
 use concurrency::{Conditions, Lease, LeaseId, Timestamp};
-use engine::{Changes, Commit, Key, Rows, Tick, commit};
-use service::RequestError;
+use engine::{Changes, Commit, Key, Rows, Tick, Unread, commit};
 use wire::http::{Head, Reply, StatusCode};
 use wire::names::{BlobName, ContainerName};
 
@@ -20,6 +19,15 @@ struct DeleteBlob {
     conditions: Conditions,
     lease: Option<LeaseId>,
     snapshots: Option<DeleteSnapshots>,
+    how: How,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum How {
+    /// As the account has it: what is deleted may come back.
+    Usual,
+    /// Something that is deleted already, for good.
+    Permanent,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -33,16 +41,26 @@ enum DeleteSnapshots {
 fn parse(head: &Head) -> Result<DeleteBlob, BlobError> {
     let (container, name) = request::blob(head)?;
     request::no_unbuilt_headers(head)?;
-    if head.query.has("deletetype") {
-        return Err(BlobError::Request(RequestError::NotImplemented));
-    }
     let conditions = request::conditions(head)?;
     conditions.check_write_combination()?;
     let (which, snapshots) = (request::which(head)?, delete_snapshots(head)?);
     if which != Which::Base && snapshots.is_some() {
         return Err(BlobError::InvalidOperation);
     }
-    Ok(DeleteBlob { container, name, which, conditions, lease: request::lease_id(head)?, snapshots })
+    let how = how(head)?;
+    if how == How::Permanent && which == Which::Base {
+        return Err(BlobError::PermanentDeleteNotAllowed);
+    }
+    Ok(DeleteBlob { container, name, which, conditions, lease: request::lease_id(head)?, snapshots, how })
+}
+
+fn how(head: &Head) -> Result<How, BlobError> {
+    const NAME: &str = "deletetype";
+    match head.query.get(NAME) {
+        None => Ok(How::Usual),
+        Some(text) if text.eq_ignore_ascii_case("permanent") => Ok(How::Permanent),
+        Some(other) => Err(BlobError::query(NAME, other)),
+    }
 }
 
 fn delete_snapshots(head: &Head) -> Result<Option<DeleteSnapshots>, BlobError> {
@@ -112,20 +130,52 @@ impl DeleteBlob {
         keeping: Keeping,
         tick: Tick,
     ) -> Result<(Changes, Fate), Halt> {
-        let blob = model::find_blob(rows, &key)?;
-        let found = match &blob {
-            None => None,
-            Some(blob) => match which {
-                Expiring::Base => None,
-                Expiring::Snapshot(at) => blob.snapshot(rows, at)?,
-                Expiring::Version(id) => blob.previous_version(rows, id)?,
-            },
-        };
-        self.decide_one(found.as_ref(), tick.now).map_err(refuse)?;
         let mut changes = Changes::none().freeing_space();
+        let blob = model::find_blob(rows, &key)?;
+        let found = blob.as_ref().map(|blob| found(rows, blob, which)).transpose()?.flatten();
+        self.decide_one(found.as_ref(), tick.now).map_err(refuse)?;
         let (Some(blob), Some(state)) = (blob, found) else { return Ok((changes, Fate::Gone)) };
+        if which.is_current(&blob) {
+            return Err(refuse(BlobError::OperationNotAllowedOnRootBlob));
+        }
         let fate = keeping::delete_one(rows, key, (blob, which, state), keeping, tick, &mut changes)?;
         Ok((changes, fate))
+    }
+
+    /// Something that is deleted and could still come back. What is not deleted yet does not go in one step.
+    fn delete_for_good(
+        &self,
+        rows: &dyn Rows,
+        key: Key,
+        which: Expiring,
+        keeping: Keeping,
+        tick: Tick,
+    ) -> Result<(Changes, Fate), Halt> {
+        let mut changes = Changes::none().freeing_space();
+        let blob = model::find_blob(rows, &key)?;
+        let deleted = blob.as_ref().map(|blob| which.find(rows, blob)).transpose()?.flatten();
+        let deleted = deleted.filter(|(_, mark)| mark.is_kept(tick.now)).map(|(state, _)| state);
+        let there = blob.as_ref().map(|blob| found(rows, blob, which)).transpose()?.flatten();
+        self.decide_one(deleted.as_ref().or(there.as_ref()), tick.now).map_err(refuse)?;
+        let (Some(mut blob), Some(state)) = (blob, deleted) else {
+            return Err(refuse(BlobError::PermanentDeleteNotAllowed));
+        };
+        if !keeping.allows_permanent_delete(rows)? {
+            return Err(refuse(BlobError::PermanentDeleteNotAllowed));
+        }
+        which.remove(&mut blob, &state, tick.now, &mut changes);
+        blob.store(key, &mut changes);
+        Ok((changes, Fate::Gone))
+    }
+}
+
+/// A snapshot or version that is not deleted.
+fn found(rows: &dyn Rows, blob: &Blob, which: Expiring) -> Result<Option<Committed>, Unread> {
+    match which {
+        Expiring::Base => Ok(None),
+        Expiring::Snapshot(at) => blob.snapshot(rows, at),
+        Expiring::Version(_) if which.is_current(blob) => Ok(blob.committed.clone()),
+        Expiring::Version(id) => blob.previous_version(rows, id),
     }
 }
 
@@ -136,10 +186,15 @@ pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
     let fate = commit(call.engine, partition, move |rows, tick| {
         let generation = model::generation(rows, account, &op.container)?;
         let key = blob_key(generation, &op.name);
-        let (changes, outcome) = match op.which {
-            Which::Base => op.delete_base(rows, key, keeping, tick)?,
-            Which::Snapshot(at) => op.delete_one(rows, key, Expiring::Snapshot(at), keeping, tick)?,
-            Which::Version(id) => op.delete_one(rows, key, Expiring::Version(id), keeping, tick)?,
+        let one = match op.which {
+            Which::Base => None,
+            Which::Snapshot(at) => Some(Expiring::Snapshot(at)),
+            Which::Version(id) => Some(Expiring::Version(id)),
+        };
+        let (changes, outcome) = match (one, op.how) {
+            (None, _) => op.delete_base(rows, key, keeping, tick)?,
+            (Some(one), How::Usual) => op.delete_one(rows, key, one, keeping, tick)?,
+            (Some(one), How::Permanent) => op.delete_for_good(rows, key, one, keeping, tick)?,
         };
         Ok(Commit { changes, outcome })
     })
@@ -164,6 +219,7 @@ mod tests {
             conditions,
             lease,
             snapshots,
+            how: How::Usual,
         }
     }
 
@@ -218,7 +274,9 @@ mod tests {
         let refused = bench.call("DELETE", snapshot, &[("x-ms-delete-snapshots", "only")], b"").await;
         assert_eq!(refusal(refused), BlobError::InvalidOperation);
         let refused = bench.call("DELETE", "cont/blob?deletetype=Permanent", &[], b"").await;
-        assert_eq!(refusal(refused), BlobError::Request(RequestError::NotImplemented));
+        assert_eq!(refusal(refused), BlobError::PermanentDeleteNotAllowed);
+        let refused = bench.call("DELETE", &format!("{snapshot}&deletetype=Slow"), &[], b"").await;
+        assert_eq!(refusal(refused), BlobError::query("deletetype", "Slow"));
         let refused = bench.call("DELETE", "cont/blob", &[("x-ms-delete-snapshots", "all")], b"").await;
         assert_eq!(refusal(refused), BlobError::header("x-ms-delete-snapshots", "all"));
     }

@@ -1,7 +1,8 @@
-//! Delete Container: the container and everything in it are gone at once; the rows behind it go later.
+//! Delete Container: the container and everything in it are gone at once; the rows behind it go later, after the time in
+//! which it can be restored.
 
 use bytes::Bytes;
-use concurrency::{Conditions, LeaseId, Timestamp};
+use concurrency::{Conditions, Lease, LeaseId, Timestamp};
 use engine::due::{self, Kind};
 use engine::{Changes, Commit, commit};
 use wire::http::{Head, Reply, StatusCode};
@@ -9,8 +10,10 @@ use wire::names::ContainerName;
 
 use super::Call;
 use crate::error::BlobError;
-use crate::model::{self, Container, container_key, refuse};
-use crate::{Failure, reply, request};
+use crate::model::{
+    self, Container, DeletedContainer, Deletion, container_key, deleted_container_due, deleted_container_key, refuse,
+};
+use crate::{Failure, codec, reply, request};
 
 struct DeleteContainer {
     name: ContainerName,
@@ -28,24 +31,35 @@ fn parse(head: &Head) -> Result<DeleteContainer, BlobError> {
 
 impl DeleteContainer {
     /// The only use of a container that its lease stands against. The leases of its blobs do not count.
-    fn decide(&self, found: Option<&Container>, now: Timestamp) -> Result<u64, BlobError> {
+    fn decide(&self, found: Option<Container>, now: Timestamp) -> Result<Container, BlobError> {
         let container = found.ok_or(BlobError::ContainerNotFound)?;
         self.conditions.check_write(Some(&container.version()))?;
         container.lease.check_write(self.lease, now).map_err(BlobError::lease_on_container)?;
-        Ok(container.generation)
+        Ok(container)
     }
 }
 
 pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
     let op = parse(call.head)?;
     let key = container_key(call.account, &op.name);
-    let account = call.account;
+    let (account, days) = (call.account, call.asker.settings.container_soft_delete_days);
     commit(call.engine, key.clone(), move |rows, tick| {
         let found = model::find_container(rows, account, &op.name)?;
-        let generation = op.decide(found.as_ref(), tick.now).map_err(refuse)?;
+        let container = op.decide(found, tick.now).map_err(refuse)?;
         let mut changes = Changes::none().freeing_space();
         changes.delete(key.clone());
-        changes.put(due::key(tick.now, Kind::ContainerPurge, &generation.to_be_bytes()), Bytes::new());
+        match days {
+            None => {
+                let generation = container.generation.to_be_bytes();
+                changes.put(due::key(tick.now, Kind::ContainerPurge, &generation), Bytes::new());
+            }
+            Some(days) => {
+                let (mark, key) = (Deletion::new(days, tick), deleted_container_key(account, &op.name, tick.stamp.0));
+                changes.put(deleted_container_due(&key, mark), Bytes::new());
+                let container = Container { lease: Lease::Available, ..container };
+                changes.put(key, codec::encode(&DeletedContainer { container, mark }));
+            }
+        }
         Ok(Commit { changes, outcome: () })
     })
     .await?;
@@ -56,7 +70,6 @@ pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
 mod tests {
     use super::*;
     use crate::testing::{Bench, HELD, MINE, NOW, YOURS, container, refusal};
-    use concurrency::Lease;
 
     fn ask(lease: Option<LeaseId>, conditions: Conditions) -> DeleteContainer {
         DeleteContainer { name: ContainerName::parse("cont").unwrap(), conditions, lease }
@@ -64,7 +77,9 @@ mod tests {
 
     #[test]
     fn the_lease_stands_against_it() {
-        let decide = |lease, held| ask(lease, Conditions::default()).decide(Some(&container(held)), NOW);
+        let decide = |lease, held| {
+            ask(lease, Conditions::default()).decide(Some(container(held)), NOW).map(|container| container.generation)
+        };
         assert_eq!(decide(None, Lease::Available), Ok(7));
         assert_eq!(decide(None, HELD), Err(BlobError::LeaseIdMissing));
         assert_eq!(decide(Some(MINE), HELD), Ok(7));
@@ -76,7 +91,7 @@ mod tests {
     #[test]
     fn of_two_faults_the_condition_comes_first() {
         let stale = Conditions { if_unmodified_since: Some(Timestamp(0)), ..Conditions::default() };
-        assert_eq!(ask(None, stale.clone()).decide(Some(&container(HELD)), NOW), Err(BlobError::ConditionNotMet));
+        assert_eq!(ask(None, stale.clone()).decide(Some(container(HELD)), NOW), Err(BlobError::ConditionNotMet));
         assert_eq!(ask(None, stale).decide(None, NOW), Err(BlobError::ContainerNotFound));
     }
 

@@ -269,33 +269,31 @@ impl FindBlobsByTags {
     fn found(&self, rows: &dyn Rows, hit: Hit, living: &mut Living) -> Result<Option<Found>, Unread> {
         let Place { generation, name, .. } = hit.place;
         let Ok(blob_name) = BlobName::parse(&name) else { return Ok(None) };
-        if !living.is(rows, generation, &hit.container)? {
-            return Ok(None);
-        }
+        let Some(container) = living.name(rows, generation, &hit.container)? else { return Ok(None) };
         let Some(blob) = model::find_blob(rows, &blob_key(generation, &blob_name))? else { return Ok(None) };
         let Some(state) = blob.committed.filter(|state| self.wanted.holds(state.tags())) else { return Ok(None) };
         let asked_for = |(key, _): &&(String, String)| self.wanted.tags.contains_key(key);
         let tags = state.tags().iter().filter(asked_for).cloned().collect();
-        Ok(Some(Found { container: hit.container, name, tags }))
+        Ok(Some(Found { container, name, tags }))
     }
 }
 
-/// Which containers are there, remembered for one page.
+/// Which containers are there, and under which names, remembered for one page.
 struct Living {
     account: u64,
-    names: HashMap<u64, bool>,
+    names: HashMap<u64, Option<String>>,
 }
 
 impl Living {
-    fn is(&mut self, rows: &dyn Rows, generation: u64, name: &str) -> Result<bool, Unread> {
-        if let Some(&known) = self.names.get(&generation) {
-            return Ok(known);
+    fn name(&mut self, rows: &dyn Rows, generation: u64, name: &str) -> Result<Option<String>, Unread> {
+        if let Some(known) = self.names.get(&generation) {
+            return Ok(known.clone());
         }
-        let Ok(container) = ContainerName::parse(name) else { return Ok(false) };
-        let found = model::find_container(rows, self.account, &container)?;
-        let is_there = found.is_some_and(|container| container.generation == generation);
-        self.names.insert(generation, is_there);
-        Ok(is_there)
+        let Ok(container) = ContainerName::parse(name) else { return Ok(None) };
+        let found = model::name_of_generation(rows, self.account, generation, &container)?;
+        let name = found.map(|name| name.as_str().to_owned());
+        self.names.insert(generation, name.clone());
+        Ok(name)
     }
 }
 

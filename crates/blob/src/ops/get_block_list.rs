@@ -66,18 +66,19 @@ struct Found {
 impl GetBlockList {
     fn look(&self, rows: &dyn Rows, account: u64, now: Timestamp) -> Result<Found, Halt> {
         let generation = model::generation(rows, account, &self.container)?;
-        let blob = model::find_blob(rows, &blob_key(generation, &self.name))?;
-        let blob = blob.filter(|blob| blob.is_there(now)).ok_or(refuse(BlobError::BlobNotFound))?;
-        let waiting = blob.waiting(now).cloned();
         // A blob of waiting blocks only is found here, and its committed list is empty.
         let (state, staging, lease) = match self.which {
-            Which::Base => (blob.committed, waiting, blob.lease),
-            Which::Snapshot(at) => {
-                let snapshot = blob.snapshot(rows, at)?;
-                (Some(snapshot.ok_or(refuse(BlobError::BlobNotFound))?), None, Default::default())
+            Which::Base => {
+                let blob = model::find_blob(rows, &blob_key(generation, &self.name))?;
+                let blob = blob.filter(|blob| blob.is_there(now)).ok_or(refuse(BlobError::BlobNotFound))?;
+                let waiting = blob.waiting(now).cloned();
+                (blob.committed, waiting, blob.lease)
             }
-            // Block lists are asked of blobs and snapshots only.
-            Which::Version(_) => return Err(refuse(BlobError::BlobNotFound)),
+            Which::Snapshot(_) | Which::Version(_) => {
+                let seen = model::see(rows, generation, &self.name, self.which)?;
+                let seen = seen.ok_or(refuse(BlobError::BlobNotFound))?;
+                (Some(seen.state), None, seen.lease.unwrap_or_default())
+            }
         };
         self.conditions
             .check_write(state.as_ref().map(Committed::version).as_ref())

@@ -13,7 +13,7 @@ use wire::{base64, dates};
 use super::Call;
 use crate::error::BlobError;
 use crate::listing::{self, After, ROWS_VISITED_MAX};
-use crate::model::{self, Blob, BlobType, Committed, Tier, snapshots_of};
+use crate::model::{self, Blob, BlobType, Committed, Deletion, Tier, VersionId, snapshots_of, versions_of};
 use crate::{Failure, codec, reply, request};
 
 struct ListBlobs {
@@ -34,10 +34,15 @@ struct Include {
     snapshots: bool,
     uncommitted: bool,
     tags: bool,
+    /// Also what is deleted and can come back, of what else is included.
+    deleted: bool,
+    versions: bool,
+    /// Names of which only versions are left.
+    deleted_with_versions: bool,
 }
 
-/// What may be asked for. Copies, versions, deleted blobs, policies and holds cannot exist yet, so there is nothing
-/// to leave out for those who do not ask.
+/// What may be asked for. Copies, policies and holds cannot exist yet, so there is nothing to leave out for those who do
+/// not ask.
 const INCLUDE: [&str; 10] = [
     "snapshots",
     "metadata",
@@ -65,6 +70,9 @@ fn parse(head: &Head) -> Result<ListBlobs, BlobError> {
         snapshots: has("snapshots"),
         uncommitted: has("uncommittedblobs"),
         tags: has("tags"),
+        deleted: has("deleted"),
+        versions: has("versions"),
+        deleted_with_versions: has("deletedwithversions"),
     };
     if delimiter.is_some() && include.snapshots {
         return Err(BlobError::query("include", head.query.get("include").unwrap_or_default()));
@@ -82,35 +90,51 @@ fn parse(head: &Head) -> Result<ListBlobs, BlobError> {
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[expect(clippy::large_enum_variant, reason = "nearly every entry is a blob, and a page holds a bounded number")]
 enum Entry {
-    Blob {
-        name: String,
-        lease: Lease,
-        /// `None`: only uncommitted blocks.
-        state: Option<Committed>,
-    },
-    Snapshot {
-        name: String,
-        at: Timestamp,
-        state: Committed,
-    },
     Prefix(String),
+    Blob(Shown),
+}
+
+/// One state of a blob, as it is shown.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Shown {
+    name: String,
+    of: Of,
+    /// `None`: there is nothing to tell but the name.
+    state: Option<Committed>,
+    /// The base alone has one, while it is not deleted.
+    lease: Option<Lease>,
+    deleted: Option<Deletion>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Of {
+    Base,
+    Snapshot(Timestamp),
+    Version(VersionId),
+    /// There is no base, only versions.
+    VersionsOnly,
 }
 
 impl Entry {
     fn after(&self) -> After {
         match self {
-            Entry::Blob { name, .. } => After::Name(name.clone()),
-            Entry::Snapshot { name, at, .. } => After::Snapshot(name.clone(), *at),
             Entry::Prefix(prefix) => After::Prefix(prefix.clone()),
+            Entry::Blob(shown) => match shown.of {
+                Of::Base | Of::VersionsOnly => After::Name(shown.name.clone()),
+                Of::Snapshot(at) => After::Snapshot(shown.name.clone(), at),
+                Of::Version(VersionId(at)) => After::Version(shown.name.clone(), at),
+            },
         }
     }
 }
 
-#[derive(Default)]
 struct Page {
     entries: Vec<Entry>,
     next: Option<After>,
+    /// How many rows of snapshots and versions may still be looked at.
+    rows_left: usize,
 }
 
 impl Page {
@@ -141,11 +165,12 @@ struct Walk {
 impl ListBlobs {
     fn page(&self, rows: &dyn Rows, generation: u64, now: Timestamp) -> Result<Page, Unread> {
         let walk = self.walk(rows, generation, now)?;
-        let mut page = Page { entries: Vec::with_capacity(walk.items.len()), next: None };
+        let entries = Vec::with_capacity(walk.items.len());
+        let mut page = Page { entries, next: None, rows_left: ROWS_VISITED_MAX };
         for item in walk.items {
             let fits = match item {
                 Item::Prefix(prefix) => page.push(Entry::Prefix(prefix), self.max),
-                Item::Blob(name, blob) => self.add_blob(rows, name, blob, &mut page)?,
+                Item::Blob(name, blob) => self.add_blob(rows, name, blob, now, &mut page)?,
             };
             if !fits {
                 return Ok(page);
@@ -155,42 +180,104 @@ impl ListBlobs {
         Ok(page)
     }
 
-    /// The snapshots of a blob, oldest first, then the blob itself.
-    fn add_blob(&self, rows: &dyn Rows, name: String, blob: Blob, page: &mut Page) -> Result<bool, Unread> {
-        if self.include.snapshots && blob.snapshots > 0 {
-            for (at, state) in self.snapshots(rows, &name, &blob, self.max + 1 - page.entries.len())? {
-                if !page.push(Entry::Snapshot { name: name.clone(), at, state }, self.max) {
-                    return Ok(false);
-                }
-            }
-        }
-        Ok(page.push(Entry::Blob { name, lease: blob.lease, state: blob.committed }, self.max))
-    }
-
-    fn snapshots(
+    /// The snapshots of a blob, oldest first, then its previous versions, oldest first, then the blob itself.
+    fn add_blob(
         &self,
         rows: &dyn Rows,
-        name: &str,
-        blob: &Blob,
-        most: usize,
-    ) -> Result<Vec<(Timestamp, Committed)>, Unread> {
-        let all = snapshots_of(blob.uid);
-        let from = match &self.after {
-            Some(After::Snapshot(last, at)) if last == name => all.clone().number(at.0.saturating_add(1)),
-            _ => all.clone(),
+        name: String,
+        mut blob: Blob,
+        now: Timestamp,
+        page: &mut Page,
+    ) -> Result<bool, Unread> {
+        let (snapshots, versions) = self.states(&blob);
+        let (from_snapshot, from_version) = match &self.after {
+            Some(After::Snapshot(last, at)) if *last == name => (Some(*at), None),
+            Some(After::Version(last, at)) if *last == name => (Some(Timestamp(u64::MAX)), Some(*at)),
+            _ => (None, None),
         };
-        let mut found = Vec::new();
+        if let Some(all) = snapshots
+            && !self.add_states(rows, (&name, &blob), (all, from_snapshot), Of::Snapshot, now, page)?
+        {
+            return Ok(false);
+        }
+        let of_version = |at| Of::Version(VersionId(at));
+        if let Some(all) = versions
+            && !self.add_states(rows, (&name, &blob), (all, from_version), of_version, now, page)?
+        {
+            return Ok(false);
+        }
+        let lease = blob.lease;
+        let (of, state, lease, deleted) = match (blob.committed.take(), self.deleted_base(&blob, now)) {
+            (Some(state), _) => (Of::Base, Some(state), Some(lease), None),
+            (None, Some((state, mark))) => (Of::Base, Some(state.clone()), None, Some(mark)),
+            (None, None) if self.include.uncommitted && blob.is_there(now) => (Of::Base, None, Some(lease), None),
+            (None, None) if self.has_versions_only(&blob) => (Of::VersionsOnly, None, None, None),
+            (None, None) => return Ok(true),
+        };
+        Ok(page.push(Entry::Blob(Shown { name, of, state, lease, deleted }), self.max))
+    }
+
+    /// Where the snapshots and versions of a blob are that are to be shown. Without any nobody looks for them.
+    fn states(&self, blob: &Blob) -> (Option<Key>, Option<Key>) {
+        let past = blob.past.as_deref();
+        let wanted = |live: u32, deleted: u32| live > 0 || self.include.deleted && deleted > 0;
+        let snapshots = wanted(blob.snapshots, past.map_or(0, |past| past.deleted_snapshots));
+        let versions = past.filter(|past| self.include.versions && wanted(past.versions, past.deleted_versions));
+        let snapshots = (self.include.snapshots && snapshots).then(|| snapshots_of(blob.uid));
+        (snapshots, versions.map(|past| versions_of(past.uid)))
+    }
+
+    fn deleted_base<'a>(&self, blob: &'a Blob, now: Timestamp) -> Option<(&'a Committed, Deletion)> {
+        let state = blob.past.as_ref()?.deleted.as_ref().filter(|_| self.include.deleted)?;
+        state.deleted.filter(|mark| mark.is_kept(now)).map(|mark| (state, mark))
+    }
+
+    fn has_versions_only(&self, blob: &Blob) -> bool {
+        let has_versions = || blob.past.as_ref().is_some_and(|past| past.has_versions());
+        self.include.deleted_with_versions && blob.committed.is_none() && has_versions()
+    }
+
+    /// Adds the snapshots or versions below `all`, after the one that an earlier page ended with.
+    fn add_states(
+        &self,
+        rows: &dyn Rows,
+        (name, blob): (&str, &Blob),
+        (all, after): (Key, Option<Timestamp>),
+        of: impl Fn(Timestamp) -> Of,
+        now: Timestamp,
+        page: &mut Page,
+    ) -> Result<bool, Unread> {
+        let from = match after {
+            Some(Timestamp(u64::MAX)) => return Ok(true),
+            Some(at) => all.clone().number(at.0 + 1),
+            None => all.clone(),
+        };
         let mut failed = None;
-        rows.scan(&from, &all.after_all(), most, &mut |key, row| {
+        let mut fits = true;
+        rows.scan(&from, &all.after_all(), self.max + 1 - page.entries.len(), &mut |key, row| {
             let read = || Ok((model::state_time(key)?, codec::decode::<Committed>(row)?));
-            match read() {
-                Ok((_, state)) if blob.deletion_of(&state).is_some() => {}
-                Ok(snapshot) => found.push(snapshot),
-                Err(error) => failed = Some(error),
+            let (at, state) = match read() {
+                Ok(found) => found,
+                Err(error) => {
+                    failed = Some(error);
+                    return Visit::Stop;
+                }
+            };
+            let deleted = blob.deletion_of(&state);
+            let is_shown = deleted.is_none_or(|mark| self.include.deleted && mark.is_kept(now));
+            let shown = Shown { name: name.to_owned(), of: of(at), state: Some(state), lease: None, deleted };
+            let entry = Entry::Blob(shown);
+            page.rows_left = page.rows_left.saturating_sub(1);
+            if page.rows_left == 0 {
+                // Too many that are not shown. This one comes with the next page, if it is.
+                page.next = Some(if is_shown { before(entry.after()) } else { entry.after() });
+                fits = false;
+            } else if is_shown {
+                fits = page.push(entry, self.max);
             }
-            if failed.is_some() || found.len() == most { Visit::Stop } else { Visit::Next }
+            if fits { Visit::Next } else { Visit::Stop }
         })?;
-        failed.map_or(Ok(found), Err)
+        failed.map_or(Ok(fits), Err)
     }
 
     /// Walks the head rows until the page must be full or too many rows have been seen.
@@ -215,8 +302,7 @@ impl ListBlobs {
                     return Visit::Stop;
                 }
             };
-            let is_shown = blob.committed.is_some() || (self.include.uncommitted && blob.is_there(now));
-            if !is_shown {
+            if !self.may_show(&blob, now) {
                 last = Some(After::Name(name));
                 return Visit::Next;
             }
@@ -237,6 +323,15 @@ impl ListBlobs {
         failed.map_or(Ok(walk), Err)
     }
 
+    /// Whether a blob, or what is left of it, may be in the list. Whether it is can depend on its other rows.
+    fn may_show(&self, blob: &Blob, now: Timestamp) -> bool {
+        blob.committed.is_some()
+            || self.include.uncommitted && blob.is_there(now)
+            || self.deleted_base(blob, now).is_some()
+            || self.has_versions_only(blob)
+            || self.states(blob) != (None, None)
+    }
+
     fn bounds(&self, generation: u64) -> (Key, Key) {
         let all = Key::new(space::BLOB).number(generation);
         let within = all.clone().text_prefix(&self.prefix);
@@ -244,7 +339,7 @@ impl ListBlobs {
             None => within.clone(),
             Some(After::Name(name)) => within.clone().max(all.clone().text(name).next()),
             // Of this name there is more to come.
-            Some(After::Snapshot(name, _)) => within.clone().max(all.clone().text(name)),
+            Some(After::Snapshot(name, _) | After::Version(name, _)) => within.clone().max(all.clone().text(name)),
             Some(After::Prefix(prefix)) => within.clone().max(all.clone().text_prefix(prefix).after_all()),
         };
         let mut to = within.after_all();
@@ -263,6 +358,16 @@ impl ListBlobs {
         let rest = name.get(self.prefix.len()..)?;
         let at = rest.find(delimiter)?;
         name.get(..self.prefix.len() + at + delimiter.len())
+    }
+}
+
+/// What a page must end with for this to be the first of the next.
+fn before(after: After) -> After {
+    let earlier = |at: Timestamp| Timestamp(at.0 - 1);
+    match after {
+        After::Snapshot(name, at) => After::Snapshot(name, earlier(at)),
+        After::Version(name, at) => After::Version(name, earlier(at)),
+        After::Name(_) | After::Prefix(_) => after,
     }
 }
 
@@ -300,16 +405,7 @@ impl ListBlobs {
         for entry in &page.entries {
             match entry {
                 Entry::Prefix(prefix) => _ = xml.open("BlobPrefix").name(prefix).close("BlobPrefix"),
-                Entry::Blob { name, lease, state } => {
-                    xml.open("Blob").name(name);
-                    self.state(&mut xml, state.as_ref(), Some(lease), now);
-                    xml.close("Blob");
-                }
-                Entry::Snapshot { name, at, state } => {
-                    xml.open("Blob").name(name).leaf("Snapshot", dates::iso_ticks(*at).as_str());
-                    self.state(&mut xml, Some(state), None, now);
-                    xml.close("Blob");
-                }
+                Entry::Blob(shown) => self.blob(&mut xml, shown, now),
             }
         }
         xml.close("Blobs");
@@ -318,18 +414,39 @@ impl ListBlobs {
         xml
     }
 
-    fn state(&self, xml: &mut XmlWriter, state: Option<&Committed>, lease: Option<&Lease>, now: Timestamp) {
+    fn blob(&self, xml: &mut XmlWriter, shown: &Shown, now: Timestamp) {
+        let state = shown.state.as_ref();
+        xml.open("Blob").name(&shown.name);
+        if let Of::Snapshot(at) = shown.of {
+            xml.leaf("Snapshot", dates::iso_ticks(at).as_str());
+        }
+        if let Some(VersionId(at)) = state.and_then(|state| state.version_id) {
+            xml.leaf("VersionId", dates::iso_ticks(at).as_str());
+            if shown.of == Of::Base && shown.deleted.is_none() {
+                xml.flag("IsCurrentVersion", true);
+            }
+        }
+        if shown.deleted.is_some() {
+            xml.flag("Deleted", true);
+        }
+        if shown.of == Of::VersionsOnly {
+            xml.flag("HasVersionsOnly", true);
+        }
         xml.open("Properties");
         match state {
             Some(state) => properties(xml, state),
             None => _ = xml.number("Content-Length", 0).leaf("BlobType", "BlockBlob"),
         }
-        if let Some(lease) = lease {
+        if let Some(lease) = &shown.lease {
             xml.leaf("LeaseStatus", reply::lease_status(lease, now));
             xml.leaf("LeaseState", reply::lease_state(lease, now));
             xml.leaf_if("LeaseDuration", reply::lease_duration(lease, now));
         }
-        xml.flag("ServerEncrypted", true).close("Properties");
+        xml.flag("ServerEncrypted", true);
+        if let Some(mark) = &shown.deleted {
+            listing::deletion(xml, mark, now);
+        }
+        xml.close("Properties");
         if let Some(state) = state
             && self.include.metadata
         {
@@ -341,6 +458,7 @@ impl ListBlobs {
         {
             reply::tags_element(xml, state.tags());
         }
+        xml.close("Blob");
     }
 }
 
@@ -468,6 +586,90 @@ mod tests {
         assert!(!page.contains("<Metadata>"));
         let page = bench.text("GET", &format!("{LIST}&include=metadata,tags,copy,versions,deleted")).await;
         assert!(page.contains("<Metadata><k>v</k></Metadata>"));
+    }
+
+    /// Name, snapshot, version, and what else is said, of all pages.
+    async fn entries(bench: &Bench, query: &str, max: usize) -> Vec<String> {
+        let (mut seen, mut marker) = (Vec::new(), String::new());
+        loop {
+            let encoded = wire::percent::encode_value(&marker).into_owned();
+            let page = bench.text("GET", &format!("{LIST}{query}&maxresults={max}&marker={encoded}")).await;
+            for blob in between(&page, "<Blob>", "</Blob>") {
+                let mut words = vec![between(blob, "<Name>", "</Name>")[0]];
+                for word in ["Snapshot", "VersionId", "IsCurrentVersion", "Deleted", "HasVersionsOnly"] {
+                    words.extend(blob.contains(&format!("<{word}>")).then_some(word));
+                }
+                seen.push(words.join(" "));
+            }
+            seen.extend(between(&page, "<BlobPrefix><Name>", "</Name>").iter().map(|name| name.to_string()));
+            marker = between(&page, "<NextMarker>", "</NextMarker>").first().map_or("", |m| *m).to_owned();
+            if marker.is_empty() {
+                return seen;
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn versions_and_what_is_deleted_are_shown_to_those_who_ask_in_pages_of_any_size() {
+        let mut bench = bench(&["a", "b", "c/1", "d"]).await;
+        bench.settings.blob_soft_delete_days = Some(3);
+        bench.put("cont/a", b"2").await;
+        bench.call("PUT", "cont/a?comp=snapshot", &[], b"").await.unwrap();
+        bench.call("DELETE", "cont/b", &[], b"").await.unwrap();
+        bench.settings.versioning = true;
+        for name in ["cont/c/1", "cont/d", "cont/d"] {
+            bench.put(name, b"3").await;
+        }
+        bench.call("DELETE", "cont/c/1", &[], b"").await.unwrap();
+        let page = bench.text("GET", &format!("{LIST}&include=versions&prefix=d")).await;
+        let oldest = between(&page, "<VersionId>", "</VersionId>")[0].to_owned();
+        bench.call("DELETE", &format!("cont/d?versionid={oldest}"), &[], b"").await.unwrap();
+        let table: &[(&str, &[&str])] = &[
+            ("", &["a", "d VersionId IsCurrentVersion"]),
+            ("&include=deleted", &["a", "b Deleted", "d VersionId IsCurrentVersion"]),
+            ("&include=snapshots", &["a Snapshot", "a", "d VersionId IsCurrentVersion"]),
+            (
+                "&include=snapshots,deleted",
+                &["a Snapshot Deleted", "a Snapshot", "a", "b Deleted", "d VersionId IsCurrentVersion"],
+            ),
+            (
+                "&include=versions",
+                &["a", "c/1 VersionId", "c/1 VersionId", "d VersionId", "d VersionId IsCurrentVersion"],
+            ),
+            (
+                "&include=versions,deleted&prefix=d",
+                &["d VersionId Deleted", "d VersionId", "d VersionId IsCurrentVersion"],
+            ),
+            ("&include=deletedwithversions", &["a", "c/1 HasVersionsOnly", "d VersionId IsCurrentVersion"]),
+            ("&include=deletedwithversions&startFrom=b&endBefore=d", &["c/1 HasVersionsOnly"]),
+            ("&delimiter=/", &["a", "d VersionId IsCurrentVersion"]),
+            ("&delimiter=/&include=deleted&prefix=b", &["b Deleted"]),
+            ("&delimiter=/&include=versions&prefix=c", &["c/"]),
+            ("&delimiter=/&include=deletedwithversions&prefix=c", &["c/"]),
+        ];
+        for (query, expected) in table {
+            for max in 1..=6 {
+                assert_eq!(entries(&bench, query, max).await, *expected, "{query} in pages of {max}");
+            }
+        }
+        // When its time is over it is not shown, swept or not.
+        bench.advance(3 * 24 * 3600).await;
+        assert_eq!(entries(&bench, "&include=deleted,snapshots&prefix=a", 5).await, ["a Snapshot", "a"]);
+        assert_eq!(entries(&bench, "&include=deleted&prefix=b", 5).await, Vec::<String>::new());
+        assert_eq!(entries(&bench, "&include=deleted,versions&prefix=d", 5).await.len(), 2);
+    }
+
+    #[tokio::test]
+    async fn many_rows_that_are_not_shown_make_short_pages() {
+        let mut bench = bench(&["a", "b"]).await;
+        bench.settings.blob_soft_delete_days = Some(3);
+        for _ in 0..crate::listing::ROWS_VISITED_MAX {
+            bench.put("cont/a", b"x").await;
+        }
+        bench.call("PUT", "cont/a?comp=snapshot", &[], b"").await.unwrap();
+        let page = bench.text("GET", &format!("{LIST}&include=snapshots")).await;
+        assert_eq!(between(&page, "<Name>", "</Name>"), Vec::<&str>::new());
+        assert_eq!(entries(&bench, "&include=snapshots", 5).await, ["a Snapshot", "a", "b"]);
     }
 
     #[tokio::test]

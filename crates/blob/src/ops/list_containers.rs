@@ -9,9 +9,10 @@ use wire::xml::XmlWriter;
 
 use super::Call;
 use super::get_container_properties::ACCOUNT_SCOPE;
+use super::restore_container::version_text;
 use crate::error::BlobError;
 use crate::listing::{self, After, ROWS_VISITED_MAX};
-use crate::model::Container;
+use crate::model::{Container, DeletedContainer, Deletion};
 use crate::{Failure, codec, reply};
 
 /// Shown only to those who ask for the service's own.
@@ -22,11 +23,11 @@ struct ListContainers {
     after: Option<After>,
     max: usize,
     metadata: bool,
+    deleted: bool,
     system: bool,
 }
 
 fn parse(head: &Head) -> Result<ListContainers, BlobError> {
-    // Nothing is deleted softly yet, so there is nothing that `deleted` could show.
     let include = listing::include(head, &["metadata", "deleted", "system"])?;
     let has = |word: &str| include.iter().any(|included| included == word);
     Ok(ListContainers {
@@ -34,42 +35,131 @@ fn parse(head: &Head) -> Result<ListContainers, BlobError> {
         after: After::parse(head)?,
         max: listing::max_results(head)?,
         metadata: has("metadata"),
+        deleted: has("deleted"),
         system: has("system"),
     })
 }
 
 #[derive(Default)]
 struct Page {
-    containers: Vec<(String, Container)>,
+    entries: Vec<Entry>,
     next: Option<After>,
 }
 
+struct Entry {
+    name: String,
+    container: Container,
+    /// Of one that is deleted: its version, and when that was.
+    deleted: Option<(u64, Deletion)>,
+}
+
+impl Entry {
+    /// By name; of one name the deleted ones first, oldest first.
+    fn place(&self) -> (String, u64) {
+        (self.name.clone(), self.deleted.map_or(LIVE, |(version, _)| version))
+    }
+}
+
+/// Comes after all versions.
+const LIVE: u64 = u64::MAX;
+
+fn after((name, version): (String, u64)) -> After {
+    if version == LIVE { After::Name(name) } else { After::Snapshot(name, Timestamp(version)) }
+}
+
+/// Some of the live or of the deleted containers, in order.
+#[derive(Default)]
+struct Run {
+    entries: Vec<Entry>,
+    /// The walk ended before the rows did, and this is the last place it saw.
+    stopped: Option<(String, u64)>,
+}
+
 impl ListContainers {
-    fn page(&self, rows: &dyn Rows, account: u64) -> Result<Page, Unread> {
+    fn page(&self, rows: &dyn Rows, account: u64, now: Timestamp) -> Result<Page, Unread> {
+        let live = self.live(rows, account)?;
+        let deleted = if self.deleted { self.deleted(rows, account, now)? } else { Run::default() };
+        // Beyond the place where one of them stopped, not everything is known.
+        let horizon = [&live.stopped, &deleted.stopped].into_iter().flatten().min().cloned();
+        let mut entries = live.entries;
+        if !deleted.entries.is_empty() {
+            entries.extend(deleted.entries);
+            entries.sort_by_cached_key(Entry::place);
+        }
+        if let Some(horizon) = &horizon {
+            entries.retain(|entry| entry.place() <= *horizon);
+        }
+        let mut page = Page { next: horizon.map(after), entries };
+        if page.entries.len() > self.max {
+            page.entries.truncate(self.max);
+            page.next = page.entries.last().map(|entry| after(entry.place()));
+        }
+        Ok(page)
+    }
+
+    fn live(&self, rows: &dyn Rows, account: u64) -> Result<Run, Unread> {
         let all = Key::new(space::CONTAINER).number(account);
-        let within = all.clone().text_prefix(&self.prefix);
-        let from = match &self.after {
-            None => within.clone(),
-            Some(After::Name(name) | After::Snapshot(name, _)) => within.clone().max(all.text(name).next()),
-            Some(After::Prefix(prefix)) => within.clone().max(all.text_prefix(prefix).after_all()),
+        let beyond = match &self.after {
+            None => all.clone(),
+            Some(After::Name(name)) => all.clone().text(name).next(),
+            // Of this name the live one is still to come.
+            Some(After::Snapshot(name, _) | After::Version(name, _)) => all.clone().text(name),
+            Some(After::Prefix(prefix)) => all.clone().text_prefix(prefix).after_all(),
         };
-        let mut page = Page::default();
+        self.walk(rows, (all, beyond), |name, _, row| {
+            let is_shown = self.system || !SYSTEM.contains(&name);
+            let entry = Entry { name: name.to_owned(), container: codec::decode(row)?, deleted: None };
+            Ok((LIVE, is_shown.then_some(entry)))
+        })
+    }
+
+    fn deleted(&self, rows: &dyn Rows, account: u64, now: Timestamp) -> Result<Run, Unread> {
+        let all = Key::new(space::CONTAINER_DELETED).number(account);
+        let beyond = match &self.after {
+            None => all.clone(),
+            Some(After::Name(name)) => all.clone().text(name).after_all(),
+            Some(After::Snapshot(name, at) | After::Version(name, at)) => all.clone().text(name).number(at.0).next(),
+            Some(After::Prefix(prefix)) => all.clone().text_prefix(prefix).after_all(),
+        };
+        self.walk(rows, (all, beyond), |name, version, row| {
+            let version = version.ok_or_else(|| codec::corrupt("the key of a deleted container"))?;
+            let DeletedContainer { container, mark } = codec::decode(row)?;
+            let entry = Entry { name: name.to_owned(), container, deleted: Some((version, mark)) };
+            Ok((version, mark.is_kept(now).then_some(entry)))
+        })
+    }
+
+    /// Walks the rows from `beyond` on until there is more than a page of them or too many have been seen. `read` gives
+    /// the place of a row among those of its name, and the entry if it is shown.
+    fn walk(
+        &self,
+        rows: &dyn Rows,
+        (all, beyond): (Key, Key),
+        read: impl Fn(&str, Option<u64>, &[u8]) -> Result<(u64, Option<Entry>), Unread>,
+    ) -> Result<Run, Unread> {
+        let within = all.text_prefix(&self.prefix);
+        let mut run = Run::default();
         let mut failed = None;
         let mut last = None;
         let mut visited = 0;
-        rows.scan(&from, &within.after_all(), self.max + 1, &mut |key, row| {
-            if page.containers.len() == self.max || visited == ROWS_VISITED_MAX {
-                page.next = last.take().map(After::Name);
+        rows.scan(&within.clone().max(beyond), &within.after_all(), self.max + 1, &mut |key, row| {
+            // One more than fits, to know whether there is more.
+            if run.entries.len() > self.max || visited == ROWS_VISITED_MAX {
+                run.stopped = last.take();
                 return Visit::Stop;
             }
             visited += 1;
-            let read = || Ok((name_of(key)?, codec::decode::<Container>(row)?));
+            let read = || {
+                let mut reader = KeyReader::new(key);
+                let name = reader.number().and_then(|_| reader.text());
+                let name = name.ok_or_else(|| codec::corrupt("the key of a container"))?;
+                let (place, entry) = read(&name, reader.number(), row)?;
+                Ok(((name, place), entry))
+            };
             match read() {
-                Ok((name, container)) => {
-                    last = Some(name.clone());
-                    if self.system || !SYSTEM.contains(&name.as_str()) {
-                        page.containers.push((name, container));
-                    }
+                Ok((place, entry)) => {
+                    last = Some(place);
+                    run.entries.extend(entry);
                     Visit::Next
                 }
                 Err(error) => {
@@ -78,32 +168,28 @@ impl ListContainers {
                 }
             }
         })?;
-        failed.map_or(Ok(page), Err)
+        failed.map_or(Ok(run), Err)
     }
-}
-
-fn name_of(key: &[u8]) -> Result<String, Unread> {
-    let mut reader = KeyReader::new(key);
-    reader.number().and_then(|_| reader.text()).ok_or_else(|| codec::corrupt("the key of a container"))
 }
 
 pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
     let op = parse(call.head)?;
-    let (page, now) = read::<_, BlobError, _>(call.engine, |rows, now| Ok((op.page(rows, call.account)?, now))).await?;
+    let (page, now) =
+        read::<_, BlobError, _>(call.engine, |rows, now| Ok((op.page(rows, call.account, now)?, now))).await?;
     Ok(reply::xml(StatusCode::OK, op.document(call.head, &page, now)))
 }
 
 impl ListContainers {
     fn document(&self, head: &Head, page: &Page, now: Timestamp) -> XmlWriter {
         let mut xml = XmlWriter::document();
-        xml.reserve(page.containers.len() * 640);
+        xml.reserve(page.entries.len() * 640);
         xml.open_with("EnumerationResults", &[("ServiceEndpoint", &format!("{}/", head.endpoint))]);
         for (element, parameter) in [("Prefix", "prefix"), ("Marker", "marker"), ("MaxResults", "maxresults")] {
             xml.leaf_if(element, head.query.get(parameter));
         }
         xml.open("Containers");
-        for (name, container) in &page.containers {
-            self.container(&mut xml, name, container, now);
+        for entry in &page.entries {
+            self.container(&mut xml, entry, now);
         }
         xml.close("Containers");
         xml.leaf("NextMarker", page.next.as_ref().map(After::to_marker).unwrap_or_default());
@@ -111,8 +197,13 @@ impl ListContainers {
         xml
     }
 
-    fn container(&self, xml: &mut XmlWriter, name: &str, container: &Container, now: Timestamp) {
-        xml.open("Container").leaf("Name", name).open("Properties");
+    fn container(&self, xml: &mut XmlWriter, entry: &Entry, now: Timestamp) {
+        let Entry { name, container, deleted } = entry;
+        xml.open("Container").leaf("Name", name);
+        if let Some((version, _)) = deleted {
+            xml.flag("Deleted", true).leaf("Version", version_text(*version));
+        }
+        xml.open("Properties");
         xml.leaf("Last-Modified", dates::http_date(container.stamp).as_str());
         xml.leaf("Etag", container.version().etag.quoted());
         xml.leaf("LeaseStatus", reply::lease_status(&container.lease, now));
@@ -122,6 +213,9 @@ impl ListContainers {
         xml.flag("HasImmutabilityPolicy", false).flag("HasLegalHold", false);
         xml.flag("ImmutableStorageWithVersioningEnabled", false);
         xml.leaf("DefaultEncryptionScope", ACCOUNT_SCOPE).flag("DenyEncryptionScopeOverride", false);
+        if let Some((_, mark)) = deleted {
+            listing::deletion(xml, mark, now);
+        }
         xml.close("Properties");
         if self.metadata {
             reply::metadata_element(xml, &container.metadata);
@@ -133,6 +227,42 @@ impl ListContainers {
 #[cfg(test)]
 mod tests {
     use crate::testing::{Bench, between};
+
+    #[tokio::test]
+    async fn deleted_ones_come_before_their_successors_in_pages_of_any_size() {
+        let mut bench = Bench::new().await;
+        bench.settings.container_soft_delete_days = Some(7);
+        for name in ["aaa", "bbb", "bbb", "ccc", "ddd"] {
+            bench.call("PUT", &format!("{name}?restype=container"), &[("x-ms-meta-k", "v")], b"").await.unwrap();
+            if name != "aaa" && name != "ccc" {
+                bench.call("DELETE", &format!("{name}?restype=container"), &[], b"").await.unwrap();
+            }
+        }
+        bench.call("PUT", "bbb?restype=container", &[], b"").await.unwrap();
+        let all = ["aaa", "bbb deleted", "bbb deleted", "bbb", "ccc", "ddd deleted"];
+        for max in 1..=7 {
+            let (mut seen, mut marker) = (Vec::new(), String::new());
+            loop {
+                let encoded = wire::percent::encode_value(&marker).into_owned();
+                let url = format!("?comp=list&include=deleted,metadata&maxresults={max}&marker={encoded}");
+                let page = bench.text("GET", &url).await;
+                for container in between(&page, "<Container>", "</Container>") {
+                    let name = between(container, "<Name>", "</Name>")[0];
+                    let deleted = container.contains("<Deleted>true</Deleted><Version>");
+                    let days = container.contains("</DeletedTime><RemainingRetentionDays>7</RemainingRetentionDays>");
+                    assert_eq!(deleted, days, "{container}");
+                    seen.push(format!("{name}{}", if deleted { " deleted" } else { "" }));
+                }
+                marker = between(&page, "<NextMarker>", "</NextMarker>").first().map_or("", |m| *m).to_owned();
+                if marker.is_empty() {
+                    break;
+                }
+            }
+            assert_eq!(seen, all, "{max}");
+        }
+        let plain = bench.text("GET", "?comp=list").await;
+        assert_eq!(between(&plain, "<Name>", "</Name>"), ["aaa", "bbb", "ccc"]);
+    }
 
     #[tokio::test]
     async fn by_name_in_pages() {

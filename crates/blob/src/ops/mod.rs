@@ -29,6 +29,7 @@ mod put_blob;
 mod put_block;
 mod put_block_list;
 mod put_page;
+mod restore_container;
 mod set_blob_metadata;
 mod set_blob_properties;
 mod set_blob_service_properties;
@@ -86,6 +87,7 @@ pub async fn run(op: Op, call: Call<'_>, body: &mut dyn Body) -> Result<Reply, F
         Op::PutBlock => put_block::run(call, body).await,
         Op::PutBlockList => put_block_list::run(call, body).await,
         Op::PutPage => put_page::run(call, body).await,
+        Op::RestoreContainer => restore_container::run(call).await,
         Op::SetBlobMetadata => set_blob_metadata::run(call).await,
         Op::SetBlobProperties => set_blob_properties::run(call).await,
         Op::SetBlobServiceProperties => set_blob_service_properties::run(call, body).await,
@@ -96,8 +98,7 @@ pub async fn run(op: Op, call: Call<'_>, body: &mut dyn Body) -> Result<Reply, F
         Op::UndeleteBlob => undelete_blob::run(call).await,
         // The server takes it apart: each part is a request of its own, with a caller of its own.
         Op::BlobBatch => Err(BlobError::Request(RequestError::NotImplemented).into()),
-        Op::RestoreContainer
-        | Op::RenameContainer
+        Op::RenameContainer
         | Op::PutBlobFromUrl
         | Op::CopyBlob
         | Op::CopyBlobFromUrl

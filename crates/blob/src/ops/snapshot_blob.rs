@@ -70,7 +70,7 @@ pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
         let snapshot = op.snapshot(&mut state, &mut changes, tick);
         changes.put(snapshot_key(blob.uid, tick.stamp), codec::encode(&snapshot));
         blob.snapshots = blob.snapshots.saturating_add(1);
-        keeping::keep_version(&mut blob, &mut state, keeping, tick, &mut changes);
+        keeping::keep_version_of_snapshot(&mut blob, &mut state, keeping, tick, &mut changes);
         let written = Written { stamp: snapshot.stamp, version_id: state.version_id };
         blob.committed = Some(state);
         changes.put(key, codec::encode(&blob));
