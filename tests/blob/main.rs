@@ -12,6 +12,7 @@ mod blob_batch;
 mod blob_conditions;
 mod blob_operations;
 mod container_operations;
+mod customer_keys;
 mod not_yet;
 mod races;
 mod requests;

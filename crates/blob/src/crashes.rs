@@ -24,6 +24,11 @@ const PAGE_BLOB: &[(&str, &str)] = &[("x-ms-blob-type", "PageBlob"), ("x-ms-blob
 const UPDATE_PAGES: &[(&str, &str)] = &[("x-ms-page-write", "update"), ("range", "bytes=0-1023")];
 const CLEAR_PAGE: &[(&str, &str)] = &[("x-ms-page-write", "clear"), ("range", "bytes=0-511")];
 const SHORTER: &[(&str, &str)] = &[("x-ms-blob-content-length", "512")];
+const KEY: (&str, &str) = ("x-ms-encryption-key", "BwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwc=");
+const KEY_SHA256: (&str, &str) = ("x-ms-encryption-key-sha256", "S7Bvjk46dxXSAdVz0KpCN2LlXavWGiwCJ4+lbMbSlOA=");
+const AES256: (&str, &str) = ("x-ms-encryption-algorithm", "AES256");
+const KEY_BLOCK_BLOB: &[(&str, &str)] = &[("x-ms-blob-type", "BlockBlob"), KEY, KEY_SHA256, AES256];
+const KEY_METADATA: &[(&str, &str)] = &[("x-ms-meta-a", "1"), KEY, KEY_SHA256, AES256];
 const STORY: &[Chapter] = &[
     ("PUT", "cont?restype=container", &[], b"", None),
     ("PUT", "cont/blob", BLOCK_BLOB, b"first", Some(b"first")),
@@ -52,6 +57,13 @@ const STORY: &[Chapter] = &[
     ("PUT", "cont/blob?comp=properties", SHORTER, b"", Some(&[8; 512])),
     ("PUT", "cont/blob?comp=page", CLEAR_PAGE, b"", Some(&[0; 512])),
     ("PUT", "cont/blob", APPEND_BLOB, b"", Some(b"")),
+    // Without their key they are not shown.
+    ("PUT", "cont/blob", KEY_BLOCK_BLOB, b"seventh", None),
+    ("PUT", "cont/blob?comp=metadata", KEY_METADATA, b"", None),
+    ("PUT", "cont/blob?comp=block&blockid=MDAx", KEY_METADATA, b"eigh", None),
+    ("PUT", "cont/blob?comp=block&blockid=MDAy", KEY_METADATA, b"th", None),
+    ("PUT", "cont/blob?comp=blocklist", KEY_METADATA, LIST, None),
+    ("PUT", "cont/blob", BLOCK_BLOB, b"ninth", Some(b"ninth")),
 ];
 const PUT_RED: &[(&str, &str)] = &[("x-ms-blob-type", "BlockBlob"), ("x-ms-tags", "colour=red")];
 const TAGGED_RED: &[u8] = b"<Tags><TagSet><Tag><Key>colour</Key><Value>red</Value></Tag></TagSet></Tags>";

@@ -4,7 +4,8 @@
 //! with even if the blob is overwritten or deleted meanwhile. A block list has at most 50,000 entries, which bounds what a
 //! download of a whole blob holds open; a range opens only the blocks it touches.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, OnceLock};
 
 use bytes::{Bytes, BytesMut};
 use engine::{BoxFuture, Content, EngineError, Rows, Unread, Visit};
@@ -13,7 +14,9 @@ use wire::ranges::Span;
 use wire::structured::Encoder;
 
 use crate::codec;
+use crate::encryption::CustomerKey;
 use crate::model::{self, Committed, ContentRef, ListChunk, chunk_key, list_rows};
+use crate::sealing::{self, Opener, Secret};
 
 /// Bodies up to this size are sent in one piece if they are at hand; larger ones go in pieces of it.
 const PIECE_BYTES: usize = 256 * 1024;
@@ -21,36 +24,109 @@ const PIECE_BYTES: usize = 256 * 1024;
 /// A part of an open content, or of nothing.
 #[derive(Clone, Debug)]
 pub struct Piece {
-    /// `None`: zeros, which are stored nowhere.
-    content: Option<Content>,
+    source: Source,
     offset: u64,
     length: u64,
+}
+
+/// Where the bytes of a piece come from.
+#[derive(Clone, Debug)]
+enum Source {
+    /// Stored nowhere.
+    Zeros,
+    Content {
+        id: u64,
+        content: Content,
+    },
+    /// A content that is opened with a client's key as it is read.
+    Sealed(Arc<SealedContent>),
+}
+
+#[derive(Debug)]
+struct SealedContent {
+    id: u64,
+    content: Content,
+    secret: Secret,
+    opener: OnceLock<Opener>,
+}
+
+impl SealedContent {
+    /// The bytes from `offset` to the end of the chunk that it is in, but at most so many.
+    async fn read(&self, offset: u64, most: usize) -> Result<Bytes, EngineError> {
+        let Some(place) = sealing::place(offset, self.content.length()) else { return Ok(Bytes::new()) };
+        let opener = match self.opener.get() {
+            Some(opener) => opener,
+            None => {
+                let start = self.read_exactly(0, sealing::SALT).await?;
+                let salt = sealing::salt(&start).ok_or_else(broken)?;
+                self.opener.get_or_init(|| Opener::new(&self.secret, salt, self.id))
+            }
+        };
+        let chunk = self.read_exactly(place.offset, place.length).await?;
+        let bytes = opener.open(place, chunk).map_err(|sealing::Forged| broken())?;
+        Ok(bytes.slice(..bytes.len().min(most)))
+    }
+
+    async fn read_exactly(&self, offset: u64, length: usize) -> Result<Vec<u8>, EngineError> {
+        let mut found = Vec::with_capacity(length);
+        while found.len() < length {
+            let bytes = self.content.read(offset + found.len() as u64, length - found.len()).await?;
+            if bytes.is_empty() {
+                return Err(broken());
+            }
+            found.extend_from_slice(&bytes);
+        }
+        Ok(found)
+    }
+}
+
+fn broken() -> EngineError {
+    EngineError::Corrupt("a content is not what was sealed with its key".into())
 }
 
 static ZEROS: [u8; PIECE_BYTES] = [0; PIECE_BYTES];
 
 impl Piece {
-    pub fn new(content: Content, offset: u64, length: u64) -> Piece {
-        Piece { content: Some(content), offset, length }
+    /// A part of the content `id`.
+    pub fn new(id: u64, content: Content, offset: u64, length: u64) -> Piece {
+        Piece { source: Source::Content { id, content }, offset, length }
     }
 
     pub fn zeros(length: u64) -> Piece {
-        Piece { content: None, offset: 0, length }
+        Piece { source: Source::Zeros, offset: 0, length }
     }
 
     fn read_now(&self, most: usize) -> Option<Result<Bytes, EngineError>> {
-        match &self.content {
-            Some(content) => content.read_now(self.offset, most),
-            None => Some(Ok(Bytes::from_static(&ZEROS).slice(..most.min(PIECE_BYTES)))),
+        match &self.source {
+            Source::Zeros => Some(Ok(Bytes::from_static(&ZEROS).slice(..most.min(PIECE_BYTES)))),
+            Source::Content { content, .. } => content.read_now(self.offset, most),
+            Source::Sealed(_) => None,
         }
     }
 
     async fn read(&self, most: usize) -> Result<Bytes, EngineError> {
-        match &self.content {
-            Some(content) => content.read(self.offset, most).await,
-            None => Ok(Bytes::from_static(&ZEROS).slice(..most.min(PIECE_BYTES))),
+        match &self.source {
+            Source::Zeros => Ok(Bytes::from_static(&ZEROS).slice(..most.min(PIECE_BYTES))),
+            Source::Content { content, .. } => content.read(self.offset, most).await,
+            Source::Sealed(sealed) => sealed.read(self.offset, most).await,
         }
     }
+}
+
+/// The same pieces, opened with the key that the blob was sealed with.
+pub fn unlocked(pieces: VecDeque<Piece>, key: Option<&CustomerKey>) -> VecDeque<Piece> {
+    let Some(key) = key else { return pieces };
+    let mut known: HashMap<u64, Arc<SealedContent>> = HashMap::new();
+    let unlock = |piece: Piece| match piece.source {
+        Source::Zeros | Source::Sealed(_) => piece,
+        Source::Content { id, content } => {
+            let sealed = known.entry(id).or_insert_with(|| {
+                Arc::new(SealedContent { id, content, secret: key.secret.clone(), opener: OnceLock::new() })
+            });
+            Piece { source: Source::Sealed(Arc::clone(sealed)), ..piece }
+        }
+    };
+    pieces.into_iter().map(unlock).collect()
 }
 
 /// Opens what `span` of the blob is made of.
@@ -61,7 +137,7 @@ pub fn open(rows: &dyn Rows, blob: &Committed, span: Option<Span>) -> Result<Vec
     };
     match blob.content {
         ContentRef::Empty => Ok(VecDeque::new()),
-        ContentRef::Whole(id) => Ok(VecDeque::from([Piece::new(model::content(rows, id)?, offset, length)])),
+        ContentRef::Whole(id) => Ok(VecDeque::from([Piece::new(id, model::content(rows, id)?, offset, length)])),
         ContentRef::Blocks(list) => open_blocks(rows, list, offset, length),
         ContentRef::Pages(view) => view.open(rows, offset, offset + length),
     }
@@ -81,7 +157,7 @@ fn open_blocks(rows: &dyn Rows, list: u64, offset: u64, length: u64) -> Result<V
         }
         start < end
     })?;
-    let open = |(id, offset, length)| Ok(Piece::new(model::content(rows, id)?, offset, length));
+    let open = |(id, offset, length)| Ok(Piece::new(id, model::content(rows, id)?, offset, length));
     wanted.into_iter().map(open).collect()
 }
 

@@ -47,10 +47,14 @@ pub enum BlobError {
 
     // What is, or is not, there.
     BlobAlreadyExists,
+    /// By another key or scope than the request names.
+    BlobCustomerSpecifiedEncryptionMismatch,
+    BlobDoesNotUseCustomerSpecifiedEncryption,
     BlobIsSealed,
     BlobNotFound,
     /// It was made anew since the snapshot that it is compared with.
     BlobOverwritten,
+    BlobUsesCustomerSpecifiedEncryption,
     BlockCountExceedsLimit,
     ContainerAlreadyExists,
     ContainerNotFound,
@@ -66,6 +70,7 @@ pub enum BlobError {
     /// Only what is deleted can be deleted for good, and only where the account allows it.
     PermanentDeleteNotAllowed,
     PreviousSnapshotNotFound,
+    RequestForbiddenByContainerEncryptionPolicy,
     SequenceNumberIncrementTooLarge,
     SnapshotsPresent,
     /// The caller may create, and there is something already.
@@ -179,6 +184,26 @@ impl BlobError {
             }
 
             BlobError::BlobAlreadyExists => (409, "BlobAlreadyExists", "The specified blob already exists."),
+            BlobError::BlobCustomerSpecifiedEncryptionMismatch => (
+                409,
+                "BlobCustomerSpecifiedEncryptionMismatch",
+                "The given customer specified encryption does not match the encryption used to encrypt the blob.",
+            ),
+            BlobError::BlobDoesNotUseCustomerSpecifiedEncryption => (
+                409,
+                "BlobDoesNotUseCustomerSpecifiedEncryption",
+                "The blob is not encrypted with customer specified encryption, but it was provided in the request.",
+            ),
+            BlobError::BlobUsesCustomerSpecifiedEncryption => (
+                409,
+                "BlobUsesCustomerSpecifiedEncryption",
+                "The blob is encrypted with customer specified encryption, but it was not provided in the request.",
+            ),
+            BlobError::RequestForbiddenByContainerEncryptionPolicy => (
+                403,
+                "RequestForbiddenByContainerEncryptionPolicy",
+                "The request is forbidden by the container encryption policy.",
+            ),
             BlobError::BlobIsSealed => (409, "BlobIsSealed", "The specified blob is sealed and cannot be appended to."),
             BlobError::BlobNotFound => (404, "BlobNotFound", "The specified blob does not exist."),
             BlobError::BlobOverwritten => {

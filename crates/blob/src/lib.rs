@@ -18,6 +18,7 @@ mod collect;
 #[cfg(test)]
 mod crashes;
 mod download;
+mod encryption;
 mod error;
 mod given;
 mod keeping;
@@ -30,6 +31,7 @@ mod pages;
 mod reply;
 mod request;
 mod route;
+mod sealing;
 mod tags;
 mod target;
 #[cfg(test)]

@@ -21,6 +21,7 @@ use wire::names::{BlobName, ContainerName};
 
 use crate::blocks::UNCOMMITTED_SECONDS;
 use crate::codec;
+use crate::encryption::Encryption;
 use crate::error::BlobError;
 use crate::pages::View;
 use crate::request::Which;
@@ -52,6 +53,12 @@ pub struct Container {
     pub public: PublicAccess,
     #[n(5)]
     pub policies: Vec<StoredPolicy>,
+    /// The encryption scope of blobs that name none.
+    #[n(10)]
+    pub default_scope: Option<String>,
+    /// No blob may have another.
+    #[cbor(n(11), default)]
+    pub denies_other_scopes: bool,
 }
 
 /// A container that is deleted and can come back. What it holds stays under its generation.
@@ -67,9 +74,13 @@ pub struct DeletedContainer {
 /// The same row, for those who only need to know that the container is there.
 #[derive(Decode)]
 #[cbor(map)]
-struct ContainerGuard {
+pub struct ContainerGuard {
     #[n(0)]
     generation: u64,
+    #[n(10)]
+    pub default_scope: Option<String>,
+    #[cbor(n(11), default)]
+    pub denies_other_scopes: bool,
 }
 
 /// What anybody may read without a credential.
@@ -189,6 +200,9 @@ pub struct Committed {
     pub version_id: Option<VersionId>,
     #[n(16)]
     pub deleted: Option<Deletion>,
+    /// `None`: by the account, as everything.
+    #[n(13)]
+    pub encryption: Option<Encryption>,
 }
 
 /// What a blob is, with what only its kind has.
@@ -315,13 +329,15 @@ pub struct Staging {
 }
 
 /// One uncommitted block.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Encode, Decode)]
+#[derive(Clone, PartialEq, Eq, Debug, Encode, Decode)]
 #[cbor(map)]
 pub struct Block {
     #[n(0)]
     pub content: u64,
     #[n(1)]
     pub size: u64,
+    #[n(2)]
+    pub encryption: Option<Encryption>,
 }
 
 /// A run of a committed block list, or one block of an append blob.
@@ -620,8 +636,13 @@ pub fn find_container(rows: &dyn Rows, account: u64, name: &ContainerName) -> Re
 
 /// The guard of everything inside a container: it must be there, in the same state of the store.
 pub fn generation(rows: &dyn Rows, account: u64, name: &ContainerName) -> Result<u64, Halt> {
+    Ok(guard(rows, account, name)?.generation)
+}
+
+/// The same, with what the container demands of what is written into it.
+pub fn guard(rows: &dyn Rows, account: u64, name: &ContainerName) -> Result<ContainerGuard, Halt> {
     let row = rows.get(&container_key(account, name))?.ok_or(refuse(BlobError::ContainerNotFound))?;
-    Ok(codec::decode::<ContainerGuard>(&row)?.generation)
+    Ok(codec::decode(&row)?)
 }
 
 pub fn find_blob(rows: &dyn Rows, key: &Key) -> Result<Option<Blob>, Unread> {

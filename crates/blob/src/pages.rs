@@ -318,7 +318,7 @@ impl View {
                 Some(content) => engine::Content::clone(content),
                 None => open.entry(id).or_insert(rows.content(engine::ContentId(id))?).clone(),
             };
-            pieces.push_back(Piece::new(content, skip, last - first));
+            pieces.push_back(Piece::new(id, content, skip, last - first));
             at = last;
         }
         if at < end {

@@ -7,6 +7,7 @@ pub use wire::metadata::{element as metadata_element, set as set_metadata};
 use wire::xml::XmlWriter;
 use wire::{base64, dates};
 
+use crate::encryption;
 use crate::keeping::Written;
 use crate::model::{BlobType, Committed, PublicAccess, Tier, VersionId};
 
@@ -34,6 +35,8 @@ names! {
     DEFAULT_ENCRYPTION_SCOPE = "x-ms-default-encryption-scope";
     DELETE_TYPE_PERMANENT = "x-ms-delete-type-permanent";
     DENY_ENCRYPTION_SCOPE_OVERRIDE = "x-ms-deny-encryption-scope-override";
+    ENCRYPTION_KEY_SHA256 = "x-ms-encryption-key-sha256";
+    ENCRYPTION_SCOPE = "x-ms-encryption-scope";
     HAS_IMMUTABILITY_POLICY = "x-ms-has-immutability-policy";
     HAS_LEGAL_HOLD = "x-ms-has-legal-hold";
     IMMUTABLE_STORAGE = "x-ms-immutable-storage-with-versioning-enabled";
@@ -130,6 +133,7 @@ pub fn set_blob(headers: &mut HeaderMap, blob: &Committed, lease: Option<&Lease>
     headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
     headers.insert(&BLOB_TYPE, HeaderValue::from_static(blob.kind.name()));
     headers.insert(&SERVER_ENCRYPTED, TRUE);
+    encryption::name(headers, blob.encryption.as_ref());
     set_metadata(headers, &blob.metadata);
     if !blob.tags().is_empty() {
         headers.insert(&TAG_COUNT, HeaderValue::from(blob.tags().len()));

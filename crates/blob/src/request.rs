@@ -294,10 +294,21 @@ pub fn tier(head: &Head) -> Result<Option<Tier>, BlobError> {
     }
 }
 
-/// Refuses headers whose meaning is not built: to ignore one would store or show something else than was asked for.
+/// Refuses headers whose meaning is not built: to ignore one would store or show something else than was asked for. Those
+/// of encryption are for operations that know them, which ask for the others only.
 pub fn no_unbuilt_headers(head: &Head) -> Result<(), BlobError> {
+    none_of(head, &ENCRYPTION)?;
+    no_other_unbuilt_headers(head)
+}
+
+/// The same, without those of encryption.
+pub fn no_other_unbuilt_headers(head: &Head) -> Result<(), BlobError> {
+    none_of(head, &UNBUILT)
+}
+
+fn none_of(head: &Head, names: &[&'static str]) -> Result<(), BlobError> {
     for (name, value) in &head.headers {
-        if let Some(name) = UNBUILT.iter().find(|unbuilt| **unbuilt == name.as_str()) {
+        if let Some(name) = names.iter().find(|unbuilt| **unbuilt == name.as_str()) {
             let value =
                 if SECRET.contains(name) { String::new() } else { value.to_str().unwrap_or_default().to_owned() };
             return Err(BlobError::HeaderNotImplemented { name, value });
@@ -306,13 +317,16 @@ pub fn no_unbuilt_headers(head: &Head) -> Result<(), BlobError> {
     Ok(())
 }
 
-const UNBUILT: [&str; 12] = [
+const ENCRYPTION: [&str; 6] = [
     "x-ms-encryption-key",
     "x-ms-encryption-key-sha256",
     "x-ms-encryption-algorithm",
     "x-ms-encryption-scope",
     "x-ms-default-encryption-scope",
     "x-ms-deny-encryption-scope-override",
+];
+
+const UNBUILT: [&str; 6] = [
     "x-ms-immutability-policy-until-date",
     "x-ms-immutability-policy-mode",
     "x-ms-legal-hold",

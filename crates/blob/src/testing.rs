@@ -25,7 +25,16 @@ pub fn tick() -> Tick {
 }
 
 pub fn container(lease: Lease) -> Container {
-    Container { generation: 7, stamp: NOW, lease, metadata: vec![], public: PublicAccess::None, policies: vec![] }
+    Container {
+        generation: 7,
+        stamp: NOW,
+        lease,
+        metadata: vec![],
+        public: PublicAccess::None,
+        policies: vec![],
+        default_scope: None,
+        denies_other_scopes: false,
+    }
 }
 
 pub fn committed() -> Committed {
@@ -40,6 +49,7 @@ pub fn committed() -> Committed {
         tier: None,
         kind: BlobType::Block,
         tags: None,
+        encryption: None,
         version_id: None,
         deleted: None,
     }

@@ -8,8 +8,10 @@ use wire::http::{Body, BodyError, Head, HeaderMap, HeaderValue};
 use wire::structured::{self, Decoder};
 
 use crate::Failure;
+use crate::encryption::{self, CustomerKey};
 use crate::error::BlobError;
 use crate::request::BodySums;
+use crate::sealing::{self, Sealer};
 use crate::{reply, request};
 
 /// Since this version an answer carries the MD5 only if the request did, and a CRC64 otherwise.
@@ -52,11 +54,19 @@ impl Wanted {
 pub struct Announced {
     pub length: u64,
     framing: Option<Decoder>,
+    key: Option<CustomerKey>,
 }
 
 impl From<u64> for Announced {
     fn from(length: u64) -> Announced {
-        Announced { length, framing: None }
+        Announced { length, framing: None, key: None }
+    }
+}
+
+impl Announced {
+    /// To be sealed with the client's key, if it has one.
+    pub fn sealed_with(self, key: Option<&CustomerKey>) -> Announced {
+        Announced { key: key.cloned(), ..self }
     }
 }
 
@@ -67,7 +77,7 @@ pub fn announced(head: &Head, body: &dyn Body, most: u64) -> Result<Announced, B
         false => Announced::from(sent),
         true => {
             let length = request::structured_content_length(head)?;
-            Announced { length, framing: Some(Decoder::new(sent, length)) }
+            Announced { length, framing: Some(Decoder::new(sent, length)), key: None }
         }
     };
     if announced.length > most {
@@ -85,10 +95,15 @@ pub async fn receive(
     announced: impl Into<Announced>,
     wanted: Wanted,
 ) -> Result<Received, Failure> {
-    let Announced { length, mut framing } = announced.into();
+    let Announced { length, mut framing, key } = announced.into();
     let mut md5 = wanted.md5.then(Md5::new);
     let mut crc64 = wanted.crc64.then(Crc64::new);
-    let mut writer = (length > 0).then(|| engine.writer(Some(length)));
+    let stored = if key.is_some() { sealing::sealed_length(length) } else { length };
+    let mut writer = (length > 0).then(|| engine.writer(Some(stored)));
+    let mut sealer = match (&key, &writer) {
+        (Some(key), Some(writer)) => Some(Sealer::new(&key.secret, encryption::salt()?, writer.id().0, length)),
+        _ => None,
+    };
     let mut arrived = 0_u64;
     while let Some(bytes) = body.next().await {
         let mut rest = bytes?;
@@ -104,7 +119,14 @@ pub async fn receive(
                 sum.update(&bytes);
             }
             if let Some(writer) = &mut writer {
-                writer.write(bytes).await?;
+                match &mut sealer {
+                    None => writer.write(bytes).await?,
+                    Some(sealer) => {
+                        for piece in sealer.next(bytes) {
+                            writer.write(piece).await?;
+                        }
+                    }
+                }
             }
         }
     }

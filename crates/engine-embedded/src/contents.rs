@@ -161,6 +161,10 @@ impl Writer {
 }
 
 impl ContentWriter for Writer {
+    fn id(&self) -> ContentId {
+        self.id
+    }
+
     fn write(&mut self, bytes: Bytes) -> BoxFuture<'_, Result<(), EngineError>> {
         Box::pin(async move {
             self.received += bytes.len() as u64;

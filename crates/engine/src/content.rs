@@ -17,6 +17,9 @@ pub struct ContentId(pub u64);
 
 /// A content on its way in.
 pub trait ContentWriter: Send {
+    /// The id that the content will have. Known from the start, so that it can be bound to what is written.
+    fn id(&self) -> ContentId;
+
     /// Takes the next bytes. Pends while the store is behind, so memory stays bounded.
     fn write(&mut self, bytes: Bytes) -> BoxFuture<'_, Result<(), EngineError>>;
 

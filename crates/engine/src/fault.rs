@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use bytes::Bytes;
 
-use crate::{BoxFuture, ContentWriter, Decision, Engine, EngineError, Query, Staged, Timestamp};
+use crate::{BoxFuture, ContentId, ContentWriter, Decision, Engine, EngineError, Query, Staged, Timestamp};
 
 /// What happens at a step.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -134,6 +134,10 @@ struct FaultyWriter {
 }
 
 impl ContentWriter for FaultyWriter {
+    fn id(&self) -> ContentId {
+        self.writer.id()
+    }
+
     fn write(&mut self, bytes: Bytes) -> BoxFuture<'_, Result<(), EngineError>> {
         Box::pin(self.steps.around(self.writer.write(bytes)))
     }

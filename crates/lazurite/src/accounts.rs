@@ -79,11 +79,7 @@ impl Known {
         let accounts = self.names().filter_map(|name| self.accounts.get(name));
         accounts.flat_map(|Account { name, settings, .. }| {
             // What the services that are there make use of.
-            let rest = Settings {
-                share_soft_delete_days: settings.share_soft_delete_days,
-                encryption_scopes: settings.encryption_scopes.clone(),
-                ..Settings::default()
-            };
+            let rest = Settings { share_soft_delete_days: settings.share_soft_delete_days, ..Settings::default() };
             config::given(&rest).into_iter().map(move |given| format!("{given} of account {name} has no effect yet"))
         })
     }

@@ -9,6 +9,7 @@ use wire::http::{Body, Head, HeaderValue, Reply, StatusCode};
 use wire::names::{BlobName, ContainerName};
 
 use super::Call;
+use crate::encryption::{self, Asked};
 use crate::error::BlobError;
 use crate::model::{self, Blob, BlobType, Committed, ContentRef, ListChunk, ListEntry, blob_key, chunk_key, refuse};
 use crate::request::BodySums;
@@ -38,7 +39,7 @@ struct AppendBlock {
 fn parse(head: &Head) -> Result<AppendBlock, BlobError> {
     let (container, name) = request::blob(head)?;
     request::only_base(head)?;
-    request::no_unbuilt_headers(head)?;
+    request::no_other_unbuilt_headers(head)?;
     let conditions = request::conditions(head)?;
     conditions.check_write_combination()?;
     Ok(AppendBlock {
@@ -108,6 +109,7 @@ impl AppendBlock {
 
 pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> {
     let op = parse(call.head)?;
+    let asked = Asked::by(&call)?;
     let announced = upload::announced(call.head, body, body_bytes_max(call.head))?;
     let length = announced.length;
     if length == 0 {
@@ -117,21 +119,26 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
     read(call.engine, |rows, now| {
         let generation = model::generation(rows, account, &op.container)?;
         let found = model::find_blob(rows, &blob_key(generation, &op.name))?;
-        op.judge(found, length, now).map_err(refuse)
+        let (_, state, _) = op.judge(found, length, now).map_err(refuse)?;
+        let asked = asked.encryption.as_ref();
+        encryption::same_as(rows, account, &op.container, asked, state.encryption.as_ref())
     })
     .await?;
 
+    let announced = announced.sealed_with(asked.key.as_ref());
     let received = upload::receive(call.engine, body, announced, Wanted::of_block(call.head, &op.sums)).await?;
     upload::verify(&op.sums, received.md5, received.crc64)?;
 
     let mut answer = reply::reply(StatusCode::CREATED);
     upload::answer_sums(&mut answer.headers, call.head, &op.sums, received.md5, received.crc64);
     let partition = model::blob_partition(account, &op.container, &op.name);
-    let (stamp, offset, blocks) = commit(call.engine, partition, move |rows, tick| {
+    let (stamp, offset, blocks, encryption) = commit(call.engine, partition, move |rows, tick| {
         let generation = model::generation(rows, account, &op.container)?;
         let key = blob_key(generation, &op.name);
         let found = model::find_blob(rows, &key)?;
         let Appended { blob, list, new_owner, offset, blocks } = op.decide(found, length, tick).map_err(refuse)?;
+        let stored = blob.committed.as_ref().and_then(|state| state.encryption.as_ref());
+        let encryption = encryption::same_as(rows, account, &op.container, asked.encryption.as_ref(), stored)?;
         let mut changes = Changes::none();
         if let Some(staged) = &received.staged {
             let entry = ListEntry { id: Vec::new(), content: staged.id().0, size: length };
@@ -143,13 +150,13 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
             changes.refer(list, version);
         }
         changes.put(key, codec::encode(&blob));
-        Ok(Commit { changes, outcome: (tick.stamp, offset, blocks) })
+        Ok(Commit { changes, outcome: (tick.stamp, offset, blocks, encryption) })
     })
     .await?;
     reply::set_version(&mut answer.headers, stamp);
     answer.headers.insert(&reply::BLOB_APPEND_OFFSET, HeaderValue::from(offset));
     answer.headers.insert(&reply::BLOB_COMMITTED_BLOCK_COUNT, HeaderValue::from(blocks));
-    answer.headers.insert(&reply::REQUEST_SERVER_ENCRYPTED, reply::TRUE);
+    encryption::answer(&mut answer.headers, encryption.as_ref());
     Ok(answer)
 }
 

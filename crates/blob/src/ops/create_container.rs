@@ -2,10 +2,12 @@
 
 use concurrency::{Lease, Timestamp};
 use engine::{Changes, Commit, Tick, commit};
-use wire::http::{Head, Reply, StatusCode};
+use service::RequestError;
+use wire::http::{Reply, StatusCode};
 use wire::names::ContainerName;
 
 use super::Call;
+use crate::encryption::{self, ACCOUNT_SCOPE};
 use crate::error::BlobError;
 use crate::model::{self, Container, Pairs, PublicAccess, container_key, refuse};
 use crate::{Failure, codec, reply, request};
@@ -14,11 +16,36 @@ struct CreateContainer {
     name: ContainerName,
     metadata: Pairs,
     public: PublicAccess,
+    default_scope: Option<String>,
+    denies_other_scopes: bool,
 }
 
-fn parse(head: &Head) -> Result<CreateContainer, BlobError> {
-    request::no_unbuilt_headers(head)?;
+/// The scope of the container's blobs, and whether they may have another. The two headers belong together.
+fn default_scope(call: &Call<'_>) -> Result<(Option<String>, bool), BlobError> {
+    const SCOPE: &str = "x-ms-default-encryption-scope";
+    const DENY: &str = "x-ms-deny-encryption-scope-override";
+    let denies = match request::text(call.head, DENY)? {
+        None => None,
+        Some(value) if value.eq_ignore_ascii_case("true") => Some(true),
+        Some(value) if value.eq_ignore_ascii_case("false") => Some(false),
+        Some(other) => return Err(BlobError::header(DENY, other)),
+    };
+    let missing = |name| BlobError::Request(RequestError::MissingRequiredHeader { name });
+    match (encryption::scope(call, SCOPE)?, denies) {
+        (None, None) => Ok((None, false)),
+        (Some(_), None) => Err(missing(DENY)),
+        (None, Some(_)) => Err(missing(SCOPE)),
+        (Some(scope), Some(denies)) => Ok((Some(scope.to_owned()).filter(|scope| scope != ACCOUNT_SCOPE), denies)),
+    }
+}
+
+fn parse(call: &Call<'_>) -> Result<CreateContainer, BlobError> {
+    let head = call.head;
+    request::no_other_unbuilt_headers(head)?;
+    let (default_scope, denies_other_scopes) = default_scope(call)?;
     Ok(CreateContainer {
+        default_scope,
+        denies_other_scopes,
         name: request::container(head)?,
         metadata: request::metadata(head)?,
         public: request::public_access(head)?,
@@ -38,12 +65,14 @@ impl CreateContainer {
             metadata: self.metadata.clone(),
             public: self.public,
             policies: Vec::new(),
+            default_scope: self.default_scope.clone(),
+            denies_other_scopes: self.denies_other_scopes,
         })
     }
 }
 
 pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
-    let op = parse(call.head)?;
+    let op = parse(&call)?;
     let key = container_key(call.account, &op.name);
     let account = call.account;
     let stamp: Timestamp = commit(call.engine, key.clone(), move |rows, tick| {

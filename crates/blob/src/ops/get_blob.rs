@@ -13,6 +13,7 @@ use wire::structured;
 
 use super::Call;
 use crate::download::{self, Piece};
+use crate::encryption::{self, CustomerKey};
 use crate::error::BlobError;
 use crate::model::{self, Halt, Seen, refuse};
 use crate::request::Which;
@@ -28,18 +29,20 @@ pub struct ReadBlob {
     pub which: Which,
     pub conditions: Conditions,
     pub lease: Option<LeaseId>,
+    pub key: Option<CustomerKey>,
 }
 
 impl ReadBlob {
     pub fn parse(head: &Head) -> Result<ReadBlob, BlobError> {
         let (container, name) = request::blob(head)?;
-        request::no_unbuilt_headers(head)?;
+        request::no_other_unbuilt_headers(head)?;
         Ok(ReadBlob {
             container,
             name,
             which: request::which(head)?,
             conditions: request::conditions(head)?,
             lease: request::lease_id(head)?,
+            key: CustomerKey::parse(head)?,
         })
     }
 
@@ -55,6 +58,14 @@ impl ReadBlob {
         let generation = model::generation(rows, account, &self.container)?;
         let found = model::see(rows, generation, &self.name, self.which)?;
         self.decide(found, now).map_err(refuse)
+    }
+
+    /// The same for whoever wants to see what a client's key may hide.
+    pub fn look_inside(&self, rows: &dyn Rows, account: u64, now: Timestamp) -> Result<Seen, Halt> {
+        let mut seen = self.look(rows, account, now)?;
+        encryption::check_read(seen.state.encryption.as_ref(), self.key.as_ref()).map_err(refuse)?;
+        encryption::reveal(&mut seen.state, self.key.as_ref())?;
+        Ok(seen)
     }
 }
 
@@ -128,9 +139,10 @@ impl GetBlob {
     }
 
     fn look(&self, rows: &dyn Rows, account: u64, now: Timestamp) -> Result<Found, Halt> {
-        let seen = self.read.look(rows, account, now)?;
+        let seen = self.read.look_inside(rows, account, now)?;
         let span = self.span(seen.state.length).map_err(refuse)?;
-        Ok(Found { pieces: download::open(rows, &seen.state, span)?, seen, span, now })
+        let pieces = download::unlocked(download::open(rows, &seen.state, span)?, self.read.key.as_ref());
+        Ok(Found { pieces, seen, span, now })
     }
 }
 
@@ -187,6 +199,7 @@ mod tests {
             which: Which::Base,
             conditions,
             lease,
+            key: None,
         }
     }
 

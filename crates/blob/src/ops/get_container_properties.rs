@@ -6,6 +6,7 @@ use wire::http::{Head, HeaderValue, Reply, StatusCode};
 use wire::names::ContainerName;
 
 use super::Call;
+use crate::encryption::ACCOUNT_SCOPE;
 use crate::error::BlobError;
 use crate::model::{self, Container, refuse};
 use crate::{Failure, reply, request};
@@ -50,13 +51,16 @@ pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
     headers.insert(&reply::HAS_IMMUTABILITY_POLICY, reply::FALSE);
     headers.insert(&reply::HAS_LEGAL_HOLD, reply::FALSE);
     headers.insert(&reply::IMMUTABLE_STORAGE, reply::FALSE);
-    headers.insert(&reply::DEFAULT_ENCRYPTION_SCOPE, HeaderValue::from_static(ACCOUNT_SCOPE));
-    headers.insert(&reply::DENY_ENCRYPTION_SCOPE_OVERRIDE, reply::FALSE);
+    headers.insert(&reply::DEFAULT_ENCRYPTION_SCOPE, reply::value(default_scope(&container).to_owned()));
+    let denies = if container.denies_other_scopes { reply::TRUE } else { reply::FALSE };
+    headers.insert(&reply::DENY_ENCRYPTION_SCOPE_OVERRIDE, denies);
     Ok(answer)
 }
 
-/// The scope of a container for which none was chosen.
-pub const ACCOUNT_SCOPE: &str = "$account-encryption-key";
+/// The scope of the container's blobs, which is the account's if none was chosen.
+pub fn default_scope(container: &Container) -> &str {
+    container.default_scope.as_deref().unwrap_or(ACCOUNT_SCOPE)
+}
 
 #[cfg(test)]
 mod tests {

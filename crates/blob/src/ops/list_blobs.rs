@@ -11,6 +11,7 @@ use wire::xml::XmlWriter;
 use wire::{base64, dates};
 
 use super::Call;
+use crate::encryption::Encryption;
 use crate::error::BlobError;
 use crate::listing::{self, After, ROWS_VISITED_MAX};
 use crate::model::{self, Blob, BlobType, Committed, Deletion, Tier, VersionId, snapshots_of, versions_of};
@@ -443,6 +444,13 @@ impl ListBlobs {
             xml.leaf_if("LeaseDuration", reply::lease_duration(lease, now));
         }
         xml.flag("ServerEncrypted", true);
+        match state.and_then(|state| state.encryption.as_ref()) {
+            None => {}
+            Some(Encryption::Key(sealed)) => {
+                xml.leaf("CustomerProvidedKeySha256", base64::encode(&sealed.sha256));
+            }
+            Some(Encryption::Scope(scope)) => _ = xml.leaf("EncryptionScope", scope),
+        }
         if let Some(mark) = &shown.deleted {
             listing::deletion(xml, mark, now);
         }
@@ -450,7 +458,13 @@ impl ListBlobs {
         if let Some(state) = state
             && self.include.metadata
         {
-            reply::metadata_element(xml, &state.metadata);
+            match &state.encryption {
+                // Nobody brings a key to a listing.
+                Some(Encryption::Key(sealed)) if sealed.metadata.is_some() => {
+                    xml.open_with("Metadata", &[("Encrypted", "true")]).close("Metadata");
+                }
+                _ => reply::metadata_element(xml, &state.metadata),
+            }
         }
         if let Some(state) = state
             && self.include.tags

@@ -8,7 +8,7 @@ use wire::names::ContainerName;
 use wire::xml::XmlWriter;
 
 use super::Call;
-use super::get_container_properties::ACCOUNT_SCOPE;
+use super::get_container_properties::default_scope;
 use super::restore_container::version_text;
 use crate::error::BlobError;
 use crate::listing::{self, After, ROWS_VISITED_MAX};
@@ -212,7 +212,8 @@ impl ListContainers {
         xml.leaf_if("PublicAccess", reply::public_access(container.public));
         xml.flag("HasImmutabilityPolicy", false).flag("HasLegalHold", false);
         xml.flag("ImmutableStorageWithVersioningEnabled", false);
-        xml.leaf("DefaultEncryptionScope", ACCOUNT_SCOPE).flag("DenyEncryptionScopeOverride", false);
+        xml.leaf("DefaultEncryptionScope", default_scope(container));
+        xml.flag("DenyEncryptionScopeOverride", container.denies_other_scopes);
         if let Some((_, mark)) = deleted {
             listing::deletion(xml, mark, now);
         }

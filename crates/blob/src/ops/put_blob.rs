@@ -7,6 +7,7 @@ use wire::http::{Body, Head, Reply, StatusCode};
 use wire::names::{BlobName, ContainerName};
 
 use super::Call;
+use crate::encryption::{self, Asked};
 use crate::error::BlobError;
 use crate::given::Given;
 use crate::keeping::{self, Keeping};
@@ -49,7 +50,7 @@ struct PutBlob {
 fn parse(head: &Head, account: u64, reach: Reach) -> Result<PutBlob, BlobError> {
     let (container, name) = request::blob(head)?;
     request::only_base(head)?;
-    request::no_unbuilt_headers(head)?;
+    request::no_other_unbuilt_headers(head)?;
     let kind = kind(head)?;
     let conditions = request::conditions(head)?;
     conditions.check_write_combination()?;
@@ -153,6 +154,7 @@ impl PutBlob {
             tier: None,
             kind: self.kind,
             tags: None,
+            encryption: None,
             version_id: None,
             deleted: None,
         };
@@ -166,32 +168,39 @@ impl PutBlob {
 }
 
 pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> {
-    let op = parse(call.head, call.account, call.reach)?;
+    let mut op = parse(call.head, call.account, call.reach)?;
+    let mut asked = Asked::by(&call)?;
     let announced = announced(call.head, body, op.kind)?;
     let account = call.account;
     read(call.engine, |rows, now| {
         let generation = model::generation(rows, account, &op.container)?;
+        encryption::effective(rows, account, &op.container, asked.encryption.as_ref())?;
         let found = model::find_blob(rows, &blob_key(generation, &op.name))?;
         op.judge(found.as_ref().filter(|blob| blob.is_there(now)), now).map_err(refuse)
     })
     .await?;
 
     let wanted = Wanted { md5: true, ..Wanted::by(call.head, &op.sums) };
-    let received = upload::receive(call.engine, body, announced, wanted).await?;
+    let announced = announced.sealed_with(asked.key.as_ref());
+    let mut received = upload::receive(call.engine, body, announced, wanted).await?;
     upload::verify(&op.expected(), received.md5, received.crc64)?;
 
     let mut answer = reply::reply(StatusCode::CREATED);
     if op.kind == BlobType::Block {
         upload::answer_sums(&mut answer.headers, call.head, &op.sums, received.md5, received.crc64);
     }
+    asked.seal_metadata(&mut op.metadata)?;
+    asked.seal_md5(&mut received.md5)?;
     let partition = model::blob_partition(account, &op.container, &op.name);
     let keeping = Keeping::of(&call);
-    let written = commit(call.engine, partition, move |rows, tick| {
+    let (written, encryption) = commit(call.engine, partition, move |rows, tick| {
         let generation = model::generation(rows, account, &op.container)?;
         let key = blob_key(generation, &op.name);
         let found = model::find_blob(rows, &key)?;
         let there = found.as_ref().filter(|blob| blob.is_there(tick.now));
-        let (lease, state) = op.decide(there, &received, tick).map_err(refuse)?;
+        let (lease, mut state) = op.decide(there, &received, tick).map_err(refuse)?;
+        state.encryption = encryption::effective(rows, account, &op.container, asked.encryption.as_ref())?;
+        let encryption = state.encryption.clone();
         let mut changes = Changes::none();
         if let Some(staged) = &received.staged {
             changes.store(staged, tick.id(1));
@@ -200,11 +209,11 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
             view.create(&mut changes);
         }
         let written = keeping::replace(rows, key, found, (lease, state), keeping, tick, &mut changes)?;
-        Ok(Commit { changes, outcome: written })
+        Ok(Commit { changes, outcome: (written, encryption) })
     })
     .await?;
     reply::set_written(&mut answer.headers, written);
-    answer.headers.insert(&reply::REQUEST_SERVER_ENCRYPTED, reply::TRUE);
+    encryption::answer(&mut answer.headers, encryption.as_ref());
     Ok(answer)
 }
 

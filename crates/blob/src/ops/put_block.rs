@@ -13,6 +13,7 @@ use wire::names::{BlobName, ContainerName};
 
 use super::Call;
 use crate::blocks::{BLOCK_ID_BYTES_MAX, UNCOMMITTED_BLOCKS_MAX, UNCOMMITTED_SECONDS, decode_id};
+use crate::encryption::{self, Asked};
 use crate::error::BlobError;
 use crate::model::{self, Blob, Block, Staging, blob_key, block_key, refuse};
 use crate::request::BodySums;
@@ -43,7 +44,7 @@ struct PutBlock {
 fn parse(head: &Head) -> Result<PutBlock, BlobError> {
     let (container, name) = request::blob(head)?;
     request::only_base(head)?;
-    request::no_unbuilt_headers(head)?;
+    request::no_other_unbuilt_headers(head)?;
     Ok(PutBlock {
         container,
         name,
@@ -133,6 +134,7 @@ impl Loaded {
 
 pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> {
     let op = parse(call.head)?;
+    let asked = Asked::by(&call)?;
     let announced = upload::announced(call.head, body, body_bytes_max(call.head))?;
     let length = announced.length;
     if length == 0 {
@@ -141,23 +143,26 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
     let account = call.account;
     read(call.engine, |rows, now| {
         let loaded = op.load(rows, account, now)?;
+        encryption::effective(rows, account, &op.container, asked.encryption.as_ref())?;
         op.judge(loaded.there(now), loaded.earlier.is_some(), now).map_err(refuse)
     })
     .await?;
 
+    let announced = announced.sealed_with(asked.key.as_ref());
     let received = upload::receive(call.engine, body, announced, Wanted::of_block(call.head, &op.sums)).await?;
     upload::verify(&op.sums, received.md5, received.crc64)?;
 
     let mut answer = reply::reply(StatusCode::CREATED);
     upload::answer_sums(&mut answer.headers, call.head, &op.sums, received.md5, received.crc64);
     let partition = model::blob_partition(account, &op.container, &op.name);
-    commit(call.engine, partition, move |rows, tick| {
+    let encryption = commit(call.engine, partition, move |rows, tick| {
         let loaded = op.load(rows, account, tick.now)?;
         let decided = op.decide(loaded.there(tick.now), loaded.earlier.is_some(), tick);
         let (lease, staging) = decided.map_err(refuse)?;
+        let encryption = encryption::effective(rows, account, &op.container, asked.encryption.as_ref())?;
         let mut changes = Changes::none();
         if let Some(staged) = &received.staged {
-            let block = Block { content: staged.id().0, size: length };
+            let block = Block { content: staged.id().0, size: length, encryption: encryption.clone() };
             changes.store(staged, staging.id);
             changes.put(block_key(staging.id, &op.id), codec::encode(&block));
         }
@@ -176,10 +181,10 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
         blob.lease = lease;
         blob.staging = Some(staging);
         blob.store(loaded.key, &mut changes);
-        Ok(Commit { changes, outcome: () })
+        Ok(Commit { changes, outcome: encryption })
     })
     .await?;
-    answer.headers.insert(&reply::REQUEST_SERVER_ENCRYPTED, reply::TRUE);
+    encryption::answer(&mut answer.headers, encryption.as_ref());
     Ok(answer)
 }
 

@@ -15,6 +15,7 @@ use wire::xml::{BlockSearch, XmlError, parse_block_list};
 
 use super::Call;
 use crate::blocks::{self, BLOCK_ID_BYTES_MAX};
+use crate::encryption::{self, Asked, Encryption};
 use crate::error::BlobError;
 use crate::given::Given;
 use crate::keeping::{self, Keeping};
@@ -44,7 +45,7 @@ struct PutBlockList {
 fn parse(head: &Head, account: u64) -> Result<PutBlockList, BlobError> {
     let (container, name) = request::blob(head)?;
     request::only_base(head)?;
-    request::no_unbuilt_headers(head)?;
+    request::no_other_unbuilt_headers(head)?;
     let conditions = request::conditions(head)?;
     conditions.check_write_combination()?;
     let own = request::blob_headers(head)?;
@@ -103,6 +104,7 @@ fn resolve(
     wishes: &[Wish],
     waiting: &HashMap<Vec<u8>, Block>,
     old: &HashMap<Vec<u8>, Block>,
+    encryption: Option<&Encryption>,
 ) -> Result<Resolved, BlobError> {
     let mut resolved = Resolved::default();
     for wish in wishes {
@@ -125,6 +127,8 @@ fn resolve(
             }
             (None, None) => return Err(BlobError::InvalidBlockList),
         };
+        // What is read with one key must have been written with it.
+        encryption::matches(block.encryption.as_ref(), encryption)?;
         resolved.entries.push(ListEntry { id: wish.id.clone(), content: block.content, size: block.size });
     }
     Ok(resolved)
@@ -165,6 +169,7 @@ impl PutBlockList {
             tier: None,
             kind: BlobType::Block,
             tags: None,
+            encryption: None,
             version_id: None,
             deleted: None,
         };
@@ -183,6 +188,7 @@ impl PutBlockList {
         rows: &dyn Rows,
         found: Option<&Blob>,
         wishes: &[Wish],
+        encryption: Option<&Encryption>,
         now: Timestamp,
     ) -> Result<LookedUp, Halt> {
         let wants = |searches: &[BlockSearch]| wishes.iter().any(|wish| searches.contains(&wish.search));
@@ -195,11 +201,14 @@ impl PutBlockList {
         let old = match state.filter(|_| wants(&[BlockSearch::Committed, BlockSearch::Latest])) {
             Some(state) => blocks::committed(rows, state)?
                 .into_iter()
-                .map(|entry| (entry.id, Block { content: entry.content, size: entry.size }))
+                .map(|entry| {
+                    let encryption = state.encryption.clone();
+                    (entry.id, Block { content: entry.content, size: entry.size, encryption })
+                })
                 .collect(),
             None => HashMap::new(),
         };
-        let resolved = resolve(wishes, &waiting, &old).map_err(refuse)?;
+        let resolved = resolve(wishes, &waiting, &old, encryption).map_err(refuse)?;
         Ok(LookedUp {
             basis: Basis::of(found, now),
             length: resolved.entries.iter().map(|entry| entry.size).sum(),
@@ -263,10 +272,12 @@ impl LookedUp {
 }
 
 pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> {
-    let op = parse(call.head, call.account)?;
+    let mut op = parse(call.head, call.account)?;
+    let mut asked = Asked::by(&call)?;
     let account = call.account;
     read(call.engine, |rows, now| {
         let (_, found) = op.load(rows, account)?;
+        encryption::effective(rows, account, &op.container, asked.encryption.as_ref())?;
         op.judge(found.as_ref().filter(|blob| blob.is_there(now)), now).map_err(refuse)
     })
     .await?;
@@ -281,34 +292,38 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
         let (_, found) = op.load(rows, account)?;
         let there = found.as_ref().filter(|blob| blob.is_there(now));
         op.judge(there, now).map_err(refuse)?;
-        op.look_up(rows, there, &wishes, now)
+        let encryption = encryption::effective(rows, account, &op.container, asked.encryption.as_ref())?;
+        op.look_up(rows, there, &wishes, encryption.as_ref(), now)
     })
     .await?;
 
     let mut answer = reply::reply(StatusCode::CREATED);
     upload::answer_sums(&mut answer.headers, call.head, &op.sums, md5, crc64);
+    asked.seal_metadata(&mut op.metadata)?;
     let partition = model::blob_partition(account, &op.container, &op.name);
     let keeping = Keeping::of(&call);
-    let written = commit(call.engine, partition, move |rows, tick| {
+    let (written, encryption) = commit(call.engine, partition, move |rows, tick| {
         let (key, found) = op.load(rows, account)?;
         let there = found.as_ref().filter(|blob| blob.is_there(tick.now));
         op.judge(there, tick.now).map_err(refuse)?;
+        let encryption = encryption::effective(rows, account, &op.container, asked.encryption.as_ref())?;
         let looked_again;
         let list = if looked_up.basis == Basis::of(there, tick.now) {
             &looked_up
         } else {
-            looked_again = op.look_up(rows, there, &wishes, tick.now)?;
+            looked_again = op.look_up(rows, there, &wishes, encryption.as_ref(), tick.now)?;
             &looked_again
         };
-        let became = op.decide(there, list.content(tick), list.length, tick).map_err(refuse)?;
+        let mut became = op.decide(there, list.content(tick), list.length, tick).map_err(refuse)?;
+        became.1.encryption = encryption.clone();
         let mut changes = Changes::none();
         list.write(&mut changes, tick.id(1), tick);
         let written = keeping::replace(rows, key, found, became, keeping, tick, &mut changes)?;
-        Ok(Commit { changes, outcome: written })
+        Ok(Commit { changes, outcome: (written, encryption) })
     })
     .await?;
     reply::set_written(&mut answer.headers, written);
-    answer.headers.insert(&reply::REQUEST_SERVER_ENCRYPTED, reply::TRUE);
+    encryption::answer(&mut answer.headers, encryption.as_ref());
     Ok(answer)
 }
 
@@ -320,7 +335,10 @@ mod tests {
     use wire::base64;
 
     fn found(blocks: &[(&str, u64)]) -> HashMap<Vec<u8>, Block> {
-        blocks.iter().map(|(id, content)| (id.as_bytes().to_vec(), Block { content: *content, size: 1 })).collect()
+        blocks
+            .iter()
+            .map(|(id, content)| (id.as_bytes().to_vec(), Block { content: *content, size: 1, encryption: None }))
+            .collect()
     }
 
     #[test]
@@ -337,7 +355,7 @@ mod tests {
         ];
         for (search, id, content) in table {
             let wish = Wish { search, id: id.as_bytes().to_vec() };
-            let resolved = resolve(&[wish], &waiting, &old);
+            let resolved = resolve(&[wish], &waiting, &old, None);
             assert_eq!(resolved.ok().map(|r| r.entries[0].content), content, "{search:?} {id}");
         }
     }

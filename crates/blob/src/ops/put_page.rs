@@ -9,6 +9,7 @@ use wire::ranges::RangeHeader;
 
 use super::Call;
 use super::get_blob;
+use crate::encryption::{self, Asked};
 use crate::error::BlobError;
 use crate::model::{self, Blob, BlobType, Committed, ContentRef, blob_key, refuse};
 use crate::pages::{PAGE_BYTES, PageSpan, View};
@@ -56,7 +57,7 @@ impl SequenceConditions {
 fn parse(head: &Head, body: &dyn Body) -> Result<PutPage, BlobError> {
     let (container, name) = request::blob(head)?;
     request::only_base(head)?;
-    request::no_unbuilt_headers(head)?;
+    request::no_other_unbuilt_headers(head)?;
     let conditions = request::conditions(head)?;
     conditions.check_write_combination()?;
     let write = page_write(head)?;
@@ -142,44 +143,58 @@ impl PutPage {
 
 pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> {
     let op = parse(call.head, body)?;
+    let asked = Asked::by(&call)?;
     let account = call.account;
     read(call.engine, |rows, now| {
         let generation = model::generation(rows, account, &op.container)?;
         let found = model::find_blob(rows, &blob_key(generation, &op.name))?;
-        op.judge(found, now).map_err(refuse)
+        let target = op.judge(found, now).map_err(refuse)?;
+        let stored = target.state.encryption.as_ref();
+        encryption::same_as(rows, account, &op.container, asked.encryption.as_ref(), stored)
     })
     .await?;
 
     let mut answer = reply::reply(StatusCode::CREATED);
     let received = match op.write {
         PageWrite::Clear => None,
-        PageWrite::Update => Some(receive(&op, call, body, &mut answer).await?),
+        PageWrite::Update => Some(receive(&op, call, body, &asked, &mut answer).await?),
     };
     let partition = model::blob_partition(account, &op.container, &op.name);
-    let (stamp, sequence) = commit(call.engine, partition, move |rows, tick| {
+    let is_update = op.write == PageWrite::Update;
+    let (stamp, sequence, encryption) = commit(call.engine, partition, move |rows, tick| {
         let generation = model::generation(rows, account, &op.container)?;
         let key = blob_key(generation, &op.name);
         let (blob, view, sequence) = op.decide(model::find_blob(rows, &key)?, tick).map_err(refuse)?;
+        let stored = blob.committed.as_ref().and_then(|state| state.encryption.as_ref());
+        let encryption = encryption::same_as(rows, account, &op.container, asked.encryption.as_ref(), stored)?;
         let mut changes = Changes::none();
         match received.as_ref().and_then(|received| received.staged.as_ref()) {
             Some(staged) => view.write(rows, op.span, staged, tick, &mut changes)?,
             None => view.clear(rows, op.span, tick, &mut changes)?,
         }
         changes.put(key, codec::encode(&blob));
-        Ok(Commit { changes, outcome: (tick.stamp, sequence) })
+        Ok(Commit { changes, outcome: (tick.stamp, sequence, encryption) })
     })
     .await?;
     reply::set_version(&mut answer.headers, stamp);
     answer.headers.insert(&reply::BLOB_SEQUENCE_NUMBER, HeaderValue::from(sequence));
+    if is_update {
+        encryption::answer(&mut answer.headers, encryption.as_ref());
+    }
     Ok(answer)
 }
 
-async fn receive(op: &PutPage, call: Call<'_>, body: &mut dyn Body, answer: &mut Reply) -> Result<Received, Failure> {
-    let announced = upload::announced(call.head, body, BODY_BYTES_MAX)?;
+async fn receive(
+    op: &PutPage,
+    call: Call<'_>,
+    body: &mut dyn Body,
+    asked: &Asked,
+    answer: &mut Reply,
+) -> Result<Received, Failure> {
+    let announced = upload::announced(call.head, body, BODY_BYTES_MAX)?.sealed_with(asked.key.as_ref());
     let received = upload::receive(call.engine, body, announced, Wanted::of_block(call.head, &op.sums)).await?;
     upload::verify(&op.sums, received.md5, received.crc64)?;
     upload::answer_sums(&mut answer.headers, call.head, &op.sums, received.md5, received.crc64);
-    answer.headers.insert(&reply::REQUEST_SERVER_ENCRYPTED, reply::TRUE);
     Ok(received)
 }
 

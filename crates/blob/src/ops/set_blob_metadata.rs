@@ -6,6 +6,7 @@ use wire::http::{Head, Reply, StatusCode};
 use wire::names::{BlobName, ContainerName};
 
 use super::Call;
+use crate::encryption::{self, Asked};
 use crate::error::BlobError;
 use crate::keeping::{self, Keeping};
 use crate::model::{self, Blob, Committed, Halt, blob_key, refuse};
@@ -30,7 +31,7 @@ impl WriteBlob {
     pub fn parse(head: &Head) -> Result<WriteBlob, BlobError> {
         let (container, name) = request::blob(head)?;
         request::only_base(head)?;
-        request::no_unbuilt_headers(head)?;
+        request::no_other_unbuilt_headers(head)?;
         let conditions = request::conditions(head)?;
         conditions.check_write_combination()?;
         Ok(WriteBlob { container, name, conditions, lease: request::lease_id(head)? })
@@ -77,16 +78,22 @@ impl WriteBlob {
 
 pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
     let op = WriteBlob::parse(call.head)?;
-    let metadata = request::metadata(call.head)?;
-    let change = move |state: &mut Committed, _: &dyn Rows, _: Tick, _: &mut Changes| {
+    let mut asked = Asked::by(&call)?;
+    let mut metadata = request::metadata(call.head)?;
+    asked.seal_metadata(&mut metadata)?;
+    let (account, container) = (call.account, op.container.clone());
+    let change = move |state: &mut Committed, rows: &dyn Rows, _: Tick, _: &mut Changes| {
+        let (wanted, stored) = (asked.encryption.as_ref(), state.encryption.as_ref());
+        encryption::same_as(rows, account, &container, wanted, stored)?;
         state.metadata = metadata.clone();
+        encryption::with_metadata_of(&mut state.encryption, wanted);
         Ok(())
     };
     let state = op.run(call, Version::New, change).await?;
     let mut answer = reply::reply(StatusCode::OK);
     reply::set_version(&mut answer.headers, state.stamp);
     reply::set_version_id(&mut answer.headers, state.version_id);
-    answer.headers.insert(&reply::REQUEST_SERVER_ENCRYPTED, reply::TRUE);
+    encryption::answer(&mut answer.headers, state.encryption.as_ref());
     Ok(answer)
 }
 

@@ -7,6 +7,7 @@ use wire::http::{Head, HeaderValue, Reply, StatusCode};
 
 use super::Call;
 use super::set_blob_metadata::{Version, WriteBlob};
+use crate::encryption::{self, Asked};
 use crate::error::BlobError;
 use crate::model::{BlobType, Committed, ContentRef, Halt, HttpHeaders, refuse};
 use crate::pages::PageSpan;
@@ -115,7 +116,12 @@ impl Wanted {
 pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
     let op = WriteBlob::parse(call.head)?;
     let wanted = parse(call.head)?;
+    let asked = Asked::by(&call)?;
     let change = move |state: &mut Committed, rows: &dyn Rows, tick, changes: &mut Changes| {
+        // No byte is read or written, so no key is needed; one that comes must be the right one.
+        if asked.encryption.is_some() {
+            encryption::matches(state.encryption.as_ref(), asked.encryption.as_ref()).map_err(refuse)?;
+        }
         wanted.change(state, rows, tick, changes)
     };
     let state = op.run(call, Version::Same, change).await?;

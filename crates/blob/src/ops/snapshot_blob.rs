@@ -7,6 +7,7 @@ use wire::http::{Head, Reply, StatusCode};
 use wire::names::{BlobName, ContainerName};
 
 use super::Call;
+use crate::encryption::{self, Asked};
 use crate::error::BlobError;
 use crate::keeping::{self, Keeping, Written};
 use crate::model::{self, Blob, Committed, Pairs, blob_key, refuse, snapshot_key};
@@ -24,7 +25,7 @@ struct SnapshotBlob {
 fn parse(head: &Head) -> Result<SnapshotBlob, BlobError> {
     let (container, name) = request::blob(head)?;
     request::only_base(head)?;
-    request::no_unbuilt_headers(head)?;
+    request::no_other_unbuilt_headers(head)?;
     let conditions = request::conditions(head)?;
     conditions.check_write_combination()?;
     Ok(SnapshotBlob {
@@ -48,9 +49,9 @@ impl SnapshotBlob {
     }
 
     /// With metadata of its own a snapshot has a version of its own, else it has that of the blob.
-    fn snapshot(&self, state: &mut Committed, changes: &mut Changes, tick: Tick) -> Committed {
+    fn snapshot(&self, state: &mut Committed, has_metadata: bool, changes: &mut Changes, tick: Tick) -> Committed {
         let copy = Committed { version_id: None, ..state.kept_as(tick.id(1), changes) };
-        if self.metadata.is_empty() {
+        if !has_metadata {
             return copy;
         }
         Committed { stamp: tick.stamp, metadata: self.metadata.clone(), ..copy }
@@ -58,7 +59,10 @@ impl SnapshotBlob {
 }
 
 pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
-    let op = parse(call.head)?;
+    let mut op = parse(call.head)?;
+    let mut asked = Asked::by(&call)?;
+    let has_metadata = !op.metadata.is_empty();
+    asked.seal_metadata(&mut op.metadata)?;
     let (account, keeping) = (call.account, Keeping::of(&call));
     let partition = model::blob_partition(account, &op.container, &op.name);
     let (at, written) = commit(call.engine, partition, move |rows, tick| {
@@ -66,8 +70,13 @@ pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
         let key = blob_key(generation, &op.name);
         let found = model::find_blob(rows, &key)?;
         let (mut blob, mut state) = op.decide(found, tick.now).map_err(refuse)?;
+        let (wanted, stored) = (asked.encryption.as_ref(), state.encryption.as_ref());
+        encryption::same_as(rows, account, &op.container, wanted, stored)?;
         let mut changes = Changes::none();
-        let snapshot = op.snapshot(&mut state, &mut changes, tick);
+        let mut snapshot = op.snapshot(&mut state, has_metadata, &mut changes, tick);
+        if has_metadata {
+            encryption::with_metadata_of(&mut snapshot.encryption, wanted);
+        }
         changes.put(snapshot_key(blob.uid, tick.stamp), codec::encode(&snapshot));
         blob.snapshots = blob.snapshots.saturating_add(1);
         keeping::keep_version_of_snapshot(&mut blob, &mut state, keeping, tick, &mut changes);

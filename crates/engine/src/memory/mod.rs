@@ -220,6 +220,10 @@ struct MemoryWriter {
 }
 
 impl ContentWriter for MemoryWriter {
+    fn id(&self) -> ContentId {
+        self.id
+    }
+
     fn write(&mut self, bytes: Bytes) -> BoxFuture<'_, Result<(), EngineError>> {
         self.bytes.extend_from_slice(&bytes);
         Box::pin(async { Ok(()) })
