@@ -17,6 +17,7 @@ mod not_yet;
 mod races;
 mod requests;
 mod structured_body;
+mod versions;
 
 // Containers.
 mod create_container;
@@ -24,6 +25,7 @@ mod delete_container;
 mod lease_container;
 mod list_blobs;
 mod list_containers;
+mod restore_container;
 mod set_container_acl;
 mod set_container_metadata;
 
@@ -44,6 +46,7 @@ mod set_blob_metadata;
 mod set_blob_properties;
 mod set_blob_tags;
 mod snapshot_blob;
+mod undelete_blob;
 
 /// Rows that do not get the right answer yet: (`table: row`, why). See [`harness::Table`].
 const NOT_YET: &[(&str, &str)] = &[];

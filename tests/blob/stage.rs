@@ -21,7 +21,15 @@ pub struct Stage {
 impl Stage {
     /// A server with the container `cont`.
     pub fn new() -> Stage {
-        let server = Server::start();
+        Stage::on(Server::start())
+    }
+
+    /// The same, with lines of the account in the configuration file.
+    pub fn with_settings(settings: &str) -> Stage {
+        Stage::on(Server::with_settings(settings))
+    }
+
+    fn on(server: Server) -> Stage {
         let client = server.client();
         let stage = Stage { server, client };
         stage.call("PUT cont?restype=container", &[], "").ok();

@@ -15,7 +15,7 @@ use wire::{dates, percent};
 use super::xml::Element;
 
 pub const ACCOUNT: &str = "devstoreaccount1";
-const KEY: &str = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
+pub const KEY: &str = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
 const VERSION: &str = "2026-10-06";
 /// A test that waits longer than this for a byte has failed.
 const PATIENCE: Duration = Duration::from_secs(60);

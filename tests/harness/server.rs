@@ -3,11 +3,11 @@
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::client::{Client, plain_post};
+use super::client::{ACCOUNT, Client, KEY, plain_post};
 
 /// Ends with the value: the process is killed, what it leaves behind is checked, and its folder removed.
 pub struct Server {
@@ -19,7 +19,23 @@ pub struct Server {
 
 impl Server {
     pub fn start() -> Server {
+        Server::start_in(fresh_folder())
+    }
+
+    /// With lines of the account in the configuration file.
+    pub fn with_settings(settings: &str) -> Server {
         let folder = fresh_folder();
+        fs::create_dir(folder.join("data")).expect("a folder in the folder");
+        configure(&folder, settings);
+        Server::start_in(folder)
+    }
+
+    /// Changes those lines. The server notices after a while.
+    pub fn configure(&self, settings: &str) {
+        configure(&self.folder, settings);
+    }
+
+    fn start_in(folder: PathBuf) -> Server {
         let errors = File::create(folder.join("stderr.txt")).expect("a file in the folder");
         let mut process = Command::new(env!("CARGO_BIN_EXE_lazurite"))
             .env_clear()
@@ -63,6 +79,13 @@ impl Server {
         let answer = plain_post(self.admin, "/test/clock", &format!("{{\"advance_seconds\": {seconds}}}"));
         assert!(answer.starts_with("HTTP/1.1 200 "), "the clock did not move: {answer}");
     }
+}
+
+/// The file is there at once and whole, because the server may be looking.
+fn configure(folder: &Path, settings: &str) {
+    let (file, new) = (folder.join("data/lazurite.toml"), folder.join("new.toml"));
+    let text = format!("[accounts.{ACCOUNT}]\nkeys = [\"{KEY}\"]\n{settings}\n");
+    fs::write(&new, text).and_then(|()| fs::rename(new, file)).expect("a file in the folder");
 }
 
 impl Drop for Server {
