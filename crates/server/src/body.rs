@@ -11,7 +11,7 @@ use http_body::{Frame, SizeHint};
 use hyper::body::Incoming;
 use wire::http::{Body, BodyError, BoxFuture, ByteStream, ReplyBody};
 
-use crate::limits::DRAIN_BYTES_MAX;
+use crate::limits::{DRAIN_BYTES_MAX, DRAIN_TIME_MAX};
 use crate::metrics::{Asked, Metrics};
 use crate::stream::Traffic;
 
@@ -82,9 +82,13 @@ impl RequestBody {
         if self.state == State::Broken || asks_first || too_long {
             return Rest::Unread;
         }
+        tokio::time::timeout(DRAIN_TIME_MAX, self.read_a_little()).await.unwrap_or(Rest::Unread)
+    }
+
+    async fn read_a_little(&mut self) -> Rest {
         let mut left = DRAIN_BYTES_MAX;
         loop {
-            match self.next().await {
+            match self.read().await {
                 None => return Rest::Read,
                 Some(Ok(bytes)) if bytes.len() as u64 <= left => left -= bytes.len() as u64,
                 Some(_) => return Rest::Unread,

@@ -15,6 +15,8 @@ pub const BACKLOG: u32 = 1024;
 pub const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// What is read of a refused body to keep the connection for the next request.
 pub const DRAIN_BYTES_MAX: u64 = 256 * 1024;
+/// And for how long: a client that has stopped sending should hear why it is refused.
+pub const DRAIN_TIME_MAX: Duration = Duration::from_secs(1);
 /// What is read, after the answer, of a refused body that is longer: a connection closed over unread bytes is reset,
 /// and the reset can overtake the answer.
 pub const LINGER_BYTES_MAX: u64 = 64 * 1024 * 1024;

@@ -102,6 +102,19 @@ fn a_small_refused_body_keeps_the_connection() {
 }
 
 #[test]
+fn the_refusal_of_a_small_body_does_not_wait_for_the_rest_of_it() {
+    let server = start();
+    let mut client = server.client();
+    let request = put_blob("/acct/missing/new", b"0123456789");
+    let began = std::time::Instant::now();
+    client.send(&request[..request.len() - 5]);
+    let answer = client.receive();
+    assert_eq!((answer.status, answer.code()), (404, "ContainerNotFound"));
+    assert_eq!(answer.header("connection"), "close");
+    assert!(began.elapsed() < Limits::default().body_pause / 2);
+}
+
+#[test]
 fn the_refusal_of_a_large_body_arrives_though_nobody_reads_the_body() {
     let server = start();
     for _ in 0..5 {
