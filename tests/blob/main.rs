@@ -42,9 +42,11 @@ mod put_blob;
 mod put_block;
 mod put_block_list;
 mod put_page;
+mod set_blob_immutability_policy;
 mod set_blob_metadata;
 mod set_blob_properties;
 mod set_blob_tags;
+mod set_blob_tier;
 mod snapshot_blob;
 mod undelete_blob;
 

@@ -45,6 +45,9 @@ const STORY: &[Chapter] = &[
     ("PUT", "cont/blob?comp=tags", &[], TAGGED_RED, Some(b"fifth")),
     ("PUT", "cont/blob?comp=tags", &[], TAGGED_BLUE, Some(b"fifth")),
     ("PUT", "cont/blob", PUT_RED, b"sixth", Some(b"sixth")),
+    ("PUT", "cont/blob?comp=tier", &[("x-ms-access-tier", "Cool")], b"", Some(b"sixth")),
+    ("PUT", "cont/blob?comp=legalhold", HOLD, b"", Some(b"sixth")),
+    ("PUT", "cont/blob?comp=legalhold", RELEASE, b"", Some(b"sixth")),
     ("PUT", "cont/blob", APPEND_BLOB, b"", Some(b"")),
     ("PUT", "cont/blob?comp=appendblock", &[], b"six", Some(b"six")),
     ("PUT", "cont/blob?comp=snapshot", &[], b"", Some(b"six")),
@@ -68,6 +71,8 @@ const STORY: &[Chapter] = &[
 const PUT_RED: &[(&str, &str)] = &[("x-ms-blob-type", "BlockBlob"), ("x-ms-tags", "colour=red")];
 const TAGGED_RED: &[u8] = b"<Tags><TagSet><Tag><Key>colour</Key><Value>red</Value></Tag></TagSet></Tags>";
 const TAGGED_BLUE: &[u8] = b"<Tags><TagSet><Tag><Key>colour</Key><Value>blue</Value></Tag></TagSet></Tags>";
+const HOLD: &[(&str, &str)] = &[("x-ms-legal-hold", "true")];
+const RELEASE: &[(&str, &str)] = &[("x-ms-legal-hold", "false")];
 const LIST: &[u8] = b"<BlockList><Latest>MDAx</Latest><Latest>MDAy</Latest></BlockList>";
 
 /// What is deleted comes back.
@@ -202,6 +207,7 @@ async fn every_failure_leaves_before_or_after() {
             assert!(index_agrees(&bench).await, "step {step}, {fault:?}: the index of tags");
             bench.sweep().await;
             assert_eq!(held(&bench).await, found, "step {step}, {fault:?}: a sweep changed what clients see");
+            let _ = bench.call("PUT", "cont/blob?comp=legalhold", RELEASE, b"").await;
             let _ = bench.call("DELETE", "cont?restype=container", &[], b"").await;
             bench.advance(8 * 24 * 3600).await;
             bench.sweep().await;

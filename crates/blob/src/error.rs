@@ -23,6 +23,7 @@ pub enum BlobError {
 
     // The request itself (400 and its kin).
     AccessTierNotSupportedForBlobType,
+    BlobAccessTierNotSupportedForAccountType,
     BlockListTooLong,
     BothCrc64AndMd5HeaderPresent,
     ConditionHeadersNotSupported,
@@ -50,12 +51,19 @@ pub enum BlobError {
     /// By another key or scope than the request names.
     BlobCustomerSpecifiedEncryptionMismatch,
     BlobDoesNotUseCustomerSpecifiedEncryption,
+    BlobArchived,
+    BlobBeingRehydrated,
+    BlobImmutableDueToLegalHold,
+    BlobImmutableDueToPolicy,
     BlobIsSealed,
     BlobNotFound,
+    BlobOperationNotSupported,
     /// It was made anew since the snapshot that it is compared with.
     BlobOverwritten,
     BlobUsesCustomerSpecifiedEncryption,
+    BlobTierInadequateForContentLength,
     BlockCountExceedsLimit,
+    CannotChangeToLowerTier,
     ContainerAlreadyExists,
     ContainerNotFound,
     /// The operation belongs to blobs of another type.
@@ -152,6 +160,11 @@ impl BlobError {
             BlobError::AccessTierNotSupportedForBlobType => {
                 (400, "AccessTierNotSupportedForBlobType", "The access tier is not supported for this type of blob.")
             }
+            BlobError::BlobAccessTierNotSupportedForAccountType => (
+                400,
+                "BlobAccessTierNotSupportedForAccountType",
+                "The access tier is not supported in this kind of account.",
+            ),
             BlobError::BlockListTooLong => (400, "BlockListTooLong", "The block list has more entries than allowed."),
             BlobError::BothCrc64AndMd5HeaderPresent => {
                 (400, "BothCrc64AndMd5HeaderPresent", "A request may carry an MD5 or a CRC64, not both.")
@@ -184,6 +197,20 @@ impl BlobError {
             }
 
             BlobError::BlobAlreadyExists => (409, "BlobAlreadyExists", "The specified blob already exists."),
+            BlobError::BlobArchived => (409, "BlobArchived", "This operation is not permitted on an archived blob."),
+            BlobError::BlobBeingRehydrated => {
+                (409, "BlobBeingRehydrated", "This operation is not permitted because the blob is being rehydrated.")
+            }
+            BlobError::BlobImmutableDueToLegalHold => (
+                409,
+                "BlobImmutableDueToLegalHold",
+                "This operation is not permitted as the blob is immutable due to one or more legal holds.",
+            ),
+            BlobError::BlobImmutableDueToPolicy => (
+                409,
+                "BlobImmutableDueToPolicy",
+                "This operation is not permitted as the blob is immutable due to a policy.",
+            ),
             BlobError::BlobCustomerSpecifiedEncryptionMismatch => (
                 409,
                 "BlobCustomerSpecifiedEncryptionMismatch",
@@ -206,6 +233,17 @@ impl BlobError {
             ),
             BlobError::BlobIsSealed => (409, "BlobIsSealed", "The specified blob is sealed and cannot be appended to."),
             BlobError::BlobNotFound => (404, "BlobNotFound", "The specified blob does not exist."),
+            BlobError::BlobOperationNotSupported => {
+                (409, "BlobOperationNotSupported", "The operation is not supported in this kind of account.")
+            }
+            BlobError::BlobTierInadequateForContentLength => (
+                409,
+                "BlobTierInadequateForContentLength",
+                "The specified blob tier size limit cannot be less than content length.",
+            ),
+            BlobError::CannotChangeToLowerTier => {
+                (409, "CannotChangeToLowerTier", "A higher blob tier has already been explicitly set.")
+            }
             BlobError::BlobOverwritten => {
                 (409, "BlobOverwritten", "The blob has been recreated since the previous snapshot was taken.")
             }

@@ -6,35 +6,45 @@ use wire::names::ContainerName;
 use wire::tags::Tags;
 
 use crate::error::BlobError;
-use crate::model::{BlobType, Committed, Tier, TierSet};
+use crate::model::{BlobType, Committed};
+use crate::protection::{Policy, Protection};
 use crate::request;
 use crate::tags::Tagged;
+use crate::tier::{Tier, TierSet};
 
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Given {
     pub tier: Option<Tier>,
     pub tags: Tags,
+    pub policy: Option<Policy>,
+    pub legal_hold: Option<bool>,
+    /// The account is one in which page blobs have tiers.
+    pub is_premium: bool,
 }
 
 impl Given {
-    pub fn parse(head: &Head, kind: BlobType) -> Result<Given, BlobError> {
-        Ok(Given { tier: tier(head, kind)?, tags: request::tags(head)? })
+    /// For a blob of this kind and, if it is known beforehand, length.
+    pub fn parse(head: &Head, kind: BlobType, length: u64, is_premium: bool) -> Result<Given, BlobError> {
+        let tier = request::tier(head)?;
+        if let Some(tier) = tier {
+            tier.check(kind, length, is_premium)?;
+        }
+        let (policy, legal_hold) = (request::policy(head)?, request::legal_hold(head)?);
+        Ok(Given { tier, tags: request::tags(head)?, policy, legal_hold, is_premium })
     }
 
     /// The new state of a blob with what was said of it.
     pub fn to(&self, state: Committed, container: &ContainerName, account: u64, tick: Tick) -> Committed {
+        let inferred = match state.kind {
+            BlobType::Page { .. } if self.is_premium => Some(Tier::of_pages(state.length)),
+            BlobType::Page { .. } | BlobType::Block | BlobType::Append { .. } => None,
+        };
+        let is_inferred = self.tier.is_none();
         Committed {
-            tier: self.tier.map(|tier| TierSet { tier, since: tick.stamp }),
+            tier: self.tier.or(inferred).map(|tier| TierSet { tier, since: tick.stamp, is_inferred }),
             tags: Tagged::new(account, container, &self.tags),
+            protection: Protection::new(self.policy, self.legal_hold),
             ..state
         }
-    }
-}
-
-fn tier(head: &Head, kind: BlobType) -> Result<Option<Tier>, BlobError> {
-    match (request::tier(head)?, kind) {
-        (tier, BlobType::Block) => Ok(tier),
-        (None, BlobType::Append { .. } | BlobType::Page { .. }) => Ok(None),
-        (Some(_), BlobType::Append { .. } | BlobType::Page { .. }) => Err(BlobError::AccessTierNotSupportedForBlobType),
     }
 }

@@ -23,7 +23,7 @@ use crate::model::{
 };
 use crate::ops::Call;
 use crate::ops::get_blob_service_properties::PROPERTIES;
-use crate::tags;
+use crate::{protection, tags};
 
 /// What an account keeps. Cheap to pass into a decision, which asks for more only if there is something to keep.
 #[derive(Clone, Copy, Debug)]
@@ -94,6 +94,7 @@ pub fn replace(
             Some(_) | None => keep_previous(&mut blob, old, changes),
         }
     }
+    protection::enter(&mut state, &key, changes);
     state.version_id = keeping.new_version(tick);
     let written = Written { stamp: state.stamp, version_id: state.version_id };
     blob.lease = lease;
@@ -447,7 +448,7 @@ pub fn undelete(
 }
 
 /// Visits the snapshots or versions below `all`, deleted or not, oldest first.
-fn each_state(rows: &dyn Rows, all: &Key, mut each: impl FnMut(Timestamp, Committed)) -> Result<(), Unread> {
+pub fn each_state(rows: &dyn Rows, all: &Key, mut each: impl FnMut(Timestamp, Committed)) -> Result<(), Unread> {
     let mut failed = None;
     rows.scan(all, &all.after_all(), 16, &mut |key, row| {
         match model::state_time(key).and_then(|at| Ok((at, codec::decode(row)?))) {

@@ -28,6 +28,7 @@ mod model;
 mod op;
 mod ops;
 mod pages;
+mod protection;
 mod reply;
 mod request;
 mod route;
@@ -36,6 +37,7 @@ mod tags;
 mod target;
 #[cfg(test)]
 mod testing;
+mod tier;
 mod upload;
 
 use std::sync::Arc;

@@ -24,8 +24,10 @@ use crate::codec;
 use crate::encryption::Encryption;
 use crate::error::BlobError;
 use crate::pages::View;
+use crate::protection::{self, Protection};
 use crate::request::Which;
 use crate::tags::{self, Tagged};
+use crate::tier::{Rehydration, TierSet};
 
 /// What a function over rows ends with when it has no result.
 pub type Halt = Stop<BlobError>;
@@ -195,6 +197,11 @@ pub struct Committed {
     pub kind: BlobType,
     #[n(9)]
     pub tags: Option<Tagged>,
+    #[n(11)]
+    pub protection: Option<Protection>,
+    /// Only of what is archived.
+    #[n(17)]
+    pub rehydration: Option<Rehydration>,
     /// `None`: it was written when the account kept no versions.
     #[n(15)]
     pub version_id: Option<VersionId>,
@@ -270,40 +277,6 @@ pub struct HttpHeaders {
     /// What the client says it is; only Put Blob checks it.
     #[cbor(n(5), with = "minicbor::bytes")]
     pub content_md5: Option<Vec<u8>>,
-}
-
-/// A tier that was asked for, and when. A blob without one has the account's.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Encode, Decode)]
-#[cbor(map)]
-pub struct TierSet {
-    #[n(0)]
-    pub tier: Tier,
-    #[cbor(n(1), with = "codec::time")]
-    pub since: Timestamp,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Encode, Decode)]
-#[cbor(index_only)]
-pub enum Tier {
-    #[n(0)]
-    Hot,
-    #[n(1)]
-    Cool,
-    #[n(2)]
-    Cold,
-}
-
-impl Tier {
-    /// The tier of a blob that none was set for.
-    pub const ACCOUNT_DEFAULT: Tier = Tier::Hot;
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Tier::Hot => "Hot",
-            Tier::Cool => "Cool",
-            Tier::Cold => "Cold",
-        }
-    }
 }
 
 /// The uncommitted blocks of a blob.
@@ -485,6 +458,7 @@ impl Committed {
 
     /// Takes back what this version refers to. The version must not be stored any longer.
     pub fn let_go(&self, changes: &mut Changes, now: Timestamp) {
+        protection::project(self.protection.as_ref(), None, self.version, changes);
         match self.content {
             ContentRef::Empty => {}
             ContentRef::Whole(id) => _ = changes.unrefer(Kind::Content, id, self.version, now),
@@ -496,7 +470,8 @@ impl Committed {
     /// Refers to the same content once more, for a snapshot of this version that is called `version`. Pages it refers to
     /// instead of the blob, which goes on in the next epoch.
     pub fn kept_as(&mut self, version: u64, changes: &mut Changes) -> Committed {
-        let kept = Committed { version, ..self.clone() };
+        // What protects the one does not protect the other.
+        let kept = Committed { version, protection: None, ..self.clone() };
         match self.content {
             ContentRef::Empty => {}
             ContentRef::Whole(thing) | ContentRef::Blocks(thing) => _ = changes.refer(thing, version),

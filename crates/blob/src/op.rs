@@ -117,6 +117,11 @@ impl Op {
             | Op::SetBlobMetadata
             | Op::GetBlobTags
             | Op::SetBlobTags
+            | Op::SetBlobTier
+            | Op::SetBlobExpiry
+            | Op::SetBlobImmutabilityPolicy
+            | Op::DeleteBlobImmutabilityPolicy
+            | Op::SetBlobLegalHold
             | Op::LeaseBlob
             | Op::SnapshotBlob
             | Op::DeleteBlob
@@ -135,11 +140,6 @@ impl Op {
             | Op::CopyBlobFromUrl
             | Op::AbortCopyBlob
             | Op::IncrementalCopyBlob
-            | Op::SetBlobTier
-            | Op::SetBlobExpiry
-            | Op::SetBlobImmutabilityPolicy
-            | Op::DeleteBlobImmutabilityPolicy
-            | Op::SetBlobLegalHold
             | Op::QueryBlobContents
             | Op::PutBlockFromUrl
             | Op::PutPageFromUrl
@@ -163,7 +163,12 @@ impl Op {
     #[must_use]
     pub fn needed_by(self, head: &Head) -> Need {
         let need = self.needs();
-        let need = if touches_tags(head) { need.all_of("t") } else { need };
+        let need = match (touches_tags(head), self.creates() && sets_protection(head)) {
+            (false, false) => need,
+            (true, false) => need.all_of("t"),
+            (false, true) => need.all_of("i"),
+            (true, true) => need.all_of("ti"),
+        };
         let breaks = || head.header("x-ms-lease-action").is_some_and(|action| action.eq_ignore_ascii_case("break"));
         let is_permanent = || head.query.get("deletetype").is_some_and(|kind| kind.eq_ignore_ascii_case("permanent"));
         match self {
@@ -177,6 +182,11 @@ impl Op {
             Op::GetAccountInformation => Need { resource: level(head), ..need },
             _ => need,
         }
+    }
+
+    /// Whether it makes a new state of a blob, of which everything can be said at once.
+    fn creates(self) -> bool {
+        matches!(self, Op::PutBlob | Op::PutBlobFromUrl | Op::CopyBlob | Op::CopyBlobFromUrl | Op::PutBlockList)
     }
 
     /// The right that a signature must carry, if the request says nothing that changes it. (Who holds the account's key
@@ -250,6 +260,11 @@ fn touches_tags(head: &Head) -> bool {
         || included.into_iter().any(|(_, list)| lists_them(list))
 }
 
+/// Whether a request that creates a blob also protects it.
+fn sets_protection(head: &Head) -> bool {
+    head.headers.contains_key("x-ms-immutability-policy-until-date") || head.headers.contains_key("x-ms-legal-hold")
+}
+
 /// What the path of a request names, if it says that it names no blob of the root container.
 fn level(head: &Head) -> ResourceType {
     match (head.first_segment(), head.rest()) {
@@ -302,6 +317,8 @@ mod tests {
         assert_eq!(tags("cont/blob", &[("x-ms-tags", "a=b")]), Permissions::of("t"));
         assert_eq!(tags("cont/blob", &[("x-ms-if-tags", "a='b'")]), Permissions::of("t"));
         assert_eq!(tags("cont?include=metadata,Tags", &[]), Permissions::of("t"));
+        assert_eq!(tags("cont/blob", &[("x-ms-legal-hold", "true")]), Permissions::of("i"));
+        assert_eq!(tags("cont/blob", &[("x-ms-legal-hold", "true"), ("x-ms-tags", "")]), Permissions::of("ti"));
         for (path, resource) in
             [("", ResourceType::Service), ("cont/", ResourceType::Container), ("cont/blob", ResourceType::Object)]
         {

@@ -9,7 +9,8 @@ use wire::{base64, dates};
 
 use crate::encryption;
 use crate::keeping::Written;
-use crate::model::{BlobType, Committed, PublicAccess, Tier, VersionId};
+use crate::model::{BlobType, Committed, PublicAccess, VersionId};
+use crate::tier::Tier;
 
 macro_rules! names {
     ($($constant:ident = $name:literal;)*) => {
@@ -21,6 +22,7 @@ names! {
     ACCESS_TIER = "x-ms-access-tier";
     ACCESS_TIER_CHANGE_TIME = "x-ms-access-tier-change-time";
     ACCESS_TIER_INFERRED = "x-ms-access-tier-inferred";
+    ARCHIVE_STATUS = "x-ms-archive-status";
     BLOB_APPEND_OFFSET = "x-ms-blob-append-offset";
     BLOB_COMMITTED_BLOCK_COUNT = "x-ms-blob-committed-block-count";
     BLOB_CONTENT_LENGTH = "x-ms-blob-content-length";
@@ -46,8 +48,13 @@ names! {
     LEASE_STATE = "x-ms-lease-state";
     LEASE_STATUS = "x-ms-lease-status";
     LEASE_TIME = "x-ms-lease-time";
+    LEGAL_HOLD = "x-ms-legal-hold";
+    POLICY_MODE = "x-ms-immutability-policy-mode";
+    POLICY_UNTIL = "x-ms-immutability-policy-until-date";
+    REHYDRATE_PRIORITY = "x-ms-rehydrate-priority";
     REQUEST_SERVER_ENCRYPTED = "x-ms-request-server-encrypted";
     SERVER_ENCRYPTED = "x-ms-server-encrypted";
+    SMART_ACCESS_TIER = "x-ms-smart-access-tier";
     SNAPSHOT = "x-ms-snapshot";
     STRUCTURED_BODY = "x-ms-structured-body";
     STRUCTURED_CONTENT_LENGTH = "x-ms-structured-content-length";
@@ -145,8 +152,10 @@ pub fn set_blob(headers: &mut HeaderMap, blob: &Committed, lease: Option<&Lease>
             headers.insert(&IS_CURRENT_VERSION, TRUE);
         }
     }
+    set_tier(headers, blob, now);
+    set_protection(headers, blob);
     match blob.kind {
-        BlobType::Block => set_tier(headers, blob),
+        BlobType::Block => {}
         BlobType::Append { blocks, sealed } => {
             headers.insert(&BLOB_COMMITTED_BLOCK_COUNT, HeaderValue::from(blocks));
             if sealed {
@@ -163,18 +172,34 @@ pub fn set_blob(headers: &mut HeaderMap, blob: &Committed, lease: Option<&Lease>
     set_text(headers, header::CACHE_CONTROL, own.cache_control.as_deref());
 }
 
-/// Only block blobs have tiers.
-fn set_tier(headers: &mut HeaderMap, blob: &Committed) {
-    match blob.tier {
-        Some(set) => {
-            headers.insert(&ACCESS_TIER, HeaderValue::from_static(set.tier.name()));
-            headers.insert(&ACCESS_TIER_CHANGE_TIME, date(set.since));
-        }
-        None => {
-            headers.insert(&ACCESS_TIER, HeaderValue::from_static(Tier::ACCOUNT_DEFAULT.name()));
-            headers.insert(&ACCESS_TIER_INFERRED, TRUE);
-        }
+fn set_tier(headers: &mut HeaderMap, blob: &Committed, now: Timestamp) {
+    let Some(shown) = blob.tier_at(now) else { return };
+    headers.insert(&ACCESS_TIER, HeaderValue::from_static(shown.tier.name()));
+    match shown.since {
+        Some(since) => _ = headers.insert(&ACCESS_TIER_CHANGE_TIME, date(since)),
+        None => _ = headers.insert(&ACCESS_TIER_INFERRED, TRUE),
     }
+    if shown.tier == Tier::Smart {
+        headers.insert(&SMART_ACCESS_TIER, HeaderValue::from_static(Tier::SMART_DEFAULT.name()));
+    }
+    if let (Some(status), Some(back)) = (shown.archive_status(), shown.rehydration) {
+        headers.insert(&ARCHIVE_STATUS, HeaderValue::from_static(status));
+        headers.insert(&REHYDRATE_PRIORITY, HeaderValue::from_static(back.priority.name()));
+    }
+}
+
+fn set_protection(headers: &mut HeaderMap, blob: &Committed) {
+    if let Some(policy) = blob.policy() {
+        headers.insert(&POLICY_UNTIL, date(policy.until));
+        headers.insert(&POLICY_MODE, HeaderValue::from_static(policy.mode.name()));
+    }
+    if let Some(hold) = blob.legal_hold() {
+        headers.insert(&LEGAL_HOLD, flag(hold));
+    }
+}
+
+pub fn flag(is_set: bool) -> HeaderValue {
+    if is_set { TRUE } else { FALSE }
 }
 
 /// What a blob is said to be if nobody said anything.

@@ -11,8 +11,10 @@ use wire::tags::Tags;
 use wire::{base64, dates};
 
 use crate::error::BlobError;
-use crate::model::{HttpHeaders, Pairs, PublicAccess, Tier, VersionId};
+use crate::model::{HttpHeaders, Pairs, PublicAccess, VersionId};
 use crate::pages::PAGE_BYTES;
+use crate::protection::{Mode, Policy};
+use crate::tier::{Priority, Tier};
 
 /// The container that a container operation names.
 pub fn container(head: &Head) -> Result<ContainerName, BlobError> {
@@ -185,7 +187,7 @@ fn etags(head: &Head, name: &'static str) -> Result<Option<ETagMatch>, BlobError
     ETagMatch::parse(value).map(Some).ok_or_else(|| BlobError::header(name, value))
 }
 
-fn date(head: &Head, name: &'static str) -> Result<Option<Timestamp>, BlobError> {
+pub fn date(head: &Head, name: &'static str) -> Result<Option<Timestamp>, BlobError> {
     let Some(value) = text(head, name)? else { return Ok(None) };
     dates::parse_http_date(value).map(Some).ok_or_else(|| BlobError::header(name, value))
 }
@@ -279,18 +281,51 @@ pub fn structured_content_length(head: &Head) -> Result<u64, BlobError> {
     number(head, NAME)?.ok_or(BlobError::Request(RequestError::MissingRequiredHeader { name: NAME }))
 }
 
-/// The tier that a new blob is to have.
+pub const ACCESS_TIER: &str = "x-ms-access-tier";
+
+/// The tier that a blob is to have.
 pub fn tier(head: &Head) -> Result<Option<Tier>, BlobError> {
-    const NAME: &str = "x-ms-access-tier";
+    let Some(value) = text(head, ACCESS_TIER)? else { return Ok(None) };
+    Tier::parse(value).map(Some).ok_or_else(|| BlobError::header(ACCESS_TIER, value))
+}
+
+/// How fast an archived blob is to be back.
+pub fn rehydrate_priority(head: &Head) -> Result<Option<Priority>, BlobError> {
+    const NAME: &str = "x-ms-rehydrate-priority";
     match text(head, NAME)? {
         None => Ok(None),
-        Some("Hot") => Ok(Some(Tier::Hot)),
-        Some("Cool") => Ok(Some(Tier::Cool)),
-        Some("Cold") => Ok(Some(Tier::Cold)),
-        Some(value @ ("Archive" | "Smart")) => {
-            Err(BlobError::HeaderNotImplemented { name: NAME, value: value.to_owned() })
-        }
+        Some(value) if value.eq_ignore_ascii_case("Standard") => Ok(Some(Priority::Standard)),
+        Some(value) if value.eq_ignore_ascii_case("High") => Ok(Some(Priority::High)),
         Some(other) => Err(BlobError::header(NAME, other)),
+    }
+}
+
+pub const POLICY_UNTIL: &str = "x-ms-immutability-policy-until-date";
+pub const LEGAL_HOLD: &str = "x-ms-legal-hold";
+
+/// Until when a blob is to be protected. A mode alone says nothing.
+pub fn policy(head: &Head) -> Result<Option<Policy>, BlobError> {
+    const MODE: &str = "x-ms-immutability-policy-mode";
+    let mode = match text(head, MODE)? {
+        None => None,
+        Some(value) if value.eq_ignore_ascii_case("Unlocked") => Some(Mode::Unlocked),
+        Some(value) if value.eq_ignore_ascii_case("Locked") => Some(Mode::Locked),
+        Some(other) => return Err(BlobError::header(MODE, other)),
+    };
+    match (date(head, POLICY_UNTIL)?, mode) {
+        (Some(until), mode) => Ok(Some(Policy { until, mode: mode.unwrap_or_default() })),
+        (None, None) => Ok(None),
+        (None, Some(_)) => Err(RequestError::MissingRequiredHeader { name: POLICY_UNTIL }.into()),
+    }
+}
+
+/// Whether a blob is to be held.
+pub fn legal_hold(head: &Head) -> Result<Option<bool>, BlobError> {
+    match text(head, LEGAL_HOLD)? {
+        None => Ok(None),
+        Some(value) if value.eq_ignore_ascii_case("true") => Ok(Some(true)),
+        Some(value) if value.eq_ignore_ascii_case("false") => Ok(Some(false)),
+        Some(other) => Err(BlobError::header(LEGAL_HOLD, other)),
     }
 }
 
@@ -326,14 +361,7 @@ const ENCRYPTION: [&str; 6] = [
     "x-ms-deny-encryption-scope-override",
 ];
 
-const UNBUILT: [&str; 6] = [
-    "x-ms-immutability-policy-until-date",
-    "x-ms-immutability-policy-mode",
-    "x-ms-legal-hold",
-    "x-ms-expiry-option",
-    "x-ms-access-tier-if-modified-since",
-    "x-ms-access-tier-if-unmodified-since",
-];
+const UNBUILT: [&str; 1] = ["x-ms-expiry-option"];
 
 /// Of these the value is repeated to nobody.
 const SECRET: [&str; 1] = ["x-ms-encryption-key"];
@@ -414,7 +442,6 @@ mod tests {
         let refused = no_unbuilt_headers(&with(&[("x-ms-encryption-key", "c2VjcmV0")]));
         assert_eq!(refused, Err(BlobError::HeaderNotImplemented { name: "x-ms-encryption-key", value: String::new() }));
         assert_eq!(no_unbuilt_headers(&with(&[("x-ms-meta-a", "b")])), Ok(()));
-        assert!(matches!(tier(&with(&[("x-ms-access-tier", "Archive")])), Err(BlobError::HeaderNotImplemented { .. })));
         assert!(matches!(
             tier(&with(&[("x-ms-access-tier", "hot")])),
             Err(BlobError::Request(RequestError::InvalidHeaderValue { .. }))

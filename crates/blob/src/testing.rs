@@ -50,10 +50,15 @@ pub fn committed() -> Committed {
         kind: BlobType::Block,
         tags: None,
         encryption: None,
+        protection: None,
+        rehydration: None,
         version_id: None,
         deleted: None,
     }
 }
+
+/// A request as tests write it: method, URL below the account, headers, body.
+pub type Ask<'a> = (&'a str, &'a str, &'a [(&'a str, &'a str)], &'a [u8]);
 
 /// A request, with the URL written below the account.
 pub fn request(method: &str, url: &str, headers: &[(&str, &str)]) -> Head {
@@ -151,6 +156,10 @@ impl Bench {
     /// The body of an answer as text.
     pub async fn text(&self, method: &str, url: &str) -> String {
         String::from_utf8(bytes(self.call(method, url, &[], b"").await.unwrap()).await).unwrap()
+    }
+
+    pub fn engine_now(&self) -> Timestamp {
+        self.engine.now()
     }
 
     pub async fn advance(&self, seconds: u64) {

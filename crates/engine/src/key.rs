@@ -30,6 +30,8 @@ pub mod space {
     pub const TAG: u8 = 0x18;
     /// The names of containers that were restored under another, by generation.
     pub const CONTAINER_MOVED: u8 = 0x19;
+    /// What protects blobs from being changed, by container generation, end and state.
+    pub const PROTECTED: u8 = 0x1A;
 
     /// Tables by account and name in lower case.
     pub const TABLE: u8 = 0x20;

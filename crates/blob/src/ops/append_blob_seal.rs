@@ -43,6 +43,7 @@ impl AppendBlobSeal {
         let state = blob.committed.take().ok_or(BlobError::BlobNotFound)?;
         blob.lease = blob.lease.check_write(self.lease, now).map_err(BlobError::lease_on_blob)?;
         let BlobType::Append { blocks, .. } = state.kind else { return Err(BlobError::InvalidBlobType) };
+        state.check_change(now)?;
         if self.position.is_some_and(|position| position != state.length) {
             return Err(BlobError::AppendPositionConditionNotMet);
         }

@@ -71,11 +71,11 @@ impl AppendBlock {
         let mut blob = found.ok_or(BlobError::BlobNotFound)?;
         let state = blob.committed.take().ok_or(BlobError::BlobNotFound)?;
         blob.lease = blob.lease.check_write(self.lease, now).map_err(BlobError::lease_on_blob)?;
-        let blocks = match state.kind {
-            BlobType::Append { sealed: true, .. } => return Err(BlobError::BlobIsSealed),
-            BlobType::Append { blocks, sealed: false } => blocks,
-            BlobType::Block | BlobType::Page { .. } => return Err(BlobError::InvalidBlobType),
-        };
+        let BlobType::Append { blocks, sealed } = state.kind else { return Err(BlobError::InvalidBlobType) };
+        state.check_change(now)?;
+        if sealed {
+            return Err(BlobError::BlobIsSealed);
+        }
         if blocks >= BLOCKS_MAX {
             return Err(BlobError::BlockCountExceedsLimit);
         }

@@ -1,14 +1,15 @@
 //! Delete Blob: a blob, its snapshots, or one of them; or a previous version; or for good what is deleted already.
 
 use concurrency::{Conditions, Lease, LeaseId, Timestamp};
-use engine::{Changes, Commit, Key, Rows, Tick, Unread, commit};
+use engine::{Changes, Commit, Key, KeyReader, Rows, Tick, Unread, commit};
 use wire::http::{Head, Reply, StatusCode};
 use wire::names::{BlobName, ContainerName};
 
 use super::Call;
 use crate::error::BlobError;
 use crate::keeping::{self, Expiring, Fate, Keeping};
-use crate::model::{self, Blob, Committed, Halt, blob_key, refuse};
+use crate::model::{self, Blob, Committed, Halt, blob_key, refuse, snapshots_of};
+use crate::protection::Standing;
 use crate::request::Which;
 use crate::{Failure, reply, request};
 
@@ -20,6 +21,7 @@ struct DeleteBlob {
     lease: Option<LeaseId>,
     snapshots: Option<DeleteSnapshots>,
     how: How,
+    tier: TierConditions,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -28,6 +30,24 @@ enum How {
     Usual,
     /// Something that is deleted already, for good.
     Permanent,
+}
+
+/// When the tier must, or must not, have been set.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+struct TierConditions {
+    if_modified_since: Option<Timestamp>,
+    if_unmodified_since: Option<Timestamp>,
+}
+
+impl TierConditions {
+    /// What was never set is as old as the blob.
+    fn check(&self, state: Option<&Committed>, now: Timestamp) -> Result<(), BlobError> {
+        let Some(state) = state else { return Ok(()) };
+        let since = state.tier_at(now).and_then(|shown| shown.since).unwrap_or(state.created).whole_seconds();
+        let holds = self.if_modified_since.is_none_or(|date| since > date)
+            && self.if_unmodified_since.is_none_or(|date| since <= date);
+        if holds { Ok(()) } else { Err(BlobError::ConditionNotMet) }
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -51,7 +71,11 @@ fn parse(head: &Head) -> Result<DeleteBlob, BlobError> {
     if how == How::Permanent && which == Which::Base {
         return Err(BlobError::PermanentDeleteNotAllowed);
     }
-    Ok(DeleteBlob { container, name, which, conditions, lease: request::lease_id(head)?, snapshots, how })
+    let tier = TierConditions {
+        if_modified_since: request::date(head, "x-ms-access-tier-if-modified-since")?,
+        if_unmodified_since: request::date(head, "x-ms-access-tier-if-unmodified-since")?,
+    };
+    Ok(DeleteBlob { container, name, which, conditions, lease: request::lease_id(head)?, snapshots, how, tier })
 }
 
 fn how(head: &Head) -> Result<How, BlobError> {
@@ -86,12 +110,16 @@ impl DeleteBlob {
         let version = found.and_then(Blob::version);
         self.conditions.check_write(version.as_ref())?;
         self.conditions.check_not_exists_on_delete(version.is_some())?;
+        self.tier.check(found.and_then(|blob| blob.committed.as_ref()), now)?;
         let blob = found.ok_or(BlobError::BlobNotFound)?;
         blob.lease.check_write(self.lease, now).map_err(BlobError::lease_on_blob)?;
         match self.snapshots {
             Some(DeleteSnapshots::Only) => Ok(Doomed::Snapshots),
             None if blob.snapshots > 0 => Err(BlobError::SnapshotsPresent),
-            None | Some(DeleteSnapshots::Include) => Ok(Doomed::Everything),
+            None | Some(DeleteSnapshots::Include) => {
+                blob.committed.as_ref().map_or(Ok(()), |state| state.check_delete(now))?;
+                Ok(Doomed::Everything)
+            }
         }
     }
 
@@ -100,9 +128,10 @@ impl DeleteBlob {
         let version = found.map(Committed::version);
         self.conditions.check_write(version.as_ref())?;
         self.conditions.check_not_exists_on_delete(version.is_some())?;
-        found.ok_or(BlobError::BlobNotFound)?;
+        self.tier.check(found, now)?;
+        let state = found.ok_or(BlobError::BlobNotFound)?;
         Lease::Available.check_write(self.lease, now).map_err(BlobError::lease_on_blob)?;
-        Ok(())
+        state.check_delete(now)
     }
 
     fn delete_base(&self, rows: &dyn Rows, key: Key, keeping: Keeping, tick: Tick) -> Result<(Changes, Fate), Halt> {
@@ -111,6 +140,7 @@ impl DeleteBlob {
         let doomed = self.decide(there, tick.now).map_err(refuse)?;
         let mut changes = Changes::none().freeing_space();
         let Some(mut blob) = found else { return Ok((changes, Fate::Gone)) };
+        check_snapshots(rows, &key, &blob, tick.now)?;
         let fate = match doomed {
             Doomed::Everything => keeping::delete(rows, key, blob, keeping, tick, &mut changes)?,
             Doomed::Snapshots => {
@@ -179,6 +209,21 @@ fn found(rows: &dyn Rows, blob: &Blob, which: Expiring) -> Result<Option<Committ
     }
 }
 
+/// Whether the snapshots of a blob may go. They are looked at only where something in the container is protected.
+fn check_snapshots(rows: &dyn Rows, key: &Key, blob: &Blob, now: Timestamp) -> Result<(), Halt> {
+    let generation = KeyReader::new(key.as_bytes()).number().unwrap_or_default();
+    if blob.snapshots == 0 || !Standing::of(rows, generation, now)?.is_any() {
+        return Ok(());
+    }
+    let mut refused = Ok(());
+    keeping::each_state(rows, &snapshots_of(blob.uid), |_, state| {
+        if refused.is_ok() && blob.deletion_of(&state).is_none() {
+            refused = state.check_delete(now);
+        }
+    })?;
+    refused.map_err(refuse)
+}
+
 pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
     let op = parse(call.head)?;
     let (account, keeping) = (call.account, Keeping::of(&call));
@@ -220,6 +265,7 @@ mod tests {
             lease,
             snapshots,
             how: How::Usual,
+            tier: TierConditions::default(),
         }
     }
 

@@ -13,6 +13,7 @@ use crate::error::BlobError;
 use crate::model::{
     self, Container, DeletedContainer, Deletion, container_key, deleted_container_due, deleted_container_key, refuse,
 };
+use crate::protection::Standing;
 use crate::{Failure, codec, reply, request};
 
 struct DeleteContainer {
@@ -46,6 +47,7 @@ pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
     commit(call.engine, key.clone(), move |rows, tick| {
         let found = model::find_container(rows, account, &op.name)?;
         let container = op.decide(found, tick.now).map_err(refuse)?;
+        Standing::of(rows, container.generation, tick.now)?.check().map_err(refuse)?;
         let mut changes = Changes::none().freeing_space();
         changes.delete(key.clone());
         match days {

@@ -1,14 +1,15 @@
 //! Get Container Properties: what a container is, without what is in it.
 
 use concurrency::{LeaseId, Timestamp};
-use engine::read;
+use engine::{Rows, read};
 use wire::http::{Head, HeaderValue, Reply, StatusCode};
 use wire::names::ContainerName;
 
 use super::Call;
 use crate::encryption::ACCOUNT_SCOPE;
 use crate::error::BlobError;
-use crate::model::{self, Container, refuse};
+use crate::model::{self, Container, Halt, refuse};
+use crate::protection::Standing;
 use crate::{Failure, reply, request};
 
 /// A read of a container that may name a lease; Get Container Metadata and Get Container ACL are the same kind.
@@ -28,18 +29,25 @@ impl ReadContainer {
         Ok(container)
     }
 
+    fn look(&self, rows: &dyn Rows, account: u64, now: Timestamp) -> Result<Container, Halt> {
+        let found = model::find_container(rows, account, &self.name)?;
+        self.decide(found, now).map_err(refuse)
+    }
+
     /// The container, and the time at which it was looked at.
     pub async fn run(&self, call: Call<'_>) -> Result<(Container, Timestamp), Failure> {
-        let found = read(call.engine, |rows, now| {
-            let found = model::find_container(rows, call.account, &self.name)?;
-            Ok((self.decide(found, now).map_err(refuse)?, now))
-        });
-        Ok(found.await?)
+        Ok(read(call.engine, |rows, now| Ok((self.look(rows, call.account, now)?, now))).await?)
     }
 }
 
 pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
-    let (container, now) = ReadContainer::parse(call.head)?.run(call).await?;
+    let op = ReadContainer::parse(call.head)?;
+    let (container, standing, now) = read(call.engine, |rows, now| {
+        let container = op.look(rows, call.account, now)?;
+        let standing = Standing::of(rows, container.generation, now)?;
+        Ok((container, standing, now))
+    })
+    .await?;
     let mut answer = reply::reply(StatusCode::OK);
     let headers = &mut answer.headers;
     reply::set_version(headers, container.stamp);
@@ -48,12 +56,11 @@ pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
     if let Some(level) = reply::public_access(container.public) {
         headers.insert(&reply::BLOB_PUBLIC_ACCESS, HeaderValue::from_static(level));
     }
-    headers.insert(&reply::HAS_IMMUTABILITY_POLICY, reply::FALSE);
-    headers.insert(&reply::HAS_LEGAL_HOLD, reply::FALSE);
-    headers.insert(&reply::IMMUTABLE_STORAGE, reply::FALSE);
+    headers.insert(&reply::HAS_IMMUTABILITY_POLICY, reply::flag(standing.policy));
+    headers.insert(&reply::HAS_LEGAL_HOLD, reply::flag(standing.legal_hold));
+    headers.insert(&reply::IMMUTABLE_STORAGE, reply::flag(standing.is_any()));
     headers.insert(&reply::DEFAULT_ENCRYPTION_SCOPE, reply::value(default_scope(&container).to_owned()));
-    let denies = if container.denies_other_scopes { reply::TRUE } else { reply::FALSE };
-    headers.insert(&reply::DENY_ENCRYPTION_SCOPE_OVERRIDE, denies);
+    headers.insert(&reply::DENY_ENCRYPTION_SCOPE_OVERRIDE, reply::flag(container.denies_other_scopes));
     Ok(answer)
 }
 

@@ -14,7 +14,8 @@ use super::Call;
 use crate::encryption::Encryption;
 use crate::error::BlobError;
 use crate::listing::{self, After, ROWS_VISITED_MAX};
-use crate::model::{self, Blob, BlobType, Committed, Deletion, Tier, VersionId, snapshots_of, versions_of};
+use crate::model::{self, Blob, BlobType, Committed, Deletion, VersionId, snapshots_of, versions_of};
+use crate::tier::Tier;
 use crate::{Failure, codec, reply, request};
 
 struct ListBlobs {
@@ -40,6 +41,8 @@ struct Include {
     versions: bool,
     /// Names of which only versions are left.
     deleted_with_versions: bool,
+    policies: bool,
+    holds: bool,
 }
 
 /// What may be asked for. Copies, policies and holds cannot exist yet, so there is nothing to leave out for those who do
@@ -74,6 +77,8 @@ fn parse(head: &Head) -> Result<ListBlobs, BlobError> {
         deleted: has("deleted"),
         versions: has("versions"),
         deleted_with_versions: has("deletedwithversions"),
+        policies: has("immutabilitypolicy"),
+        holds: has("legalhold"),
     };
     if delimiter.is_some() && include.snapshots {
         return Err(BlobError::query("include", head.query.get("include").unwrap_or_default()));
@@ -435,7 +440,10 @@ impl ListBlobs {
         }
         xml.open("Properties");
         match state {
-            Some(state) => properties(xml, state),
+            Some(state) => {
+                properties(xml, state, now);
+                protection(xml, state, self.include);
+            }
             None => _ = xml.number("Content-Length", 0).leaf("BlobType", "BlockBlob"),
         }
         if let Some(lease) = &shown.lease {
@@ -476,7 +484,7 @@ impl ListBlobs {
     }
 }
 
-fn properties(xml: &mut XmlWriter, state: &Committed) {
+fn properties(xml: &mut XmlWriter, state: &Committed, now: Timestamp) {
     let own = &state.headers;
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
     xml.leaf("Creation-Time", dates::http_date(state.created).as_str());
@@ -493,23 +501,38 @@ fn properties(xml: &mut XmlWriter, state: &Committed) {
         xml.number("x-ms-blob-sequence-number", sequence);
     }
     xml.leaf("BlobType", state.kind.name());
+    tier(xml, state, now);
     match state.kind {
-        BlobType::Block => tier(xml, state),
         BlobType::Append { sealed: true, .. } => _ = xml.flag("Sealed", true),
-        BlobType::Append { sealed: false, .. } | BlobType::Page { .. } => {}
+        BlobType::Block | BlobType::Append { sealed: false, .. } | BlobType::Page { .. } => {}
     }
     if !state.tags().is_empty() {
         xml.number("TagCount", state.tags().len() as u64);
     }
 }
 
-fn tier(xml: &mut XmlWriter, state: &Committed) {
-    match state.tier {
-        Some(set) => {
-            xml.leaf("AccessTier", set.tier.name());
-            xml.leaf("AccessTierChangeTime", dates::http_date(set.since).as_str());
-        }
-        None => _ = xml.leaf("AccessTier", Tier::ACCOUNT_DEFAULT.name()).flag("AccessTierInferred", true),
+fn tier(xml: &mut XmlWriter, state: &Committed, now: Timestamp) {
+    let Some(shown) = state.tier_at(now) else { return };
+    xml.leaf("AccessTier", shown.tier.name());
+    match shown.since {
+        Some(since) => _ = xml.leaf("AccessTierChangeTime", dates::http_date(since).as_str()),
+        None => _ = xml.flag("AccessTierInferred", true),
+    }
+    if shown.tier == Tier::Smart {
+        xml.leaf("SmartAccessTier", Tier::SMART_DEFAULT.name());
+    }
+    if let (Some(status), Some(back)) = (shown.archive_status(), shown.rehydration) {
+        xml.leaf("ArchiveStatus", status).leaf("RehydratePriority", back.priority.name());
+    }
+}
+
+fn protection(xml: &mut XmlWriter, state: &Committed, include: Include) {
+    if let Some(policy) = state.policy().filter(|_| include.policies) {
+        xml.leaf("ImmutabilityPolicyUntilDate", dates::http_date(policy.until).as_str());
+        xml.leaf("ImmutabilityPolicyMode", policy.mode.name());
+    }
+    if let Some(hold) = state.legal_hold().filter(|_| include.holds) {
+        xml.flag("LegalHold", hold);
     }
 }
 

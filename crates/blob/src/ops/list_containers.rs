@@ -1,5 +1,7 @@
 //! List Containers: a page of an account's containers, by name.
 
+use std::collections::HashMap;
+
 use concurrency::Timestamp;
 use engine::{Key, KeyReader, Rows, Unread, Visit, read, space};
 use wire::dates;
@@ -13,6 +15,7 @@ use super::restore_container::version_text;
 use crate::error::BlobError;
 use crate::listing::{self, After, ROWS_VISITED_MAX};
 use crate::model::{Container, DeletedContainer, Deletion};
+use crate::protection::Standing;
 use crate::{Failure, codec, reply};
 
 /// Shown only to those who ask for the service's own.
@@ -43,6 +46,8 @@ fn parse(head: &Head) -> Result<ListContainers, BlobError> {
 #[derive(Default)]
 struct Page {
     entries: Vec<Entry>,
+    /// What is protected in them, by generation, as far as anything is.
+    standing: HashMap<u64, Standing>,
     next: Option<After>,
 }
 
@@ -89,7 +94,7 @@ impl ListContainers {
         if let Some(horizon) = &horizon {
             entries.retain(|entry| entry.place() <= *horizon);
         }
-        let mut page = Page { next: horizon.map(after), entries };
+        let mut page = Page { next: horizon.map(after), entries, standing: HashMap::new() };
         if page.entries.len() > self.max {
             page.entries.truncate(self.max);
             page.next = page.entries.last().map(|entry| after(entry.place()));
@@ -172,10 +177,25 @@ impl ListContainers {
     }
 }
 
+impl Page {
+    /// Most stores protect nothing at all, and then there is one look for all containers.
+    fn with_standing(mut self, rows: &dyn Rows, now: Timestamp) -> Result<Page, Unread> {
+        if Standing::is_nowhere(rows)? {
+            return Ok(self);
+        }
+        for Entry { container, .. } in &self.entries {
+            self.standing.insert(container.generation, Standing::of(rows, container.generation, now)?);
+        }
+        Ok(self)
+    }
+}
+
 pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
     let op = parse(call.head)?;
-    let (page, now) =
-        read::<_, BlobError, _>(call.engine, |rows, now| Ok((op.page(rows, call.account, now)?, now))).await?;
+    let (page, now) = read::<_, BlobError, _>(call.engine, |rows, now| {
+        Ok((op.page(rows, call.account, now)?.with_standing(rows, now)?, now))
+    })
+    .await?;
     Ok(reply::xml(StatusCode::OK, op.document(call.head, &page, now)))
 }
 
@@ -189,7 +209,8 @@ impl ListContainers {
         }
         xml.open("Containers");
         for entry in &page.entries {
-            self.container(&mut xml, entry, now);
+            let standing = page.standing.get(&entry.container.generation).copied().unwrap_or_default();
+            self.container(&mut xml, entry, standing, now);
         }
         xml.close("Containers");
         xml.leaf("NextMarker", page.next.as_ref().map(After::to_marker).unwrap_or_default());
@@ -197,7 +218,7 @@ impl ListContainers {
         xml
     }
 
-    fn container(&self, xml: &mut XmlWriter, entry: &Entry, now: Timestamp) {
+    fn container(&self, xml: &mut XmlWriter, entry: &Entry, standing: Standing, now: Timestamp) {
         let Entry { name, container, deleted } = entry;
         xml.open("Container").leaf("Name", name);
         if let Some((version, _)) = deleted {
@@ -210,8 +231,8 @@ impl ListContainers {
         xml.leaf("LeaseState", reply::lease_state(&container.lease, now));
         xml.leaf_if("LeaseDuration", reply::lease_duration(&container.lease, now));
         xml.leaf_if("PublicAccess", reply::public_access(container.public));
-        xml.flag("HasImmutabilityPolicy", false).flag("HasLegalHold", false);
-        xml.flag("ImmutableStorageWithVersioningEnabled", false);
+        xml.flag("HasImmutabilityPolicy", standing.policy).flag("HasLegalHold", standing.legal_hold);
+        xml.flag("ImmutableStorageWithVersioningEnabled", standing.is_any());
         xml.leaf("DefaultEncryptionScope", default_scope(container));
         xml.flag("DenyEncryptionScopeOverride", container.denies_other_scopes);
         if let Some((_, mark)) = deleted {

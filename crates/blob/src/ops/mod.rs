@@ -4,6 +4,7 @@ mod append_blob_seal;
 mod append_block;
 mod create_container;
 mod delete_blob;
+mod delete_blob_immutability_policy;
 mod delete_container;
 mod find_blobs_by_tags;
 mod find_blobs_by_tags_in_container;
@@ -30,10 +31,14 @@ mod put_block;
 mod put_block_list;
 mod put_page;
 mod restore_container;
+mod set_blob_expiry;
+mod set_blob_immutability_policy;
+mod set_blob_legal_hold;
 mod set_blob_metadata;
 mod set_blob_properties;
 mod set_blob_service_properties;
 mod set_blob_tags;
+mod set_blob_tier;
 mod set_container_acl;
 mod set_container_metadata;
 mod snapshot_blob;
@@ -92,6 +97,11 @@ pub async fn run(op: Op, call: Call<'_>, body: &mut dyn Body) -> Result<Reply, F
         Op::SetBlobProperties => set_blob_properties::run(call).await,
         Op::SetBlobServiceProperties => set_blob_service_properties::run(call, body).await,
         Op::SetBlobTags => set_blob_tags::run(call, body).await,
+        Op::SetBlobTier => set_blob_tier::run(call).await,
+        Op::SetBlobExpiry => set_blob_expiry::run(call).await,
+        Op::SetBlobImmutabilityPolicy => set_blob_immutability_policy::run(call).await,
+        Op::DeleteBlobImmutabilityPolicy => delete_blob_immutability_policy::run(call).await,
+        Op::SetBlobLegalHold => set_blob_legal_hold::run(call).await,
         Op::SetContainerAcl => set_container_acl::run(call, body).await,
         Op::SetContainerMetadata => set_container_metadata::run(call).await,
         Op::SnapshotBlob => snapshot_blob::run(call).await,
@@ -104,11 +114,6 @@ pub async fn run(op: Op, call: Call<'_>, body: &mut dyn Body) -> Result<Reply, F
         | Op::CopyBlobFromUrl
         | Op::AbortCopyBlob
         | Op::IncrementalCopyBlob
-        | Op::SetBlobTier
-        | Op::SetBlobExpiry
-        | Op::SetBlobImmutabilityPolicy
-        | Op::DeleteBlobImmutabilityPolicy
-        | Op::SetBlobLegalHold
         | Op::QueryBlobContents
         | Op::PutBlockFromUrl
         | Op::PutPageFromUrl

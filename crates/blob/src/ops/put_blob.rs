@@ -1,5 +1,6 @@
 //! Put Blob: create a blob or replace it whole.
 
+use auth::account::Kind;
 use concurrency::{Conditions, Lease, LeaseId, Timestamp};
 use engine::{Changes, Commit, Tick, commit, read};
 use service::RequestError;
@@ -44,14 +45,17 @@ struct PutBlob {
     sums: BodySums,
     whole_md5: Option<[u8; 16]>,
     account: u64,
+    versioning: bool,
     reach: Reach,
 }
 
-fn parse(head: &Head, account: u64, reach: Reach) -> Result<PutBlob, BlobError> {
+fn parse(call: &Call<'_>) -> Result<PutBlob, BlobError> {
+    let (head, settings) = (call.head, call.asker.settings);
     let (container, name) = request::blob(head)?;
     request::only_base(head)?;
     request::no_other_unbuilt_headers(head)?;
     let kind = kind(head)?;
+    let pages = pages(head, kind)?;
     let conditions = request::conditions(head)?;
     conditions.check_write_combination()?;
     Ok(PutBlob {
@@ -61,16 +65,17 @@ fn parse(head: &Head, account: u64, reach: Reach) -> Result<PutBlob, BlobError> 
         lease: request::lease_id(head)?,
         headers: headers(head)?,
         metadata: request::metadata(head)?,
-        given: Given::parse(head, kind)?,
+        given: Given::parse(head, kind, pages, settings.kind == Kind::Premium)?,
         kind,
-        pages: pages(head, kind)?,
+        pages,
         sums: request::body_sums(head)?,
         whole_md5: match kind {
             BlobType::Block => request::md5(head, request::BLOB_CONTENT_MD5)?,
             BlobType::Append { .. } | BlobType::Page { .. } => None,
         },
-        account,
-        reach,
+        account: call.account,
+        versioning: settings.versioning,
+        reach: call.reach,
     })
 }
 
@@ -127,6 +132,7 @@ impl PutBlob {
         let before = found.map_or(Lease::Available, |blob| blob.lease);
         let lease = before.check_write(self.lease, now).map_err(BlobError::lease_on_blob)?;
         self.conditions.check_create_only(version.is_some(), before.is_held_by(self.lease, now))?;
+        found.map_or(Ok(()), |blob| blob.check_replace(self.versioning, now))?;
         Ok(lease)
     }
 
@@ -155,6 +161,8 @@ impl PutBlob {
             kind: self.kind,
             tags: None,
             encryption: None,
+            protection: None,
+            rehydration: None,
             version_id: None,
             deleted: None,
         };
@@ -168,7 +176,7 @@ impl PutBlob {
 }
 
 pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> {
-    let mut op = parse(call.head, call.account, call.reach)?;
+    let mut op = parse(&call)?;
     let mut asked = Asked::by(&call)?;
     let announced = announced(call.head, body, op.kind)?;
     let account = call.account;
@@ -238,6 +246,7 @@ mod tests {
             sums: BodySums::default(),
             whole_md5: None,
             account: 1,
+            versioning: false,
             reach: Reach::Overwrite,
         }
     }

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use concurrency::{Conditions, Lease, LeaseId, Timestamp};
 use engine::{Changes, Commit, Key, Rows, Tick, commit, read};
 use wire::checksum::{Crc64, Md5};
-use wire::http::{Body, Head, Reply, StatusCode, collect};
+use wire::http::{Body, Reply, StatusCode, collect};
 use wire::names::{BlobName, ContainerName};
 use wire::xml::{BlockSearch, XmlError, parse_block_list};
 
@@ -39,10 +39,12 @@ struct PutBlockList {
     metadata: Pairs,
     given: Given,
     account: u64,
+    versioning: bool,
     sums: BodySums,
 }
 
-fn parse(head: &Head, account: u64) -> Result<PutBlockList, BlobError> {
+fn parse(call: &Call<'_>) -> Result<PutBlockList, BlobError> {
+    let head = call.head;
     let (container, name) = request::blob(head)?;
     request::only_base(head)?;
     request::no_other_unbuilt_headers(head)?;
@@ -58,8 +60,9 @@ fn parse(head: &Head, account: u64) -> Result<PutBlockList, BlobError> {
         lease: request::lease_id(head)?,
         headers: HttpHeaders { content_type, ..own },
         metadata: request::metadata(head)?,
-        given: Given::parse(head, BlobType::Block)?,
-        account,
+        given: Given::parse(head, BlobType::Block, 0, false)?,
+        account: call.account,
+        versioning: call.asker.settings.versioning,
         sums: request::body_sums(head)?,
     })
 }
@@ -144,6 +147,7 @@ impl PutBlockList {
         let before = found.map_or(Lease::Available, |blob| blob.lease);
         let lease = before.check_write(self.lease, now).map_err(BlobError::lease_on_blob)?;
         self.conditions.check_create_only(version.is_some(), before.is_held_by(self.lease, now))?;
+        found.map_or(Ok(()), |blob| blob.check_replace(self.versioning, now))?;
         Ok(lease)
     }
 
@@ -170,6 +174,8 @@ impl PutBlockList {
             kind: BlobType::Block,
             tags: None,
             encryption: None,
+            protection: None,
+            rehydration: None,
             version_id: None,
             deleted: None,
         };
@@ -272,7 +278,7 @@ impl LookedUp {
 }
 
 pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> {
-    let mut op = parse(call.head, call.account)?;
+    let mut op = parse(&call)?;
     let mut asked = Asked::by(&call)?;
     let account = call.account;
     read(call.engine, |rows, now| {

@@ -126,6 +126,7 @@ impl PutPage {
         let (BlobType::Page { sequence }, ContentRef::Pages(view)) = (state.kind, state.content) else {
             return Err(BlobError::InvalidBlobType);
         };
+        state.check_change(now)?;
         self.sequence.check(sequence)?;
         if self.span.end > state.length {
             return Err(BlobError::InvalidPageRange);

@@ -44,6 +44,7 @@ impl WriteBlob {
         let mut blob = found.ok_or(BlobError::BlobNotFound)?;
         let state = blob.committed.take().ok_or(BlobError::BlobNotFound)?;
         blob.lease = blob.lease.check_write(self.lease, now).map_err(BlobError::lease_on_blob)?;
+        state.check_change(now)?;
         Ok((blob, state))
     }
 

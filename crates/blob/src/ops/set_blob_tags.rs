@@ -84,7 +84,7 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Bench, HELD, MINE, NOW, YOURS, header, refusal};
+    use crate::testing::{Ask, Bench, HELD, MINE, NOW, YOURS, header, refusal};
     use concurrency::{ETagMatch, Lease, TagExpression};
     use service::RequestError;
     use wire::tags::TagsError;
@@ -221,7 +221,6 @@ mod tests {
         let lease = [("x-ms-lease-action", "acquire"), ("x-ms-lease-duration", "15")];
         let release = [("x-ms-lease-action", "break"), ("x-ms-lease-break-period", "0")];
         let update = [("x-ms-page-write", "clear"), ("range", "bytes=0-511")];
-        type Ask<'a> = (&'a str, &'a str, &'a [(&'a str, &'a str)], &'a [u8]);
         let all: [(&str, &[Ask<'_>]); 3] = [
             (
                 "BlockBlob",

@@ -45,6 +45,7 @@ impl SnapshotBlob {
         let mut blob = found.ok_or(BlobError::BlobNotFound)?;
         let state = blob.committed.take().ok_or(BlobError::BlobNotFound)?;
         blob.lease.check_read(self.lease, now).map_err(BlobError::lease_on_blob)?;
+        state.check_not_archived(now)?;
         Ok((blob, state))
     }
 

@@ -1,0 +1,239 @@
+//! What stands against changing or removing a state of a blob, whoever asks: a legal hold, a policy whose time is not
+//! over, and the archive. Every operation that writes asks here.
+//!
+//! A policy protects until its date. One that is not locked can be changed and removed; one that is locked can only be
+//! prolonged until its time is over. A hold protects until it is taken away.
+//!
+//! Whether anything in a container is protected is asked when the container is to be deleted. So each protection has a row
+//! by container generation and end, written in the commit that changes it; what is over stands before the time of asking.
+
+use concurrency::Timestamp;
+use engine::{Changes, Key, KeyReader, Rows, Unread, Visit, space};
+use minicbor::{Decode, Encode};
+
+use crate::codec;
+use crate::error::BlobError;
+use crate::model::{Blob, Committed};
+
+/// What protects one state of a blob.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Encode, Decode)]
+#[cbor(map)]
+pub struct Protection {
+    /// The container that its rows name.
+    #[n(0)]
+    pub generation: u64,
+    #[n(1)]
+    pub policy: Option<Policy>,
+    /// `None`: nobody ever spoke of one.
+    #[n(2)]
+    pub legal_hold: Option<bool>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Encode, Decode)]
+#[cbor(map)]
+pub struct Policy {
+    #[cbor(n(0), with = "codec::time")]
+    pub until: Timestamp,
+    #[n(1)]
+    pub mode: Mode,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Encode, Decode)]
+#[cbor(index_only)]
+pub enum Mode {
+    #[default]
+    #[n(0)]
+    Unlocked,
+    #[n(1)]
+    Locked,
+}
+
+impl Mode {
+    /// As the service tells it; clients write it with a capital.
+    pub fn name(self) -> &'static str {
+        match self {
+            Mode::Unlocked => "unlocked",
+            Mode::Locked => "locked",
+        }
+    }
+}
+
+impl Protection {
+    pub fn new(policy: Option<Policy>, legal_hold: Option<bool>) -> Option<Protection> {
+        let is_said = policy.is_some() || legal_hold.is_some();
+        is_said.then_some(Protection { generation: 0, policy, legal_hold })
+    }
+
+    /// The same for a blob of this container.
+    pub fn within(self, generation: u64) -> Protection {
+        Protection { generation, ..self }
+    }
+
+    fn check(&self, now: Timestamp) -> Result<(), BlobError> {
+        if self.legal_hold == Some(true) {
+            return Err(BlobError::BlobImmutableDueToLegalHold);
+        }
+        match self.policy {
+            Some(policy) if now < policy.until => Err(BlobError::BlobImmutableDueToPolicy),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// The rows that say when it ends, of the state that is called `version`.
+    fn rows(&self, version: u64) -> impl Iterator<Item = Key> {
+        let hold = (self.legal_hold == Some(true)).then_some(NEVER);
+        let ends = [self.policy.map(|policy| policy.until), hold];
+        let generation = self.generation;
+        ends.into_iter().flatten().map(move |end| rows_of(generation).number(end.0).number(version))
+    }
+}
+
+/// The end of a hold.
+const NEVER: Timestamp = Timestamp(u64::MAX);
+
+fn rows_of(generation: u64) -> Key {
+    Key::new(space::PROTECTED).number(generation)
+}
+
+/// The protection of the state called `version` becomes another, or goes, or comes.
+pub fn project(before: Option<&Protection>, after: Option<&Protection>, version: u64, changes: &mut Changes) {
+    if before == after {
+        return;
+    }
+    for row in before.into_iter().flat_map(|protection| protection.rows(version)) {
+        changes.delete(row);
+    }
+    for row in after.into_iter().flat_map(|protection| protection.rows(version)) {
+        changes.put(row, bytes::Bytes::new());
+    }
+}
+
+/// A new state takes its place at the key of its blob.
+pub fn enter(state: &mut Committed, blob: &Key, changes: &mut Changes) {
+    let generation = KeyReader::new(blob.as_bytes()).number();
+    if let (Some(protection), Some(generation)) = (state.protection, generation) {
+        state.protection = Some(protection.within(generation));
+        project(None, state.protection.as_ref(), state.version, changes);
+    }
+}
+
+/// What protects something in a container.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Standing {
+    pub policy: bool,
+    pub legal_hold: bool,
+}
+
+impl Standing {
+    pub fn of(rows: &dyn Rows, generation: u64, now: Timestamp) -> Result<Standing, Unread> {
+        let held = rows_of(generation).number(NEVER.0);
+        Ok(Standing {
+            policy: is_any(rows, &rows_of(generation).number(now.0.saturating_add(1)), &held)?,
+            legal_hold: is_any(rows, &held, &rows_of(generation).after_all())?,
+        })
+    }
+
+    /// Whether nothing is protected in any container of any account.
+    pub fn is_nowhere(rows: &dyn Rows) -> Result<bool, Unread> {
+        let all = Key::new(space::PROTECTED);
+        Ok(!is_any(rows, &all, &all.after_all())?)
+    }
+
+    pub fn is_any(self) -> bool {
+        self.policy || self.legal_hold
+    }
+
+    /// A container does not go while it holds something that must stay.
+    pub fn check(self) -> Result<(), BlobError> {
+        match self {
+            Standing { legal_hold: true, .. } => Err(BlobError::BlobImmutableDueToLegalHold),
+            Standing { policy: true, .. } => Err(BlobError::BlobImmutableDueToPolicy),
+            Standing { .. } => Ok(()),
+        }
+    }
+}
+
+fn is_any(rows: &dyn Rows, from: &Key, to: &Key) -> Result<bool, Unread> {
+    let mut found = false;
+    if from < to {
+        rows.scan(from, to, 1, &mut |_, _| {
+            found = true;
+            Visit::Stop
+        })?;
+    }
+    Ok(found)
+}
+
+impl Committed {
+    pub fn policy(&self) -> Option<Policy> {
+        self.protection.and_then(|protection| protection.policy)
+    }
+
+    pub fn legal_hold(&self) -> Option<bool> {
+        self.protection.and_then(|protection| protection.legal_hold)
+    }
+
+    /// Whether it may go.
+    pub fn check_delete(&self, now: Timestamp) -> Result<(), BlobError> {
+        self.protection.map_or(Ok(()), |protection| protection.check(now))
+    }
+
+    /// Whether its content, or what is said of it, may become something else.
+    pub fn check_change(&self, now: Timestamp) -> Result<(), BlobError> {
+        self.check_delete(now)?;
+        self.check_not_archived(now)
+    }
+}
+
+impl Blob {
+    /// Whether another state may take the place of the current one, if there is one. Where versions are kept that state
+    /// stays what it is, protection and all.
+    pub fn check_replace(&self, versioning: bool, now: Timestamp) -> Result<(), BlobError> {
+        match &self.committed {
+            None => Ok(()),
+            Some(state) if versioning || state.version_id.is_some() => state.check_not_archived(now),
+            Some(state) => state.check_change(now),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{NOW, committed};
+    use crate::tier::{Tier, TierSet};
+
+    fn protected(policy: Option<Policy>, legal_hold: Option<bool>) -> Committed {
+        Committed { protection: Protection::new(policy, legal_hold), ..committed() }
+    }
+
+    /// Every policy, hold and time.
+    #[test]
+    fn what_protects_and_until_when() {
+        let end = NOW.plus_seconds(10);
+        for mode in [Mode::Unlocked, Mode::Locked] {
+            let policy = Some(Policy { until: end, mode });
+            for (now, is_over) in [(NOW, false), (Timestamp(end.0 - 1), false), (end, true)] {
+                let expected = if is_over { Ok(()) } else { Err(BlobError::BlobImmutableDueToPolicy) };
+                assert_eq!(protected(policy, None).check_delete(now), expected);
+                assert_eq!(protected(policy, Some(false)).check_change(now), expected);
+                let held = Err(BlobError::BlobImmutableDueToLegalHold);
+                assert_eq!(protected(policy, Some(true)).check_delete(now), held);
+                assert_eq!(protected(None, Some(true)).check_change(now), held);
+            }
+        }
+        assert_eq!(committed().check_change(NOW), Ok(()));
+    }
+
+    #[test]
+    fn protection_is_the_stronger_reason_and_a_version_needs_none() {
+        let tier = Some(TierSet { tier: Tier::Archive, since: NOW, is_inferred: false });
+        let state = Committed { tier, ..protected(None, Some(true)) };
+        assert_eq!(state.check_change(NOW), Err(BlobError::BlobImmutableDueToLegalHold));
+        let blob = |state| Blob { committed: Some(state), ..Blob::default() };
+        assert_eq!(blob(state.clone()).check_replace(false, NOW), Err(BlobError::BlobImmutableDueToLegalHold));
+        assert_eq!(blob(state).check_replace(true, NOW), Err(BlobError::BlobArchived));
+        assert_eq!(blob(protected(None, Some(true))).check_replace(true, NOW), Ok(()));
+        assert_eq!(Blob::default().check_replace(false, NOW), Ok(()));
+    }
+}
