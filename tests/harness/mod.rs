@@ -7,9 +7,11 @@
 mod client;
 mod server;
 mod table;
+#[allow(dead_code)]
 mod xml;
 
 pub use client::{Answer, Client, Headers, date_after};
-pub use server::Server;
+#[allow(unused_imports)]
+pub use server::{Server, Service};
 pub use table::Table;
 pub use xml::Element;

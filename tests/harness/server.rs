@@ -1,6 +1,6 @@
 //! A server of one's own: any free ports, a fresh folder, a clock that tests may move.
 
-use std::fs::{self, File};
+use std::fs::{self, OpenOptions};
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -13,13 +13,36 @@ use super::client::{ACCOUNT, Client, KEY, plain_post};
 pub struct Server {
     process: Child,
     folder: PathBuf,
-    blob: SocketAddr,
+    service: Service,
+    address: SocketAddr,
     admin: SocketAddr,
 }
 
+/// The service that a suite is about; the others have no port.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Service {
+    Blob,
+    Queue,
+}
+
+impl Service {
+    fn name(self) -> &'static str {
+        match self {
+            Service::Blob => "Blob",
+            Service::Queue => "Queue",
+        }
+    }
+}
+
+// Not every suite has a use for all of it.
+#[allow(dead_code)]
 impl Server {
     pub fn start() -> Server {
-        Server::start_in(fresh_folder())
+        Server::start_in(fresh_folder(), Service::Blob)
+    }
+
+    pub fn serving(service: Service) -> Server {
+        Server::start_in(fresh_folder(), service)
     }
 
     /// With lines of the account in the configuration file.
@@ -27,7 +50,7 @@ impl Server {
         let folder = fresh_folder();
         fs::create_dir(folder.join("data")).expect("a folder in the folder");
         configure(&folder, settings);
-        Server::start_in(folder)
+        Server::start_in(folder, Service::Blob)
     }
 
     /// Changes those lines. The server notices after a while.
@@ -35,34 +58,20 @@ impl Server {
         configure(&self.folder, settings);
     }
 
-    fn start_in(folder: PathBuf) -> Server {
-        let errors = File::create(folder.join("stderr.txt")).expect("a file in the folder");
-        let mut process = Command::new(env!("CARGO_BIN_EXE_lazurite"))
-            .env_clear()
-            .arg("--location")
-            .arg(folder.join("data"))
-            .args(["--blob-port", "0", "--admin-port", "0", "--queue-port", "off", "--table-port", "off"])
-            .args(["--file-port", "off", "--dfs-port", "off", "--test-clock", "--silent"])
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(errors)
-            .spawn()
-            .expect("the server starts");
-        let said = BufReader::new(process.stdout.take().expect("standard output is ours"));
-        let said: Vec<String> =
-            said.lines().map(|line| line.expect("text")).take_while(|line| line != "Ready.").collect();
-        let port_of = |service: &str| {
-            let begin = format!("{service} is listening at http://");
-            let address = said.iter().find_map(|line| line.strip_prefix(&begin)?.parse().ok());
-            address.unwrap_or_else(|| panic!("no {service} in {said:?}; see {}", folder.display()))
-        };
-        let (blob, admin) = (port_of("Blob service"), port_of("Admin"));
-        Server { process, folder, blob, admin }
+    fn start_in(folder: PathBuf, service: Service) -> Server {
+        let (process, address, admin) = launch(&folder, service, 0);
+        Server { process, folder, service, address, admin }
+    }
+
+    /// `kill -9`, and a new process on what is left, at the same address.
+    pub fn kill_and_restart(&mut self) {
+        self.process.kill().and_then(|()| self.process.wait()).expect("killed");
+        (self.process, self.address, self.admin) = launch(&self.folder, self.service, self.address.port());
     }
 
     /// A client with a connection of its own, speaking for the owner of the account.
     pub fn client(&self) -> Client {
-        Client::new(self.blob)
+        Client::new(self.address)
     }
 
     /// Whether the killed server has left everything in order: every row readable, every content whole, no reference
@@ -105,6 +114,29 @@ impl Drop for Server {
             assert_eq!(checked, Ok(()), "the server left a folder that is not in order");
         }
     }
+}
+
+fn launch(folder: &Path, service: Service, port: u16) -> (Child, SocketAddr, SocketAddr) {
+    let errors = OpenOptions::new().create(true).append(true).open(folder.join("stderr.txt"));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lazurite"));
+    command.env_clear().arg("--location").arg(folder.join("data"));
+    for one in ["blob", "queue", "table", "file", "dfs"] {
+        let is_wanted = one.eq_ignore_ascii_case(service.name());
+        let port = if is_wanted { port.to_string() } else { "off".to_owned() };
+        command.arg(format!("--{one}-port")).arg(port);
+    }
+    command.args(["--admin-port", "0", "--test-clock", "--silent"]);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(errors.expect("a file in the folder"));
+    let mut process = command.spawn().expect("the server starts");
+    let said = BufReader::new(process.stdout.take().expect("standard output is ours"));
+    let said: Vec<String> = said.lines().map(|line| line.expect("text")).take_while(|line| line != "Ready.").collect();
+    let port_of = |who: &str| {
+        let begin = format!("{who} is listening at http://");
+        let address = said.iter().find_map(|line| line.strip_prefix(&begin)?.parse().ok());
+        address.unwrap_or_else(|| panic!("no {who} in {said:?}; see {}", folder.display()))
+    };
+    let address = port_of(&format!("{} service", service.name()));
+    (process, address, port_of("Admin"))
 }
 
 fn fresh_folder() -> PathBuf {
