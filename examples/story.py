@@ -9,12 +9,14 @@ from contextlib import contextmanager
 
 from azure.core.exceptions import HttpResponseError
 from azure.storage.blob import BlobLeaseClient, BlobServiceClient
+from azure.storage.queue import QueueServiceClient
 
 # The well-known development account on this machine; the key is public.
 DEVELOPMENT = (
     "DefaultEndpointsProtocol=http;AccountName=devstoreaccount1;"
     "AccountKey=Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==;"
     "BlobEndpoint=http://127.0.0.1:10000/devstoreaccount1;"
+    "QueueEndpoint=http://127.0.0.1:10001/devstoreaccount1;"
 )
 
 
@@ -34,6 +36,22 @@ def new_container():
             if container.get_container_properties().lease.status == "locked":
                 BlobLeaseClient(container).break_lease(0)
             container.delete_container()
+
+
+def connect_to_queues():
+    """The same for queues."""
+    text = os.environ.get("AZURE_STORAGE_CONNECTION_STRING") or DEVELOPMENT
+    return QueueServiceClient.from_connection_string(text)
+
+
+@contextmanager
+def new_queue():
+    """The name of a queue that exists while the story is told."""
+    queue = connect_to_queues().create_queue(f"example-{uuid.uuid4()}")
+    try:
+        yield queue.queue_name
+    finally:
+        queue.delete_queue()
 
 
 def let_pass(seconds):

@@ -14,6 +14,7 @@ cargo xtask <command>
   check        formatting, lints, tests, licences: what every commit passes (licences when cargo-deny is installed)
   crash [N]    kills the server under load N times (20 unless told), cuts its power up to 10 times, and looks for what was acknowledged and is gone
   scale [N]    a lot of data (1,000,000 blobs, 25 GiB; N is the factor, 100 unless told), and what time, memory and disk it takes
+  consumers [N] 32 consumers and N messages (100,000 unless told) on one queue, while consumers die and the server is killed
   bench        how to measure
   help         this list
 
@@ -32,6 +33,8 @@ figure: machine, disk, durability mode, connections, object size, and the same f
 
 /// How often `crash` kills the server when no number is given.
 const CRASH_ROUNDS_DEFAULT: &str = "20";
+/// How many messages `consumers` sends when no number is given.
+const CONSUMERS_MESSAGES_DEFAULT: &str = "100000";
 
 /// How much more than in the ordinary tests `scale` does when no number is given.
 const SCALE_DEFAULT: &str = "100";
@@ -46,6 +49,8 @@ fn main() -> ExitCode {
         ["crash", rounds] if rounds.parse::<u32>().is_ok() => run([crash(rounds)]),
         ["scale"] => run([scale(SCALE_DEFAULT)]),
         ["scale", factor] if factor.parse::<u32>().is_ok() => run([scale(factor)]),
+        ["consumers"] => run([consumers(CONSUMERS_MESSAGES_DEFAULT)]),
+        ["consumers", messages] if messages.parse::<u32>().is_ok() => run([consumers(messages)]),
         ["bench"] => say(BENCH),
         _ => {
             eprint!("{USAGE}");
@@ -83,6 +88,11 @@ fn crash(rounds: &str) -> Step {
 fn scale(factor: &str) -> Step {
     Step::cargo("test --release -p lazurite --test scale -- --nocapture --test-threads=1")
         .with("LAZURITE_SCALE", factor)
+}
+
+fn consumers(messages: &str) -> Step {
+    Step::cargo("test --release -p lazurite --test queue -- --nocapture consumers")
+        .with("LAZURITE_QUEUE_MESSAGES", messages)
 }
 
 /// One program call from the root of the repository.

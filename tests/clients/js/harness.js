@@ -64,6 +64,10 @@ class Server {
     );
   }
 
+  queueUrl() {
+    return `${this.urls.queue}/${ACCOUNT}`;
+  }
+
   /** Moves the server's time forward. */
   async advance(seconds) {
     const body = JSON.stringify({ advance_seconds: seconds });

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from azure.core.exceptions import HttpResponseError
 from azure.storage.blob import BlobServiceClient
+from azure.storage.queue import QueueClient, QueueServiceClient
 
 ROOT = Path(__file__).resolve().parents[3]
 ACCOUNT = "devstoreaccount1"
@@ -76,13 +77,18 @@ class Server:
         return f"{self.urls['blob']}/{ACCOUNT}"
 
     @property
+    def queue_url(self):
+        return f"{self.urls['queue']}/{ACCOUNT}"
+
+    @property
     def admin_url(self):
         return self.urls["admin"]
 
     @property
     def conn_str(self):
         protocol = self.blob_url.partition(":")[0]
-        return f"DefaultEndpointsProtocol={protocol};AccountName={ACCOUNT};AccountKey={KEY};BlobEndpoint={self.blob_url};"
+        endpoints = f"BlobEndpoint={self.blob_url};QueueEndpoint={self.queue_url};"
+        return f"DefaultEndpointsProtocol={protocol};AccountName={ACCOUNT};AccountKey={KEY};{endpoints}"
 
     @property
     def settings(self):
@@ -92,6 +98,12 @@ class Server:
 
     def service(self, **settings):
         return BlobServiceClient.from_connection_string(self.conn_str, **{**self.settings, **settings})
+
+    def queues(self, **settings):
+        return QueueServiceClient.from_connection_string(self.conn_str, **{**self.settings, **settings})
+
+    def queue(self, name, **settings):
+        return QueueClient.from_connection_string(self.conn_str, name, **{**self.settings, **settings})
 
     def advance(self, seconds):
         """Moves the server's time forward."""
