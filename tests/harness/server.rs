@@ -19,6 +19,7 @@ pub struct Server {
 }
 
 /// The service that a suite is about; the others have no port.
+#[allow(dead_code)]
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Service {
     Blob,
