@@ -135,7 +135,7 @@ fn consume(client: &Client, play: &Play, seed: u64) {
     let mut state = seed;
     let mut chance = |one_in: u64| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 33) % one_in == 0
+        (state >> 33).is_multiple_of(one_in)
     };
     let line = format!("GET que/messages?numofmessages=8&visibilitytimeout={}", HIDDEN.as_secs());
     while !play.done.load(Ordering::Acquire) {
