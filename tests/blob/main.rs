@@ -16,6 +16,7 @@ mod customer_keys;
 mod not_yet;
 mod races;
 mod requests;
+mod static_website;
 mod structured_body;
 mod versions;
 

@@ -64,6 +64,13 @@ impl Client {
         answer
     }
 
+    /// Sends a head made by hand and takes the answer as it is: not all answers are the service's.
+    pub fn browse(&self, line: &str, head: &str) -> Answer {
+        let mut connection = self.connect();
+        connection.get_mut().write_all(head.as_bytes()).expect("sent");
+        Answer::read(&mut connection, is_head(line)).unwrap_or_else(|| panic!("{line}: no answer"))
+    }
+
     /// Sends a head and only a part of its body, then hangs up without waiting for an answer.
     pub fn hang_up(&self, head: &str, part: &[u8]) {
         let mut stream = self.connect().into_inner();

@@ -39,6 +39,7 @@ mod target;
 mod testing;
 mod tier;
 mod upload;
+mod website;
 
 use std::sync::Arc;
 
@@ -98,6 +99,11 @@ impl BlobService {
     /// Runs an operation for the owner of the account.
     pub async fn run(&self, op: Op, head: &Head, account: u64, body: &mut dyn Body) -> Result<Reply, Failure> {
         self.run_for(Asker::OWNER, op, head, account, body).await
+    }
+
+    /// What the static website of an account answers. Anybody may ask.
+    pub async fn website(&self, asker: Asker<'_>, head: &Head, account: u64) -> Result<Reply, Failure> {
+        website::page(&*self.engine, asker, head, account).await
     }
 
     /// Runs an operation for a caller who may.

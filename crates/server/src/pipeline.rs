@@ -91,6 +91,14 @@ pub(crate) struct Pipeline {
     pub https: bool,
 }
 
+/// What the URL of a request says about where it goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    PathStyle,
+    HostStyle,
+    Website,
+}
+
 /// Where the walk has come to; the log wants to know, however it ends.
 #[derive(Debug)]
 pub(crate) struct Progress {
@@ -120,16 +128,37 @@ impl Pipeline {
         body: &mut dyn Body,
         progress: &mut Progress,
     ) -> Result<Reply, Stop> {
-        let (head, path_style) = self.head(request, request_id, progress)?;
+        let (head, place) = self.head(request, request_id, progress)?;
         if !Services::is_built(self.service) {
             return Err(op::not_built(self.service).into());
         }
-        let entered = self.enter(head, path_style, peer, progress).await?;
+        if place == Place::Website {
+            return self.website(head, progress).await;
+        }
+        let entered = self.enter(head, place == Place::PathStyle, peer, progress).await?;
         match entered.op {
             // Each part of it is walked like a request of its own.
             Op::Blob(blob::Op::BlobBatch) => self.batch(&entered, peer, body).await,
             _ => self.run(&entered, body).await,
         }
+    }
+
+    /// A page of an account's website, which has a walk of its own: anybody may read it, and nobody may do anything else.
+    async fn website(&self, head: Head, progress: &mut Progress) -> Result<Reply, Stop> {
+        if self.service != Service::Blob {
+            return Err(ErrorReply::new(400, "InvalidUri", "The requested URI does not represent any resource.").into());
+        }
+        let accounts = self.house.accounts.get();
+        let Some(known) = accounts.get(&head.account) else { return Err(Refusal::AccountNotFound.into()) };
+        let account = self.house.account_ids.of(&head.account).await?;
+        progress.account = Some(account);
+        let op = Op::Blob(blob::Op::GetBlob);
+        progress.asked = Asked::Known(op);
+        let asker =
+            Asker { caller: &Caller::Anonymous, now: wall_clock(), settings: &known.settings, secret: Secret(None) };
+        let patience = patience::of(&head, op, None)?;
+        let running = self.house.services.website(asker, &head, account);
+        Ok(tokio::time::timeout(patience, running).await.map_err(|_| Stop::TimedOut)??)
     }
 
     /// The walk up to the operation: who calls, what for, and may they.
@@ -174,7 +203,7 @@ impl Pipeline {
         request: &mut Parts,
         request_id: &RequestId,
         progress: &mut Progress,
-    ) -> Result<(Head, bool), ErrorReply> {
+    ) -> Result<(Head, Place), ErrorReply> {
         let query = target::query(&request.uri);
         let nothing = Query::default();
         // The version first: it decides how every refusal looks.
@@ -198,7 +227,12 @@ impl Pipeline {
             request_id: request_id.as_str().to_owned(),
             https: self.https,
         };
-        Ok((head, target.path_style))
+        let place = match (target.website, target.path_style) {
+            (true, _) => Place::Website,
+            (false, true) => Place::PathStyle,
+            (false, false) => Place::HostStyle,
+        };
+        Ok((head, place))
     }
 
     async fn identify(

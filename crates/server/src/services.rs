@@ -71,6 +71,11 @@ impl Services {
         }
     }
 
+    /// A page of the website of an account.
+    pub(crate) async fn website(&self, asker: Asker<'_>, head: &Head, account: u64) -> Result<Reply, NoResult> {
+        Ok(self.blob.website(asker, head, account).await?)
+    }
+
     /// The stored policies that a signature for this request may lean on.
     pub(crate) async fn policies(
         &self,

@@ -21,6 +21,8 @@ pub(crate) struct Target {
     pub resource: String,
     /// `scheme://authority[/account]`.
     pub endpoint: String,
+    /// The host names the static website of the account.
+    pub website: bool,
 }
 
 /// How hosts are read.
@@ -40,6 +42,8 @@ impl Target {
             Hosts::MayNameAccounts => account_of_host(host),
             Hosts::NeverNameAccounts => None,
         };
+        let website = named_by_host.is_some_and(|(_, what)| what == Named::Website);
+        let named_by_host = named_by_host.map(|(account, _)| account);
         // The account ends at the first slash as it was sent. Who decoded first would let `%2F` move the border between
         // what a signature was checked for and what is done.
         let (named, path) = match named_by_host {
@@ -57,7 +61,7 @@ impl Target {
             None => format!("{scheme}://{host}/{named}"),
         };
         let path_style = named_by_host.is_none();
-        Ok(Target { account: account.to_owned(), secondary, path_style, resource, endpoint })
+        Ok(Target { account: account.to_owned(), secondary, path_style, resource, endpoint, website })
     }
 }
 
@@ -97,12 +101,21 @@ fn host<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> Option<&'a str> {
     }
 }
 
-/// `account.blob.host` and its like.
-fn account_of_host(host: &str) -> Option<&str> {
+/// What a host names beside the account.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Named {
+    Service,
+    Website,
+}
+
+/// `account.blob.host` and its like; `account.web.host` is the account's website.
+fn account_of_host(host: &str) -> Option<(&str, Named)> {
     let mut labels = host.split(['.', ':']);
-    let (account, service) = (labels.next()?, labels.next()?);
-    let is_service = Service::ALL.iter().any(|known| known.label() == service);
-    (is_service && !account.is_empty()).then_some(account)
+    let (account, label) = (labels.next().filter(|account| !account.is_empty())?, labels.next()?);
+    if label == "web" {
+        return Some((account, Named::Website));
+    }
+    Service::ALL.iter().any(|known| known.label() == label).then_some((account, Named::Service))
 }
 
 fn unparsable() -> ErrorReply {
@@ -121,7 +134,9 @@ mod tests {
 
     fn target(account: &str, secondary: bool, resource: &str, endpoint: &str) -> Target {
         let path_style = endpoint.ends_with(account) || secondary && endpoint.ends_with("-secondary");
-        Target { account: account.into(), secondary, path_style, resource: resource.into(), endpoint: endpoint.into() }
+        let website = endpoint.contains(".web.");
+        let (account, resource, endpoint) = (account.into(), resource.into(), endpoint.into());
+        Target { account, secondary, path_style, resource, endpoint, website }
     }
 
     #[test]
@@ -170,6 +185,9 @@ mod tests {
         let found = parse("acct-secondary.blob.core.example.net", "/c").unwrap();
         assert_eq!(found, target("acct", true, "c", "http://acct-secondary.blob.core.example.net"));
         assert_eq!(parse("acct.queue.localhost", "/q").unwrap().account, "acct");
+        let found = parse("acct.web.localhost:10000", "/docs/").unwrap();
+        assert_eq!(found, target("acct", false, "docs/", "http://acct.web.localhost:10000"));
+        assert!(!parse("web.localhost:10000", "/acct/docs").unwrap().website);
     }
 
     #[test]
