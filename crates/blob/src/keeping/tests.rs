@@ -251,7 +251,8 @@ async fn a_changed_retention_holds_for_what_is_deleted_later() {
     // Deleting it again is not possible and changes nothing.
     assert_eq!(refusal(bench.call("DELETE", "cont/blob", &[], b"").await), BlobError::BlobNotFound);
     bench.undelete().await;
-    bench.delete("cont/blob").await;
+    bench.call("PUT", "cont/blob?comp=snapshot", &[], b"").await.unwrap();
+    bench.call("DELETE", "cont/blob", &INCLUDE, b"").await.unwrap();
     bench.advance(DAY).await;
     let late = bench.call("PUT", "cont/blob?comp=undelete", &[], b"").await;
     assert_eq!(refusal(late), BlobError::BlobNotFound);
@@ -635,5 +636,49 @@ async fn a_blob_of_changing_settings_is_what_a_plain_model_says() {
         play.bench.advance(8 * DAY).await;
         play.bench.sweep().await;
         assert_eq!(play.bench.figures(), (0, 0), "seed {seed}");
+    }
+}
+
+/// Which writes make a version, and tell its id, by the type of the blob.
+#[tokio::test]
+async fn which_writes_make_versions() {
+    const BLOCK: &[(&str, &str)] = &[("x-ms-blob-type", "BlockBlob")];
+    const APPEND: &[(&str, &str)] = &[("x-ms-blob-type", "AppendBlob")];
+    const PAGE: &[(&str, &str)] = &[("x-ms-blob-type", "PageBlob"), ("x-ms-blob-content-length", "512")];
+    const WRITE: &[(&str, &str)] = &[("x-ms-page-write", "update"), ("range", "bytes=0-511")];
+    const LEASE: &[(&str, &str)] = &[("x-ms-lease-action", "acquire"), ("x-ms-lease-duration", "15")];
+    type Headers = &'static [(&'static str, &'static str)];
+    type Write = (&'static str, Headers, &'static [u8], bool);
+    let every: &[Write] = &[
+        ("?comp=metadata", &[("x-ms-meta-a", "1")], b"", true),
+        ("?comp=snapshot", &[], b"", true),
+        ("?comp=properties", &[("x-ms-blob-content-type", "text/plain")], b"", false),
+        ("?comp=tags", &[], b"<Tags><TagSet><Tag><Key>a</Key><Value>b</Value></Tag></TagSet></Tags>", false),
+        ("?comp=lease", LEASE, b"", false),
+    ];
+    let table: [(Headers, &[Write]); 3] = [
+        (
+            BLOCK,
+            &[
+                ("", BLOCK, b"x", true),
+                ("?comp=block&blockid=QUFB", &[], b"x", false),
+                ("?comp=blocklist", &[], b"<BlockList/>", true),
+            ],
+        ),
+        (APPEND, &[("", APPEND, b"", true), ("?comp=appendblock", &[], b"x", false), ("?comp=seal", &[], b"", false)]),
+        (PAGE, &[("", PAGE, b"", true), ("?comp=page", WRITE, &[1; 512], false)]),
+    ];
+    for (kind, writes) in table {
+        for (query, headers, body, makes_one) in writes.iter().chain(every) {
+            let bench = versioned().await;
+            let first = bench.call("PUT", "cont/blob", kind, b"").await.unwrap();
+            let answer = bench.call("PUT", &format!("cont/blob{query}"), headers, body).await.unwrap();
+            let versions = if *makes_one { "version base" } else { "base" };
+            let kept = shown(&bench).await.replace("snapshot ", "").replace(" uncommitted", "");
+            assert_eq!(kept, versions, "{kind:?} {query}");
+            assert_eq!(header(&answer, "x-ms-version-id").is_some(), *makes_one, "{kind:?} {query}");
+            let told = bench.call("HEAD", "cont/blob", &[], b"").await.unwrap();
+            assert_eq!(version_of(&told) != version_of(&first), *makes_one, "{kind:?} {query}");
+        }
     }
 }

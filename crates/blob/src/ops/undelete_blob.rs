@@ -1,6 +1,5 @@
 //! Undelete Blob: what is deleted of a blob comes back: the blob itself, its snapshots and its versions.
 
-use concurrency::Timestamp;
 use engine::{Changes, Commit, commit};
 use wire::http::{Head, Reply, StatusCode};
 use wire::names::{BlobName, ContainerName};
@@ -23,14 +22,9 @@ fn parse(head: &Head) -> Result<UndeleteBlob, BlobError> {
     Ok(UndeleteBlob { container, name })
 }
 
-/// Whether there is anything that the name stands for: the blob, deleted or not, or earlier states of it.
-fn is_known(blob: &Blob, now: Timestamp) -> bool {
-    let past = blob.past.as_ref();
-    let deleted = past.and_then(|past| past.deleted.as_ref()?.deleted);
-    blob.committed.is_some()
-        || blob.snapshots > 0
-        || deleted.is_some_and(|mark| mark.is_kept(now))
-        || past.is_some_and(|past| past.has_versions() || past.deleted_snapshots > 0)
+/// Whether there is anything that needs no undeleting: the blob, or earlier states of it.
+fn is_there(blob: &Blob) -> bool {
+    blob.committed.is_some() || blob.snapshots > 0 || blob.past.as_ref().is_some_and(|past| past.versions > 0)
 }
 
 pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
@@ -40,11 +34,14 @@ pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
     commit(call.engine, partition, move |rows, tick| {
         let generation = model::generation(rows, account, &op.container)?;
         let key = blob_key(generation, &op.name);
-        let found = model::find_blob(rows, &key)?.filter(|blob| is_known(blob, tick.now));
-        let blob = found.ok_or(refuse(BlobError::BlobNotFound))?;
+        let blob = model::find_blob(rows, &key)?.ok_or(refuse(BlobError::BlobNotFound))?;
+        let is_there = is_there(&blob);
         let mut changes = Changes::none();
-        if let Some(blob) = keeping::undelete(rows, &key, blob, tick, &mut changes)? {
-            blob.store(key, &mut changes);
+        match keeping::undelete(rows, &key, blob, tick, &mut changes)? {
+            Some(blob) => blob.store(key, &mut changes),
+            // Nothing to do is fine, nothing at all is not.
+            None if is_there => {}
+            None => return Err(refuse(BlobError::BlobNotFound)),
         }
         Ok(Commit { changes, outcome: () })
     })
