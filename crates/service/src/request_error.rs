@@ -76,9 +76,11 @@ impl RequestError {
             RequestError::InvalidHeaderValue { .. } => {
                 (400, "InvalidHeaderValue", "The value of one of the HTTP headers is not in the correct format.")
             }
-            RequestError::InvalidQueryParameterValue { .. } => {
-                (400, "InvalidQueryParameterValue", "The value of one of the query parameters is invalid.")
-            }
+            RequestError::InvalidQueryParameterValue { .. } => (
+                400,
+                "InvalidQueryParameterValue",
+                "Value for one of the query parameters specified in the request URI is invalid.",
+            ),
             RequestError::InvalidResourceName => {
                 (400, "InvalidResourceName", "The specified resource name contains invalid characters.")
             }

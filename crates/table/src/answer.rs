@@ -1,0 +1,117 @@
+//! What operations have in common in what they answer. An answer goes out as it is, or as a part of a transaction's.
+
+use concurrency::Timestamp;
+use wire::dates;
+use wire::http::{ErrorReply, HeaderName, HeaderValue, Reply, ReplyBody, StatusCode};
+
+use crate::entity::write::Metadata;
+use crate::format::Prefer;
+
+/// An answer, with its headers in the order and the spelling in which the service sends them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    pub status: StatusCode,
+    pub headers: Vec<(&'static str, String)>,
+    pub body: Vec<u8>,
+}
+
+impl Answer {
+    pub fn new(status: StatusCode) -> Answer {
+        Answer { status, headers: Vec::with_capacity(8), body: Vec::new() }
+            .with("X-Content-Type-Options", "nosniff")
+            .with("Cache-Control", "no-cache")
+    }
+
+    /// To a write that shows nothing.
+    pub fn empty() -> Answer {
+        Answer::new(StatusCode::NO_CONTENT).with("DataServiceVersion", "1.0;")
+    }
+
+    pub fn json(status: StatusCode, metadata: Metadata, prefer: Prefer, body: Vec<u8>) -> Answer {
+        let mut answer = Answer::new(status).preferring(prefer).with("DataServiceVersion", "3.0;");
+        answer.headers.push(("Content-Type", metadata.content_type().to_owned()));
+        answer.body = body;
+        answer
+    }
+
+    /// To something made, which is shown unless the client does not want to see it.
+    pub fn made(metadata: Metadata, prefer: Prefer, location: String, shown: impl FnOnce() -> Vec<u8>) -> Answer {
+        let answer = match prefer {
+            Prefer::NoContent => {
+                let answer = Answer::new(StatusCode::NO_CONTENT).preferring(prefer).with("DataServiceVersion", "3.0;");
+                answer.with("DataServiceId", location.clone())
+            }
+            Prefer::Unsaid | Prefer::Content => Answer::json(StatusCode::CREATED, metadata, prefer, shown()),
+        };
+        answer.with("Location", location)
+    }
+
+    pub fn with(mut self, name: &'static str, value: impl Into<String>) -> Answer {
+        self.headers.push((name, value.into()));
+        self
+    }
+
+    fn preferring(self, prefer: Prefer) -> Answer {
+        match prefer.applied() {
+            Some(applied) => self.with("Preference-Applied", applied),
+            None => self,
+        }
+    }
+
+    /// A refusal as it stands in a transaction.
+    pub fn refusal(error: &ErrorReply, prefer: Prefer, request_id: &str, now: Timestamp) -> Answer {
+        let status = StatusCode::from_u16(error.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let message = format!("{}\nRequestId:{request_id}\nTime:{}", error.message, dates::iso_ticks(now));
+        Answer::json(status, Metadata::Minimal, prefer, error_body(error.code, &message))
+    }
+
+    /// As HTTP writes it, for a part of a multipart body.
+    pub fn write(&self, out: &mut Vec<u8>, content_id: Option<&str>) {
+        let mut put = |text: &str| out.extend_from_slice(text.as_bytes());
+        put("HTTP/1.1 ");
+        put(self.status.as_str());
+        put(" ");
+        put(self.status.canonical_reason().unwrap_or_default());
+        put("\r\n");
+        if let Some(id) = content_id {
+            put(&format!("Content-ID: {id}\r\n"));
+        }
+        for (name, value) in &self.headers {
+            put(name);
+            put(": ");
+            put(value);
+            put("\r\n");
+        }
+        put("\r\n");
+        out.extend_from_slice(&self.body);
+        out.extend_from_slice(b"\r\n");
+    }
+}
+
+/// The JSON of a refusal.
+#[must_use]
+pub fn error_body(code: &str, message: &str) -> Vec<u8> {
+    let text = |text: &str| serde_json::Value::from(text).to_string();
+    format!(
+        "{{\"odata.error\":{{\"code\":{},\"message\":{{\"lang\":\"en-US\",\"value\":{}}}}}}}",
+        text(code),
+        text(message)
+    )
+    .into_bytes()
+}
+
+impl From<Answer> for Reply {
+    fn from(answer: Answer) -> Reply {
+        let mut reply = Reply::new(answer.status);
+        for (name, value) in answer.headers {
+            let name = HeaderName::from_bytes(name.as_bytes());
+            if let (Ok(name), Ok(value)) = (name, HeaderValue::try_from(value)) {
+                reply.headers.insert(name, value);
+            }
+        }
+        if !answer.body.is_empty() {
+            reply.body = ReplyBody::Bytes(answer.body.into());
+        }
+        reply
+    }
+}

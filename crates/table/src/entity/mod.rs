@@ -1,0 +1,158 @@
+//! An entity: what it is, how large it may be, how it comes and goes.
+
+pub mod read;
+mod row;
+pub mod value;
+pub mod write;
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+use concurrency::Timestamp;
+
+use crate::error::TableError;
+use crate::key::{EntityKey, units};
+use value::Value;
+
+pub use row::Row;
+
+/// Beside the two keys and the timestamp.
+pub const PROPERTIES_MAX: usize = 252;
+pub const NAME_UNITS_MAX: usize = 255;
+/// Names and texts count two bytes for each UTF-16 unit.
+pub const ENTITY_BYTES_MAX: usize = 1024 * 1024;
+
+pub const PARTITION_KEY: &str = "PartitionKey";
+pub const ROW_KEY: &str = "RowKey";
+pub const TIMESTAMP: &str = "Timestamp";
+
+/// A property by its name.
+pub type Property<'a> = (Cow<'a, str>, Value<'a>);
+
+/// What is stored of an entity beside its keys. Properties keep the order in which they first came.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entity<'a> {
+    pub stamp: Timestamp,
+    pub properties: Vec<Property<'a>>,
+}
+
+impl<'a> Entity<'a> {
+    /// An entity with these properties.
+    pub fn of(stamp: Timestamp, properties: &'a [Property<'_>]) -> Entity<'a> {
+        Entity { stamp, properties: properties.iter().map(view).collect() }
+    }
+
+    /// This entity with other properties put over its own.
+    pub fn merged(mut self, stamp: Timestamp, properties: &'a [Property<'_>]) -> Entity<'a> {
+        for property in properties {
+            match self.properties.iter_mut().find(|(name, _)| *name == property.0) {
+                Some(own) => own.1 = property.1.view(),
+                None => self.properties.push(view(property)),
+            }
+        }
+        Entity { stamp, ..self }
+    }
+
+    /// Refuses an entity that is too large as a whole.
+    pub fn check(&self, key: &EntityKey) -> Result<(), TableError> {
+        if self.properties.len() > PROPERTIES_MAX {
+            return Err(TableError::TooManyProperties);
+        }
+        let keys = 4 + (units(&key.partition) + units(&key.row)) * 2;
+        let properties = self.properties.iter().map(|(name, value)| 8 + units(name) * 2 + value.size());
+        if keys + properties.sum::<usize>() > ENTITY_BYTES_MAX {
+            return Err(TableError::EntityTooLarge);
+        }
+        Ok(())
+    }
+}
+
+fn view<'a>((name, value): &'a Property<'_>) -> Property<'a> {
+    (Cow::Borrowed(&**name), value.view())
+}
+
+/// Refuses properties that cannot be, each by itself.
+fn check_properties(properties: &[Property<'_>]) -> Result<(), TableError> {
+    let mut seen = HashSet::with_capacity(properties.len());
+    for (name, value) in properties {
+        if units(name) > NAME_UNITS_MAX {
+            return Err(TableError::PropertyNameTooLong);
+        }
+        if !is_identifier(name) {
+            return Err(TableError::PropertyNameInvalid { name: name.clone().into_owned() });
+        }
+        if !seen.insert(name) {
+            return Err(TableError::DuplicatePropertiesSpecified);
+        }
+        if value.is_too_large() {
+            return Err(TableError::PropertyValueTooLarge { name: name.clone().into_owned() });
+        }
+    }
+    if properties.len() > PROPERTIES_MAX {
+        return Err(TableError::TooManyProperties);
+    }
+    Ok(())
+}
+
+/// As C# has them.
+pub fn is_identifier(name: &str) -> bool {
+    name.starts_with(|first: char| first == '_' || first.is_alphabetic())
+        && name.chars().all(|char| char == '_' || char.is_alphanumeric())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn property(name: &str, value: Value<'static>) -> Property<'static> {
+        (Cow::Owned(name.to_owned()), value)
+    }
+
+    fn numbered(count: usize) -> Vec<Property<'static>> {
+        (0..count).map(|n| property(&format!("p{n}"), Value::Int32(0))).collect()
+    }
+
+    #[test]
+    fn merging_keeps_what_is_not_named_and_the_order() {
+        let before = Entity { stamp: Timestamp(1), properties: numbered(3) };
+        let new = [property("new", Value::Int32(5)), property("p1", Value::Boolean(true))];
+        let after = before.merged(Timestamp(2), &new);
+        let names: Vec<_> = after.properties.iter().map(|(name, _)| name.as_ref()).collect();
+        assert_eq!((after.stamp, names), (Timestamp(2), vec!["p0", "p1", "p2", "new"]));
+        assert_eq!(after.properties[1].1, Value::Boolean(true));
+    }
+
+    #[test]
+    fn names_of_properties() {
+        let refused = |name: &str| check_properties(&[property(name, Value::Int32(1))]).err();
+        for name in ["a", "_", "ä1", "ABC_1", &"x".repeat(255)] {
+            assert_eq!(refused(name), None, "{name}");
+        }
+        for name in ["", "1a", "a-b", "a b", "a.b", "a@b"] {
+            assert_eq!(refused(name), Some(TableError::PropertyNameInvalid { name: name.into() }));
+        }
+        // Of two faults the length is seen first.
+        assert_eq!(refused(&"-".repeat(256)), Some(TableError::PropertyNameTooLong));
+        let twice = [property("a", Value::Int32(1)), property("a", Value::Int32(2))];
+        assert_eq!(check_properties(&twice), Err(TableError::DuplicatePropertiesSpecified));
+        assert!(check_properties(&[property("a", Value::Int32(1)), property("A", Value::Int32(2))]).is_ok());
+    }
+
+    #[test]
+    fn how_much_an_entity_may_hold() {
+        let key = EntityKey::new("p", "r").unwrap();
+        let check = |properties| Entity { stamp: Timestamp(1), properties }.check(&key);
+        assert_eq!(check(numbered(252)), Ok(()));
+        assert_eq!(check(numbered(253)), Err(TableError::TooManyProperties));
+        let large = |count: usize, last: usize| {
+            let mut all: Vec<_> = (0..count)
+                .map(|n| property(&format!("p{n:02}"), Value::Binary(vec![0; 64 * 1024 - 18].into())))
+                .collect();
+            all.push(property("p99", Value::Binary(vec![0; last].into())));
+            all
+        };
+        // 15 values make 15 * 64 KiB to the byte; the keys take 8 and the last property 18 bytes of the rest.
+        assert_eq!(check(large(15, 64 * 1024 - 26)), Ok(()));
+        assert_eq!(check(large(15, 64 * 1024 - 25)), Err(TableError::EntityTooLarge));
+    }
+}

@@ -1,0 +1,283 @@
+//! An entity as it comes: a JSON object whose annotations say what its properties are.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+
+use super::value::{Value, parse_typed};
+use super::{PARTITION_KEY, Property, ROW_KEY, TIMESTAMP, check_properties};
+use crate::error::TableError;
+
+const TYPE_ANNOTATION: &str = "@odata.type";
+
+/// What a body says.
+#[derive(Debug, PartialEq)]
+pub struct Incoming {
+    pub partition: Option<String>,
+    pub row: Option<String>,
+    /// A key that was said to be of another type, though it came as a text. Only the key of a new entity must be one.
+    pub odd_key: Option<&'static str>,
+    /// Without the keys and the timestamp, which is not for the client to say. Each of them can be.
+    pub properties: Vec<Property<'static>>,
+}
+
+/// Reads a body. A property that is null counts as not sent.
+pub fn read(body: &[u8]) -> Result<Incoming, TableError> {
+    let Object(members) = object(body)?;
+    let types: Vec<(String, String)> = members.iter().filter_map(type_of).collect();
+    let properties = Vec::with_capacity(members.len());
+    let mut incoming = Incoming { partition: None, row: None, odd_key: None, properties };
+    for (name, json) in members {
+        if name.contains("odata.") || name == TIMESTAMP || json == Json::Null {
+            continue;
+        }
+        let annotated = types.iter().find(|(of, _)| *of == name).map(|(_, kind)| kind.as_str());
+        if let Some(key) = [PARTITION_KEY, ROW_KEY].into_iter().find(|key| *key == name) {
+            let Json::Text(text) = json else { return Err(TableError::InvalidValueType { name }) };
+            if annotated.is_some_and(|kind| kind != "Edm.String") {
+                incoming.odd_key = Some(key);
+            }
+            let place = if key == PARTITION_KEY { &mut incoming.partition } else { &mut incoming.row };
+            if place.replace(text).is_some() {
+                return Err(TableError::DuplicatePropertiesSpecified);
+            }
+            continue;
+        }
+        let value = typed(json, annotated).ok_or_else(|| TableError::InvalidValueType { name: name.clone() })?;
+        incoming.properties.push((Cow::Owned(name), value));
+    }
+    check_properties(&incoming.properties)?;
+    Ok(incoming)
+}
+
+/// The name of a table to make.
+pub fn table_name(body: &[u8]) -> Result<String, TableError> {
+    let Object(members) = object(body)?;
+    let name = members.into_iter().find(|(name, _)| name == "TableName");
+    match name {
+        Some((_, Json::Text(name))) => Ok(name),
+        _ => Err(TableError::PropertiesNeedValue),
+    }
+}
+
+fn object(body: &[u8]) -> Result<Object, TableError> {
+    serde_json::from_slice(body).map_err(|_| TableError::InvalidInput("The body is not a JSON object."))
+}
+
+fn type_of((name, json): &(String, Json)) -> Option<(String, String)> {
+    match (name.strip_suffix(TYPE_ANNOTATION), json) {
+        (Some(of), Json::Text(kind)) if !of.is_empty() => Some((of.to_owned(), kind.clone())),
+        _ => None,
+    }
+}
+
+/// The value of a property. Without an annotation the JSON says what it is; a whole number that 32 bits cannot hold is a
+/// double, as the libraries of the service have it.
+fn typed(json: Json, annotated: Option<&str>) -> Option<Value<'static>> {
+    match (json, annotated) {
+        (Json::Text(text), None) => Some(Value::String(Cow::Owned(text))),
+        (Json::Text(text), Some(kind)) => parse_typed(kind, Cow::Owned(text)),
+        (Json::Bool(value), None | Some("Edm.Boolean")) => Some(Value::Boolean(value)),
+        (Json::Whole(value), None) => Some(i32::try_from(value).map_or(Value::Double(value as f64), Value::Int32)),
+        (Json::Whole(value), Some("Edm.Int32")) => i32::try_from(value).ok().map(Value::Int32),
+        (Json::Whole(value), Some("Edm.Int64")) => i64::try_from(value).ok().map(Value::Int64),
+        (Json::Whole(value), Some("Edm.Double")) => Some(Value::Double(value as f64)),
+        (Json::Fraction(value), None | Some("Edm.Double")) => Some(Value::Double(value)),
+        (Json::Null | Json::Nested | Json::Bool(_) | Json::Whole(_) | Json::Fraction(_), _) => None,
+    }
+}
+
+/// The members in the order in which they came, doubles included.
+struct Object(Vec<(String, Json)>);
+
+/// As much of JSON as an entity can hold.
+#[derive(Debug, PartialEq)]
+enum Json {
+    Null,
+    Bool(bool),
+    Whole(i128),
+    Fraction(f64),
+    Text(String),
+    Nested,
+}
+
+impl<'de> Deserialize<'de> for Object {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Object, D::Error> {
+        struct Members;
+        impl<'de> Visitor<'de> for Members {
+            type Value = Object;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Object, A::Error> {
+                let mut members = Vec::new();
+                while let Some(member) = map.next_entry()? {
+                    members.push(member);
+                }
+                Ok(Object(members))
+            }
+        }
+        deserializer.deserialize_map(Members)
+    }
+}
+
+impl<'de> Deserialize<'de> for Json {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Json, D::Error> {
+        struct Member;
+        impl<'de> Visitor<'de> for Member {
+            type Value = Json;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a value")
+            }
+
+            fn visit_unit<E>(self) -> Result<Json, E> {
+                Ok(Json::Null)
+            }
+
+            fn visit_bool<E>(self, value: bool) -> Result<Json, E> {
+                Ok(Json::Bool(value))
+            }
+
+            fn visit_i64<E>(self, value: i64) -> Result<Json, E> {
+                Ok(Json::Whole(value.into()))
+            }
+
+            fn visit_u64<E>(self, value: u64) -> Result<Json, E> {
+                Ok(Json::Whole(value.into()))
+            }
+
+            fn visit_f64<E>(self, value: f64) -> Result<Json, E> {
+                Ok(Json::Fraction(value))
+            }
+
+            fn visit_str<E>(self, text: &str) -> Result<Json, E> {
+                Ok(Json::Text(text.to_owned()))
+            }
+
+            fn visit_string<E>(self, text: String) -> Result<Json, E> {
+                Ok(Json::Text(text))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Json, A::Error> {
+                while seq.next_element::<IgnoredAny>()?.is_some() {}
+                Ok(Json::Nested)
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Json, A::Error> {
+                while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+                Ok(Json::Nested)
+            }
+        }
+        deserializer.deserialize_any(Member)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn properties(body: &str) -> Result<Vec<(String, Value<'static>)>, TableError> {
+        let incoming = read(body.as_bytes())?;
+        Ok(incoming.properties.into_iter().map(|(name, value)| (name.into_owned(), value)).collect())
+    }
+
+    fn one(body: &str) -> Option<Value<'static>> {
+        properties(body).ok()?.pop().map(|(_, value)| value)
+    }
+
+    #[test]
+    fn what_json_says_without_annotations() {
+        let table = [
+            ("\"5\"", Value::String("5".into())),
+            ("5", Value::Int32(5)),
+            ("-2147483648", Value::Int32(i32::MIN)),
+            ("2147483648", Value::Double(2_147_483_648.0)),
+            ("99999999999999999999", Value::Double(1e20)),
+            ("5.0", Value::Double(5.0)),
+            ("1e3", Value::Double(1000.0)),
+            ("0.1", Value::Double(0.1)),
+            ("5.960464477539063e-8", Value::Double(5.960_464_477_539_063e-8)),
+            ("true", Value::Boolean(true)),
+            ("\"\\ud83d\\ude00\"", Value::String("😀".into())),
+        ];
+        for (json, value) in table {
+            assert_eq!(one(&format!("{{\"a\":{json}}}")), Some(value), "{json}");
+        }
+    }
+
+    #[test]
+    fn what_annotations_make_of_it() {
+        let table = [
+            ("Edm.Int64", "\"255\"", Some(Value::Int64(255))),
+            ("Edm.Int64", "255", Some(Value::Int64(255))),
+            ("Edm.Int32", "\"5\"", Some(Value::Int32(5))),
+            ("Edm.Int32", "5000000000", None),
+            ("Edm.Int32", "5.5", None),
+            ("Edm.Double", "5", Some(Value::Double(5.0))),
+            ("Edm.Double", "\"Infinity\"", Some(Value::Double(f64::INFINITY))),
+            ("Edm.Boolean", "true", Some(Value::Boolean(true))),
+            ("Edm.Boolean", "1", None),
+            ("Edm.String", "\"x\"", Some(Value::String("x".into()))),
+            ("Edm.String", "5", None),
+            ("Edm.Guid", "\"no guid\"", None),
+            ("Edm.Binary", "\"*\"", None),
+            (
+                "Edm.DateTime",
+                "\"2008-07-10\"",
+                Some(Value::DateTime(crate::entity::value::parse_time("2008-07-10").unwrap())),
+            ),
+            ("Edm.Nothing", "\"x\"", None),
+        ];
+        for (kind, json, value) in table {
+            for body in [
+                format!("{{\"a@odata.type\":\"{kind}\",\"a\":{json}}}"),
+                format!("{{\"a\":{json},\"a@odata.type\":\"{kind}\"}}"),
+            ] {
+                assert_eq!(one(&body), value, "{body}");
+                if value.is_none() {
+                    assert_eq!(properties(&body), Err(TableError::InvalidValueType { name: "a".into() }));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn keys_and_what_is_passed_over() {
+        let body = r#"{"odata.etag":"x","odata.metadata":7,"Timestamp":"never","PartitionKey":"p","RowKey":"","b":1,"a":null,
+            "z@odata.other":"x","A":2}"#;
+        let incoming = read(body.as_bytes()).unwrap();
+        assert_eq!((incoming.partition.as_deref(), incoming.row.as_deref()), (Some("p"), Some("")));
+        let names: Vec<_> = incoming.properties.iter().map(|(name, _)| name.as_ref()).collect();
+        assert_eq!((names, incoming.odd_key), (vec!["b", "A"], None));
+        let odd = read(br#"{"PartitionKey@odata.type":"Edm.DateTime","PartitionKey":"2022-04-01T00:00:00Z"}"#).unwrap();
+        assert_eq!((odd.partition.as_deref(), odd.odd_key), (Some("2022-04-01T00:00:00Z"), Some("PartitionKey")));
+    }
+
+    #[test]
+    fn bodies_that_are_none() {
+        for body in ["", "[]", "5", "{", "{\"a\":1}x", "{\"a\":\"\\ud800\"}", "{\"a\":NaN}", "\u{feff}{}"] {
+            assert!(matches!(read(body.as_bytes()), Err(TableError::InvalidInput(_))), "{body}");
+        }
+        assert!(matches!(read(b"{\"a\":\"\xff\"}"), Err(TableError::InvalidInput(_))));
+        assert!(matches!(read("[".repeat(100_000).as_bytes()), Err(TableError::InvalidInput(_))));
+        let deep = format!("{{\"a\":{}1{}}}", "[".repeat(1_000), "]".repeat(1_000));
+        assert!(matches!(read(deep.as_bytes()), Err(TableError::InvalidValueType { .. })));
+        for body in ["{\"a\":[1]}", "{\"a\":{}}", "{\"PartitionKey\":1}", "{\"RowKey\":[]}"] {
+            assert!(matches!(read(body.as_bytes()), Err(TableError::InvalidValueType { .. })), "{body}");
+        }
+        for body in ["{\"a\":1,\"a\":1}", "{\"RowKey\":\"1\",\"RowKey\":\"1\"}"] {
+            assert_eq!(read(body.as_bytes()), Err(TableError::DuplicatePropertiesSpecified), "{body}");
+        }
+    }
+
+    #[test]
+    fn names_of_tables() {
+        assert_eq!(table_name(b"{\"TableName\":\"abc\"}"), Ok("abc".into()));
+        assert_eq!(table_name(b"{\"TableName\":5}"), Err(TableError::PropertiesNeedValue));
+        assert_eq!(table_name(b"{}"), Err(TableError::PropertiesNeedValue));
+    }
+}

@@ -1,0 +1,113 @@
+//! The version mark of an entity, and what `If-Match` says about it.
+//!
+//! A mark is the entity's timestamp in the weak form: `W/"datetime'2021-06-18T21%3A43%3A46.7026499Z'"`. Timestamps rise
+//! with every write and never return, so a mark never repeats, also not when an entity is deleted and made again.
+
+use concurrency::Timestamp;
+use wire::{dates, percent};
+
+use crate::error::TableError;
+
+/// The length of every mark.
+const LENGTH: usize = 46;
+
+/// The mark of an entity that was last written at `stamp`.
+pub fn of(stamp: Timestamp) -> String {
+    let mut text = String::with_capacity(LENGTH);
+    text.push_str("W/\"");
+    push_inner(&mut text, stamp);
+    text.push('"');
+    text
+}
+
+/// What stands between the quotes.
+pub fn push_inner(text: &mut String, stamp: Timestamp) {
+    text.push_str("datetime'");
+    for (n, part) in dates::iso_ticks(stamp).as_str().split(':').enumerate() {
+        if n > 0 {
+            text.push_str("%3A");
+        }
+        text.push_str(part);
+    }
+    text.push('\'');
+}
+
+/// What a request asks of the version that it changes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum IfMatch {
+    /// `*`: whatever it is, as long as there is one.
+    Any,
+    Version(Timestamp),
+    /// A mark that none of ours can be.
+    Unknown,
+}
+
+impl IfMatch {
+    /// Reads a header value: `*`, or one weak mark.
+    pub fn parse(text: &str) -> Result<IfMatch, TableError> {
+        let text = text.trim();
+        match text {
+            "*" => return Ok(IfMatch::Any),
+            "" => return Ok(IfMatch::Unknown),
+            _ => {}
+        }
+        let mark = text.strip_prefix("W/\"").and_then(|mark| mark.strip_suffix('"'));
+        let mark = mark.filter(|mark| !mark.contains('"'));
+        let mark = mark.ok_or_else(|| TableError::InvalidETag { value: text.to_owned() })?;
+        Ok(version(mark).map_or(IfMatch::Unknown, IfMatch::Version))
+    }
+
+    /// Holds it against the version that is there.
+    pub fn check(self, found: Timestamp) -> Result<(), TableError> {
+        let is_met = match self {
+            IfMatch::Any => true,
+            IfMatch::Version(stamp) => stamp == found,
+            IfMatch::Unknown => false,
+        };
+        is_met.then_some(()).ok_or(TableError::UpdateConditionNotSatisfied)
+    }
+}
+
+fn version(mark: &str) -> Option<Timestamp> {
+    let time = mark.strip_prefix("datetime'")?.strip_suffix('\'')?;
+    dates::parse_iso(&percent::decode_path(time).ok()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STAMP: Timestamp = Timestamp(637_596_494_267_026_499);
+    const MARK: &str = "W/\"datetime'2021-06-18T21%3A43%3A46.7026499Z'\"";
+
+    #[test]
+    fn a_mark_is_the_timestamp() {
+        assert_eq!(of(STAMP), MARK);
+        assert_eq!(of(STAMP).len(), LENGTH);
+        assert_eq!(IfMatch::parse(MARK), Ok(IfMatch::Version(STAMP)));
+        assert_eq!(IfMatch::Version(STAMP).check(STAMP), Ok(()));
+        let missed = Err(TableError::UpdateConditionNotSatisfied);
+        assert_eq!(IfMatch::Version(STAMP).check(STAMP.plus_ticks(1)), missed);
+    }
+
+    #[test]
+    fn what_if_match_may_say() {
+        let as_small = "W/\"datetime'2021-06-18T21%3a43%3a46.7026499Z'\"";
+        for (text, expected) in [
+            ("*", IfMatch::Any),
+            (" * ", IfMatch::Any),
+            ("", IfMatch::Unknown),
+            ("W/\"\"", IfMatch::Unknown),
+            ("W/\"mine\"", IfMatch::Unknown),
+            ("W/\"datetime'now'\"", IfMatch::Unknown),
+            (as_small, IfMatch::Version(STAMP)),
+        ] {
+            assert_eq!(IfMatch::parse(text), Ok(expected), "{text}");
+        }
+        for text in ["\"0x8D\"", "0x8D", "W/", "W/\"", "W/\"a", "W/\"a\", W/\"b\"", "\"*\""] {
+            assert_eq!(IfMatch::parse(text), Err(TableError::InvalidETag { value: text.into() }), "{text}");
+        }
+        assert_eq!(IfMatch::Any.check(STAMP), Ok(()));
+        assert_eq!(IfMatch::Unknown.check(STAMP), Err(TableError::UpdateConditionNotSatisfied));
+    }
+}

@@ -1,0 +1,274 @@
+//! Where to look: from the conditions on keys to ranges of rows.
+//!
+//! A plan is a list of areas, each a span of partitions and a span of rows in each of them. It holds every key that the
+//! filter can match; whether it does match is still for the filter to say. A scan asks for every row whether it lies
+//! inside, and is told where to go on if it does not.
+
+use engine::{Key, prefix_end};
+
+use super::{Filter, Name, Operator};
+use crate::entity::value::Value;
+use crate::key::ordered;
+
+/// Beyond that a plan would cost more than it saves.
+const AREAS_MAX: usize = 512;
+
+/// Where the rows of a query can be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan(Vec<Area>);
+
+/// What a scan does at a row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    Inside,
+    /// Nothing before this key, which is after the row, is wanted. Without what all keys of the table begin with.
+    SkipTo(Vec<u8>),
+    Done,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Area {
+    partitions: Span,
+    rows: Span,
+}
+
+/// From here to before there, in the form in which texts stand in keys.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Span {
+    from: Vec<u8>,
+    to: Vec<u8>,
+}
+
+/// After every text.
+const END: u8 = 0xFF;
+
+impl Plan {
+    pub fn everything() -> Plan {
+        Plan(vec![Area { partitions: Span::everything(), rows: Span::everything() }])
+    }
+
+    pub fn of(filter: Option<&Filter>) -> Plan {
+        filter.map_or_else(Plan::everything, |filter| plan(filter, true))
+    }
+
+    /// The keys between which all areas lie, without what all keys of the table begin with. `None`: there is nothing.
+    pub fn bounds(&self) -> Option<(Vec<u8>, Vec<u8>)> {
+        let from = self.0.iter().map(Area::from).min()?;
+        let to = self.0.iter().map(Area::to).max()?;
+        (from < to).then_some((from, to))
+    }
+
+    /// What to do at the row with these keys, in the form in which they stand in keys. `last` is the area of the row
+    /// before, where the next one mostly lies as well.
+    pub fn step(&self, partition: &[u8], row: &[u8], last: &mut usize) -> Step {
+        if self.0.get(*last).is_some_and(|area| area.has(partition, row)) {
+            return Step::Inside;
+        }
+        let mut next: Option<Vec<u8>> = None;
+        for (n, area) in self.0.iter().enumerate() {
+            match area.step(partition, row) {
+                Step::Inside => {
+                    *last = n;
+                    return Step::Inside;
+                }
+                Step::SkipTo(key) if next.as_ref().is_none_or(|next| key < *next) => next = Some(key),
+                Step::SkipTo(_) | Step::Done => {}
+            }
+        }
+        next.map_or(Step::Done, Step::SkipTo)
+    }
+
+    fn none() -> Plan {
+        Plan(Vec::new())
+    }
+
+    fn or(mut self, other: Plan) -> Plan {
+        self.0.extend(other.0);
+        if self.0.len() > AREAS_MAX { Plan::everything() } else { self }
+    }
+
+    fn and(self, other: Plan) -> Plan {
+        if self.0.len() * other.0.len() > AREAS_MAX {
+            // Either is right; the shorter is cheaper.
+            return if self.0.len() <= other.0.len() { self } else { other };
+        }
+        let pairs = self.0.iter().flat_map(|one| other.0.iter().map(move |other| one.and(other)));
+        Plan(pairs.flatten().collect())
+    }
+}
+
+/// The areas where the filter can hold, or, if not `wanted`, where it can fail.
+fn plan(filter: &Filter, wanted: bool) -> Plan {
+    match (filter, wanted) {
+        (Filter::Not(part), _) => plan(part, !wanted),
+        (Filter::All(parts), true) | (Filter::Any(parts), false) => {
+            parts.iter().fold(Plan::everything(), |all, part| all.and(plan(part, wanted)))
+        }
+        (Filter::Any(parts), true) | (Filter::All(parts), false) => {
+            parts.iter().fold(Plan::none(), |any, part| any.or(plan(part, wanted)))
+        }
+        (Filter::Compare { property, operator, constant }, _) => comparison(property, *operator, constant, wanted),
+    }
+}
+
+fn comparison(property: &Name, operator: Operator, constant: &Value<'_>, wanted: bool) -> Plan {
+    let is_partition = match property {
+        Name::PartitionKey => true,
+        Name::RowKey => false,
+        Name::Timestamp | Name::Other(_) => return Plan::everything(),
+    };
+    let Value::String(text) = constant else {
+        // Keys are texts: to compare them with anything else never holds.
+        return if wanted { Plan::none() } else { Plan::everything() };
+    };
+    let operator = if wanted { operator } else { operator.opposite() };
+    let spans = Span::of(operator, text).into_iter().filter(|span| span.from < span.to);
+    let area = |span| match is_partition {
+        true => Area { partitions: span, rows: Span::everything() },
+        false => Area { partitions: Span::everything(), rows: span },
+    };
+    Plan(spans.map(area).collect())
+}
+
+impl Area {
+    fn has(&self, partition: &[u8], row: &[u8]) -> bool {
+        self.partitions.has(partition) && self.rows.has(row)
+    }
+
+    fn and(&self, other: &Area) -> Option<Area> {
+        let partitions = self.partitions.and(&other.partitions)?;
+        Some(Area { partitions, rows: self.rows.and(&other.rows)? })
+    }
+
+    fn from(&self) -> Vec<u8> {
+        match self.partitions.is_one() {
+            true => [&*self.partitions.from, &*self.rows.from].concat(),
+            false => self.partitions.from.clone(),
+        }
+    }
+
+    fn to(&self) -> Vec<u8> {
+        match self.partitions.is_one() {
+            true => [&*self.partitions.from, &*self.rows.to].concat(),
+            false => self.partitions.to.clone(),
+        }
+    }
+
+    fn step(&self, partition: &[u8], row: &[u8]) -> Step {
+        if partition >= &*self.partitions.to {
+            return Step::Done;
+        }
+        if partition < &*self.partitions.from {
+            return Step::SkipTo(self.from());
+        }
+        if row < &*self.rows.from {
+            return Step::SkipTo([partition, &*self.rows.from].concat());
+        }
+        if row < &*self.rows.to {
+            return Step::Inside;
+        }
+        let next = prefix_end(partition);
+        if next < self.partitions.to { Step::SkipTo(next) } else { Step::Done }
+    }
+}
+
+impl Span {
+    fn everything() -> Span {
+        Span { from: Vec::new(), to: vec![END] }
+    }
+
+    fn of(operator: Operator, text: &str) -> Vec<Span> {
+        let at = stored(text);
+        let after = prefix_end(&at);
+        let below = |to| Span { from: Vec::new(), to };
+        let above = |from| Span { from, to: vec![END] };
+        match operator {
+            Operator::Eq => vec![Span { from: at, to: after }],
+            Operator::Ne => vec![below(at), above(after)],
+            Operator::Gt => vec![above(after)],
+            Operator::Ge => vec![above(at)],
+            Operator::Lt => vec![below(at)],
+            Operator::Le => vec![below(after)],
+        }
+    }
+
+    fn has(&self, text: &[u8]) -> bool {
+        *self.from <= *text && *text < *self.to
+    }
+
+    /// Only one text can lie in it.
+    fn is_one(&self) -> bool {
+        !self.from.is_empty() && self.to == prefix_end(&self.from)
+    }
+
+    fn and(&self, other: &Span) -> Option<Span> {
+        let from = (&self.from).max(&other.from);
+        let to = (&self.to).min(&other.to);
+        (from < to).then(|| Span { from: from.clone(), to: to.clone() })
+    }
+}
+
+/// A text as it stands in a key. None of them is the beginning of another.
+pub fn stored(text: &str) -> Vec<u8> {
+    Key::new(0).text(ordered(text)).as_bytes()[1..].to_vec()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str) -> Plan {
+        Plan::of(Filter::parse(text).unwrap().as_ref())
+    }
+
+    fn key(partition: &str, row: &str) -> Vec<u8> {
+        [stored(partition), stored(row)].concat()
+    }
+
+    #[test]
+    fn a_point_is_one_row() {
+        let plan = of("PartitionKey eq 'p' and RowKey eq 'r'");
+        assert_eq!(plan.bounds(), Some((key("p", "r"), prefix_end(&key("p", "r")))));
+        assert_eq!(plan.step(&stored("p"), &stored("r"), &mut 0), Step::Inside);
+    }
+
+    #[test]
+    fn a_partition_a_range_and_a_prefix() {
+        let (p, after) = (stored("p"), prefix_end(&stored("p")));
+        assert_eq!(of("PartitionKey eq 'p'").bounds(), Some((p.clone(), [&*p, &[END]].concat())));
+        let range = of("PartitionKey eq 'p' and RowKey ge 'a' and RowKey lt 'b' and Age gt 5").bounds();
+        assert_eq!(range, Some((key("p", "a"), key("p", "b"))));
+        assert_eq!(
+            of("PartitionKey ge 'p' and PartitionKey le 'p'").bounds(),
+            Some((p.clone(), [&*p, &[END]].concat()))
+        );
+        assert_eq!(of("PartitionKey gt 'p'").bounds(), Some((after, vec![END])));
+        assert_eq!(of("not (PartitionKey ge 'p')").bounds(), Some((vec![], p)));
+        for everything in ["Age gt 5", "PartitionKey eq 'p' or Age gt 5", "RowKey eq 'r'", "not (PartitionKey eq 5)"] {
+            assert_eq!(of(everything).bounds(), Some((vec![], vec![END])), "{everything}");
+        }
+        for nothing in
+            ["PartitionKey eq 'p' and PartitionKey eq 'q'", "PartitionKey eq 5", "RowKey gt 'b' and RowKey lt 'a'"]
+        {
+            assert_eq!(of(nothing).bounds(), None, "{nothing}");
+        }
+    }
+
+    #[test]
+    fn many_points_are_looked_up_one_by_one() {
+        let parts: Vec<_> = (0..100).map(|n| format!("(PartitionKey eq 'p{n:03}' and RowKey eq '{n}')")).collect();
+        let plan = of(&parts.join(" or "));
+        assert_eq!(plan.bounds().unwrap().0, key("p000", "0"));
+        let mut last = 0;
+        assert_eq!(plan.step(&stored("p007"), &stored("7"), &mut last), Step::Inside);
+        assert_eq!(plan.step(&stored("p007"), &stored("8"), &mut last), Step::SkipTo(key("p008", "8")));
+        assert_eq!(plan.step(&stored("p099"), &stored("x"), &mut last), Step::Done);
+    }
+
+    #[test]
+    fn rows_alone_are_looked_up_in_each_partition() {
+        let plan = of("RowKey eq 'm'");
+        assert_eq!(plan.step(&stored("p"), &stored("a"), &mut 0), Step::SkipTo(key("p", "m")));
+        assert_eq!(plan.step(&stored("p"), &stored("z"), &mut 0), Step::SkipTo(prefix_end(&stored("p"))));
+    }
+}

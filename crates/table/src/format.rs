@@ -1,0 +1,116 @@
+//! In what form a client sends and wants to see things: media types and preferences.
+
+use wire::http::{Head, header};
+
+use crate::entity::write::Metadata;
+use crate::error::TableError;
+
+/// Whether the answer to an insert shows what was inserted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Prefer {
+    /// Nothing was said: it does.
+    Unsaid,
+    Content,
+    NoContent,
+}
+
+impl Prefer {
+    pub fn of(head: &Head) -> Prefer {
+        match head.header("prefer").map(str::trim) {
+            Some("return-no-content") => Prefer::NoContent,
+            Some("return-content") => Prefer::Content,
+            _ => Prefer::Unsaid,
+        }
+    }
+
+    /// What the answer says of it.
+    pub fn applied(self) -> Option<&'static str> {
+        match self {
+            Prefer::Unsaid => None,
+            Prefer::Content => Some("return-content"),
+            Prefer::NoContent => Some("return-no-content"),
+        }
+    }
+}
+
+/// How much metadata the answer is to have: `$format` says, or else `Accept`, of which the first that we have counts.
+pub fn metadata(head: &Head) -> Result<Metadata, TableError> {
+    if let Some(format) = head.query.get("$format").filter(|format| !format.is_empty()) {
+        let format = if format.eq_ignore_ascii_case("json") { "application/json" } else { format };
+        return level(format).ok_or(TableError::MediaTypeNotSupported);
+    }
+    match head.header(header::ACCEPT.as_str()).filter(|accept| !accept.trim().is_empty()) {
+        None => Ok(Metadata::Minimal),
+        Some(accept) => accept.split(',').find_map(level).ok_or_else(|| unsupported(accept)),
+    }
+}
+
+/// Refuses a body that does not say it is JSON. One that says nothing may be.
+pub fn check_body(head: &Head) -> Result<(), TableError> {
+    match head.header(header::CONTENT_TYPE.as_str()) {
+        None => Ok(()),
+        Some(kind) if level(kind).is_some() => Ok(()),
+        Some(kind) => Err(unsupported(kind)),
+    }
+}
+
+fn unsupported(kinds: &str) -> TableError {
+    match kinds.to_ascii_lowercase().contains("atom") {
+        true => TableError::AtomFormatNotSupported,
+        false => TableError::MediaTypeNotSupported,
+    }
+}
+
+fn level(kind: &str) -> Option<Metadata> {
+    let mut words = kind.split(';').map(|word| word.trim().to_ascii_lowercase());
+    let name = words.next().unwrap_or_default();
+    if !["application/json", "application/*", "*/*"].contains(&name.as_str()) {
+        return None;
+    }
+    let odata = words.find_map(|word| word.strip_prefix("odata=").map(str::to_owned));
+    match odata.as_deref() {
+        None | Some("minimalmetadata") => Some(Metadata::Minimal),
+        Some("nometadata") => Some(Metadata::None),
+        Some("fullmetadata") => Some(Metadata::Full),
+        Some(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::request;
+
+    #[test]
+    fn how_much_is_told() {
+        let of = |url: &str, accept: &str| metadata(&request("GET", url, &[("accept", accept)]));
+        for (accept, expected) in [
+            ("application/json", Metadata::Minimal),
+            ("application/json;odata=minimalmetadata", Metadata::Minimal),
+            ("application/json; odata=fullmetadata; charset=utf-8", Metadata::Full),
+            ("Application/JSON;ODATA=NoMetadata", Metadata::None),
+            ("application/atom+xml,application/json;odata=nometadata", Metadata::None),
+            ("*/*", Metadata::Minimal),
+            ("", Metadata::Minimal),
+        ] {
+            assert_eq!(of("t()", accept), Ok(expected), "{accept}");
+        }
+        assert_eq!(metadata(&request("GET", "t()", &[])), Ok(Metadata::Minimal));
+        assert_eq!(of("t()", "application/atom+xml"), Err(TableError::AtomFormatNotSupported));
+        assert_eq!(of("t()", "text/html"), Err(TableError::MediaTypeNotSupported));
+        assert_eq!(of("t()", "application/json;odata=some"), Err(TableError::MediaTypeNotSupported));
+        let url = "t()?$format=application/json;odata%3Dfullmetadata";
+        assert_eq!(of(url, "application/json;odata=nometadata"), Ok(Metadata::Full));
+        assert_eq!(of("t()?$format=json", "text/html"), Ok(Metadata::Minimal));
+        assert_eq!(of("t()?$format=atom", "*/*"), Err(TableError::MediaTypeNotSupported));
+    }
+
+    #[test]
+    fn bodies_are_json() {
+        let of = |kind: &str| check_body(&request("POST", "t", &[("content-type", kind)]));
+        assert_eq!(of("application/json;odata=nometadata"), Ok(()));
+        assert_eq!(of("application/atom+xml"), Err(TableError::AtomFormatNotSupported));
+        assert_eq!(of("text/plain"), Err(TableError::MediaTypeNotSupported));
+        assert_eq!(check_body(&request("POST", "t", &[])), Ok(()));
+    }
+}

@@ -1,0 +1,268 @@
+//! Entity Group Transaction: up to 100 writes of one partition, all of them or none; or a single query.
+//!
+//! The answer is always 202 and says inside what has become of it: one part for each operation, or, if one of them was
+//! refused, a single part with that refusal, whose text begins with the number of the operation.
+
+use std::collections::HashSet;
+
+use concurrency::Timestamp;
+use engine::{Changes, Commit, commit};
+use wire::http::{Body, Head, HeaderMap, Method, Query, Reply, ReplyBody, StatusCode, collect, header};
+use wire::multipart::{self, Malformed, Part, Writer};
+use wire::percent;
+
+use super::{BODY_BYTES_MAX, Call, query_entities};
+use crate::answer::Answer;
+use crate::error::TableError;
+use crate::format::Prefer;
+use crate::model;
+use crate::scope::Reach;
+use crate::write::{Change, Write, Written};
+use crate::{Failure, Op};
+
+pub const OPERATIONS_MAX: usize = 100;
+
+const MALFORMED: TableError = TableError::InvalidInput("The body is not a batch of the right form.");
+const HTTP_PART: [(&str, &str); 2] = [("Content-Type", "application/http"), ("Content-Transfer-Encoding", "binary")];
+
+impl From<Malformed> for TableError {
+    fn from(_: Malformed) -> TableError {
+        MALFORMED
+    }
+}
+
+/// One operation, as it stands in the body.
+#[derive(Debug)]
+struct Inner<'a> {
+    head: Head,
+    body: &'a [u8],
+    content_id: Option<String>,
+}
+
+/// What a body holds.
+#[derive(Debug)]
+enum Batch<'a> {
+    Query(Box<Inner<'a>>),
+    Changes(Vec<Inner<'a>>),
+}
+
+impl<'a> Batch<'a> {
+    fn parse(head: &Head, body: &'a [u8]) -> Result<Batch<'a>, TableError> {
+        let boundary = head.header(header::CONTENT_TYPE.as_str()).and_then(multipart::boundary).ok_or(MALFORMED)?;
+        let mut parts = multipart::parts(body, boundary, 1)?;
+        let (Some(part), true) = (parts.pop(), parts.is_empty()) else {
+            return Err(TableError::InvalidInput("A batch has one change set, or one query."));
+        };
+        let kind = part.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+        match multipart::boundary(kind) {
+            None => Ok(Batch::Query(Box::new(inner(head, &part)?))),
+            Some(boundary) => {
+                let parts = multipart::parts(part.content, boundary, OPERATIONS_MAX)?;
+                match parts.len() {
+                    0 => Err(TableError::EmptyBatch.at(0)),
+                    count if count > OPERATIONS_MAX => Err(TableError::BatchTooLong.at(0)),
+                    _ => Ok(Batch::Changes(parts.iter().map(|part| inner(head, part)).collect::<Result<_, _>>()?)),
+                }
+            }
+        }
+    }
+}
+
+fn inner<'a>(outer: &Head, part: &Part<'a>) -> Result<Inner<'a>, TableError> {
+    let request = multipart::request(part.content)?;
+    let (resource, query) = target(outer, request.target).ok_or(MALFORMED)?;
+    let id = part.headers.get("content-id").or(request.headers.get("content-id"));
+    let content_id = id.and_then(|id| id.to_str().ok()).map(str::to_owned);
+    let head = inner_head(outer, request.method, resource, query, request.headers);
+    Ok(Inner { head, body: request.body.trim_ascii(), content_id })
+}
+
+/// The request that an operation would be by itself.
+fn inner_head(outer: &Head, method: Method, resource: String, query: Query, headers: HeaderMap) -> Head {
+    Head {
+        method,
+        account: outer.account.clone(),
+        secondary: outer.secondary,
+        resource,
+        raw_path: String::new(),
+        query,
+        headers,
+        endpoint: outer.endpoint.clone(),
+        version: outer.version.clone(),
+        request_id: outer.request_id.clone(),
+        https: outer.https,
+    }
+}
+
+/// The path below the account and the query of a request line, which may be absolute or not. Its account is that of the
+/// request around it, so another one is not even looked at.
+fn target(outer: &Head, target: &str) -> Option<(String, Query)> {
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    let path = match path.split_once("://") {
+        Some((_, rest)) => rest.split_once('/').map_or("", |(_, path)| path),
+        None => path.strip_prefix('/').unwrap_or(path),
+    };
+    let is_path_style = outer.endpoint.split_once("://").is_some_and(|(_, rest)| rest.contains('/'));
+    let below = || {
+        let (account, below) = path.split_once('/')?;
+        (account.strip_suffix("-secondary").unwrap_or(account) == outer.account).then_some(below)
+    };
+    let path = if is_path_style { below().unwrap_or(path) } else { path };
+    let resource = percent::decode_path(path).ok()?.replace('\\', "/");
+    let own = |pair: Result<_, _>| {
+        pair.map(|(name, value): (std::borrow::Cow<str>, std::borrow::Cow<str>)| {
+            (name.into_owned(), value.into_owned())
+        })
+    };
+    let pairs = percent::query_pairs(query).map(own).collect::<Result<_, _>>().ok()?;
+    Some((resource, Query::new(pairs)))
+}
+
+/// The writes of a change set: each allowed, all in one partition, no entity twice.
+fn writes(call: Call<'_>, inner: &[Inner<'_>]) -> Result<Vec<Write>, TableError> {
+    let reach = Reach::of(call.asker.caller);
+    let mut writes: Vec<Write> = Vec::with_capacity(inner.len());
+    let mut rows = HashSet::with_capacity(inner.len());
+    for (index, operation) in inner.iter().enumerate() {
+        let write = write(call, &reach, operation).map_err(|error| error.at(index))?;
+        let is_other =
+            |first: &Write| !first.table.is(write.table.as_str()) || first.key.partition != write.key.partition;
+        if writes.first().is_some_and(is_other) {
+            return Err(TableError::CommandsInBatchActOnDifferentPartitions.at(index));
+        }
+        if !rows.insert(write.key.row.clone()) {
+            return Err(TableError::InvalidDuplicateRow { row: write.key.row }.at(index));
+        }
+        writes.push(write);
+    }
+    Ok(writes)
+}
+
+fn write(call: Call<'_>, reach: &Reach, operation: &Inner<'_>) -> Result<Write, TableError> {
+    let op = Op::named_by(&operation.head)?;
+    call.asker.caller.may(&op.needs())?;
+    let write = Write::parse(op, &operation.head, operation.body)?;
+    reach.check_table(&write.table)?;
+    reach.check(&write.key)?;
+    Ok(write)
+}
+
+pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> {
+    let body = collect(body, BODY_BYTES_MAX).await?;
+    let outcome = match Batch::parse(call.head, &body) {
+        Ok(Batch::Query(inner)) => return query(call, &inner).await,
+        Ok(Batch::Changes(inner)) => change(call, &inner).await,
+        // What is wrong with the change set is said inside, what is wrong with the body is not.
+        Err(error @ TableError::InTransaction { .. }) => Err((error.into(), Prefer::Unsaid)),
+        Err(error) => return Err(error.into()),
+    };
+    let answers = match outcome {
+        Ok(answers) => answers,
+        Err((Failure::Refused(error), prefer)) => {
+            vec![(Answer::refusal(&error.into(), prefer, &call.head.request_id, now(call)), None)]
+        }
+        Err((failure, _)) => return Err(failure),
+    };
+    let mut changes = Writer::new(format!("changesetresponse_{}", call.head.request_id));
+    for (answer, content_id) in &answers {
+        answer.write(changes.part(&HTTP_PART), content_id.as_deref());
+    }
+    let mut batch = batch(call);
+    batch.part(&[("Content-Type", &changes.content_type())]).extend_from_slice(&changes.finish());
+    Ok(reply(batch))
+}
+
+type Answers = Vec<(Answer, Option<String>)>;
+
+/// Commits a change set, and says what each operation answers; or why not, and what that one preferred.
+async fn change(call: Call<'_>, inner: &[Inner<'_>]) -> Result<Answers, (Failure, Prefer)> {
+    let prefer = |error: &TableError| match error {
+        TableError::InTransaction { index, .. } => inner.get(*index).map_or(Prefer::Unsaid, |it| Prefer::of(&it.head)),
+        _ => Prefer::Unsaid,
+    };
+    let refused = |error: TableError| {
+        let prefer = prefer(&error);
+        (Failure::Refused(error), prefer)
+    };
+    let writes = writes(call, inner).map_err(refused)?;
+    let written = match run_writes(call, writes.clone()).await {
+        Ok(written) => written,
+        Err(Failure::Refused(error)) => return Err(refused(error)),
+        Err(failure) => return Err((failure, Prefer::Unsaid)),
+    };
+    let answers = writes.iter().zip(inner).zip(&written).enumerate().map(|(index, ((write, inner), written))| {
+        let answer = write.answer(&inner.head, written).map_err(|error| refused(error.at(index)))?;
+        Ok((answer, inner.content_id.clone()))
+    });
+    answers.collect()
+}
+
+async fn run_writes(call: Call<'_>, writes: Vec<Write>) -> Result<Vec<Written>, Failure> {
+    let Some(first) = writes.first() else { return Ok(Vec::new()) };
+    let account = call.account;
+    let partition = model::partition(account, &first.table, &first.key);
+    let written = commit(call.engine, partition, move |rows, tick| {
+        let at = |index: usize| {
+            move |halt| match halt {
+                model::Halt::Refused(error) => model::refuse(TableError::at(error, index)),
+                unread @ model::Halt::Unread(_) => unread,
+            }
+        };
+        let generation = model::generation(rows, account, &writes[0].table).map_err(at(0))?;
+        let mut changes = Changes::none();
+        changes.frees_space = writes.iter().all(|write| matches!(write.change, Change::Delete(_)));
+        let mut written = Vec::with_capacity(writes.len());
+        for (index, write) in writes.iter().enumerate() {
+            // Each has a timestamp of its own.
+            let stamp = Timestamp(tick.id(index as u64));
+            written.push(write.apply(rows, generation, stamp, &mut changes).map_err(at(index))?);
+        }
+        Ok(Commit { changes, outcome: written })
+    });
+    Ok(written.await?)
+}
+
+/// A query by itself stands directly under the batch.
+async fn query(call: Call<'_>, inner: &Inner<'_>) -> Result<Reply, Failure> {
+    let asked = async {
+        let op = Op::named_by(&inner.head)?;
+        if op != Op::QueryEntities {
+            return Err(TableError::InvalidInput("Outside of a change set only a query can stand.").into());
+        }
+        call.asker.caller.may(&op.needs()).map_err(TableError::from)?;
+        let reach = Reach::of(call.asker.caller);
+        let name = super::table_of(&inner.head)?;
+        reach.check_table(&name)?;
+        query_entities::answer(Call { head: &inner.head, ..call }).await
+    };
+    let answer = match asked.await {
+        Ok(answer) => answer,
+        Err(Failure::Refused(error)) => {
+            Answer::refusal(&error.into(), Prefer::Unsaid, &call.head.request_id, now(call))
+        }
+        Err(failure) => return Err(failure),
+    };
+    let mut batch = batch(call);
+    answer.write(batch.part(&HTTP_PART), inner.content_id.as_deref());
+    Ok(reply(batch))
+}
+
+fn batch(call: Call<'_>) -> Writer {
+    Writer::new(format!("batchresponse_{}", call.head.request_id))
+}
+
+fn reply(batch: Writer) -> Reply {
+    let kind = batch.content_type();
+    let mut reply = Reply::new(StatusCode::ACCEPTED).with("content-type", kind);
+    reply.set("x-content-type-options", "nosniff");
+    reply.set("cache-control", "no-cache");
+    reply.body = ReplyBody::Bytes(batch.finish().into());
+    reply
+}
+
+fn now(call: Call<'_>) -> Timestamp {
+    call.engine.now()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,11 @@
+//! Insert Or Replace Entity: the entity is as it was sent, whatever was there. `write.rs` has the rules.
+
+use wire::http::{Body, Reply, collect};
+
+use super::{BODY_BYTES_MAX, Call};
+use crate::{Failure, Op, write};
+
+pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> {
+    let body = collect(body, BODY_BYTES_MAX).await?;
+    Ok(write::run(Op::InsertOrReplaceEntity, call, &body).await?.into())
+}

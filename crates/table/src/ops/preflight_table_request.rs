@@ -1,0 +1,11 @@
+//! Preflight Table Request: a browser asks whether a page of another site may send a request.
+
+use wire::http::Reply;
+
+use super::Call;
+use super::get_table_service_properties::PROPERTIES;
+use crate::Failure;
+
+pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
+    PROPERTIES.preflight(call.engine, call.account, call.head).await
+}

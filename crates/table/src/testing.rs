@@ -1,0 +1,127 @@
+//! What the tests share: requests from text, and a service on the memory engine.
+
+use std::sync::Arc;
+
+use auth::Caller;
+use bytes::Bytes;
+use engine::memory::MemoryEngine;
+use engine::{Engine, collector};
+use service::Asker;
+use wire::http::{FixedBody, Head, HeaderMap, HeaderName, HeaderValue, Method, Reply, ReplyBody};
+
+use crate::{Failure, Op, TableError, TableService};
+
+const ACCOUNT: u64 = 1;
+
+/// A request, with the URL written below the account.
+pub fn request(method: &str, url: &str, headers: &[(&str, &str)]) -> Head {
+    let (path, query) = url.split_once('?').unwrap_or((url, ""));
+    let pairs = wire::percent::query_pairs(query).map(|pair| pair.unwrap());
+    let mut map = HeaderMap::new();
+    for (name, value) in headers {
+        map.append(HeaderName::from_bytes(name.as_bytes()).unwrap(), HeaderValue::from_str(value).unwrap());
+    }
+    Head {
+        method: Method::from_bytes(method.as_bytes()).unwrap(),
+        account: "acct".into(),
+        secondary: false,
+        resource: wire::percent::decode_path(path).unwrap().into_owned(),
+        raw_path: format!("/acct/{path}"),
+        query: wire::http::Query::new(pairs.map(|(name, value)| (name.into_owned(), value.into_owned())).collect()),
+        headers: map,
+        endpoint: "http://127.0.0.1:10002/acct".into(),
+        version: "2019-02-02".into(),
+        request_id: "test".into(),
+        https: false,
+    }
+}
+
+/// A service on an engine of its own.
+pub struct Bench {
+    pub engine: Arc<MemoryEngine>,
+    pub service: TableService,
+}
+
+impl Bench {
+    pub fn new() -> Bench {
+        let engine = Arc::new(MemoryEngine::default());
+        Bench { service: TableService::new(engine.clone()), engine }
+    }
+
+    /// With the table `tab`.
+    pub async fn with_table() -> Bench {
+        let bench = Bench::new();
+        bench.create("tab").await;
+        bench
+    }
+
+    pub async fn create(&self, name: &str) {
+        let body = format!("{{\"TableName\":\"{name}\"}}");
+        self.call("POST", "Tables", &[], body.as_bytes()).await.unwrap();
+    }
+
+    /// Inserts an entity with more members than its keys, and returns its ETag.
+    pub async fn insert(&self, table: &str, partition: &str, row: &str, more: &str) -> String {
+        let body = format!("{{\"PartitionKey\":\"{partition}\",\"RowKey\":\"{row}\"{more}}}");
+        let made = self.call("POST", table, &[], body.as_bytes()).await.unwrap();
+        header(&made, "etag").unwrap().to_owned()
+    }
+
+    pub async fn call(&self, method: &str, url: &str, headers: &[(&str, &str)], body: &[u8]) -> Result<Reply, Failure> {
+        self.send(request(method, url, headers), body).await
+    }
+
+    pub async fn send(&self, head: Head, body: &[u8]) -> Result<Reply, Failure> {
+        self.send_as(&Caller::Owner, head, body).await
+    }
+
+    pub async fn send_as(&self, caller: &Caller, head: Head, body: &[u8]) -> Result<Reply, Failure> {
+        let op = Op::named_by(&head)?;
+        let asker = Asker { caller, ..Asker::OWNER };
+        self.service.run_for(asker, op, &head, ACCOUNT, &mut FixedBody::new(Bytes::copy_from_slice(body))).await
+    }
+
+    /// The keys of the entities that a query finds: `partition/row`.
+    pub async fn rows(&self, url: &str) -> Vec<String> {
+        Bench::keys(&text(self.call("GET", url, &[], b"").await.unwrap()))
+    }
+
+    /// The keys of the entities of a page.
+    pub fn keys(page: &str) -> Vec<String> {
+        let page: serde_json::Value = serde_json::from_str(page).unwrap();
+        let key = |entity: &serde_json::Value| {
+            format!("{}/{}", entity["PartitionKey"].as_str().unwrap(), entity["RowKey"].as_str().unwrap())
+        };
+        page["value"].as_array().unwrap().iter().map(key).collect()
+    }
+
+    /// Does everything that is due now, and what that makes due.
+    pub async fn sweep(&self) {
+        while collector::sweep(&*self.engine, &[&self.service]).await.unwrap() > 0 {}
+    }
+
+    /// How many rows there are.
+    pub fn stored(&self) -> u64 {
+        self.engine.figures().iter().find(|(name, _)| *name == "rows").unwrap().1
+    }
+}
+
+pub fn header<'a>(reply: &'a Reply, name: &str) -> Option<&'a str> {
+    reply.headers.get(name).map(|value| value.to_str().unwrap())
+}
+
+/// The body of an answer.
+pub fn text(reply: Reply) -> String {
+    match reply.body {
+        ReplyBody::Empty => String::new(),
+        ReplyBody::Bytes(bytes) => String::from_utf8(bytes.to_vec()).unwrap(),
+        ReplyBody::Stream { .. } => panic!("no answer of this service is a stream"),
+    }
+}
+
+pub fn refusal(result: Result<Reply, Failure>) -> TableError {
+    match result {
+        Err(Failure::Refused(error)) => error,
+        other => panic!("not a refusal: {other:?}"),
+    }
+}

@@ -1,0 +1,301 @@
+//! What becomes of an entity: the six writes, alone or in a transaction.
+//!
+//! | write | nothing there | there | `If-Match` |
+//! |---|---|---|---|
+//! | insert | is made | 409 | none |
+//! | update, merge | 404 | is replaced, is merged | required: a version, or `*` |
+//! | insert or replace, insert or merge | is made | is replaced, is merged | none |
+//! | delete | 404 | goes | required |
+
+use bytes::Bytes;
+use concurrency::Timestamp;
+use engine::{Changes, Commit, Rows, commit, read as read_rows};
+use wire::http::Head;
+
+use crate::address::Address;
+use crate::answer::Answer;
+use crate::entity::write::{Shape, link};
+use crate::entity::{Entity, Property, Row, read};
+use crate::error::TableError;
+use crate::etag::{self, IfMatch};
+use crate::format::{self, Prefer};
+use crate::key::EntityKey;
+use crate::model::{self, Halt, refuse};
+use crate::name::TableName;
+use crate::ops::{Call, table_of};
+use crate::scope::Reach;
+use crate::{Failure, Op};
+
+/// What one request wants done to one entity.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Write {
+    pub table: TableName,
+    pub key: EntityKey,
+    pub change: Change,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Change {
+    Insert(Vec<Property<'static>>),
+    Update(Vec<Property<'static>>, IfMatch),
+    Merge(Vec<Property<'static>>, IfMatch),
+    InsertOrReplace(Vec<Property<'static>>),
+    InsertOrMerge(Vec<Property<'static>>),
+    Delete(IfMatch),
+}
+
+/// What has become of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Written {
+    pub stamp: Timestamp,
+    /// What is stored now, for those who are to see it.
+    row: Option<Bytes>,
+}
+
+impl Write {
+    /// The semantics: what was found, what was asked, what is there afterwards.
+    pub fn decide<'a>(&'a self, found: Option<&Row<'a>>, stamp: Timestamp) -> Result<Option<Entity<'a>>, Halt> {
+        let there = || found.ok_or(refuse(TableError::ResourceNotFound));
+        let whole = |properties: &'a [Property<'static>]| Entity::of(stamp, properties);
+        let becomes = match &self.change {
+            Change::Insert(_) if found.is_some() => return Err(refuse(TableError::EntityAlreadyExists)),
+            Change::Insert(properties) | Change::InsertOrReplace(properties) => whole(properties),
+            Change::InsertOrMerge(properties) => match found {
+                None => whole(properties),
+                Some(found) => found.entity()?.merged(stamp, properties),
+            },
+            Change::Update(properties, if_match) => {
+                if_match.check(there()?.stamp).map_err(refuse)?;
+                whole(properties)
+            }
+            Change::Merge(properties, if_match) => {
+                let found = there()?;
+                if_match.check(found.stamp).map_err(refuse)?;
+                found.entity()?.merged(stamp, properties)
+            }
+            Change::Delete(if_match) => {
+                if_match.check(there()?.stamp).map_err(refuse)?;
+                return Ok(None);
+            }
+        };
+        becomes.check(&self.key).map_err(refuse)?;
+        Ok(Some(becomes))
+    }
+
+    /// Decides on what is stored, and writes down what changes.
+    pub fn apply(
+        &self,
+        rows: &dyn Rows,
+        generation: u64,
+        stamp: Timestamp,
+        changes: &mut Changes,
+    ) -> Result<Written, Halt> {
+        let key = self.key.in_table(generation);
+        let bytes = rows.get(&key)?;
+        let found = bytes.as_deref().map(Row::open).transpose()?;
+        match self.decide(found.as_ref(), stamp)? {
+            Some(entity) => {
+                let row = entity.to_row();
+                changes.put(key, row.clone());
+                Ok(Written { stamp, row: matches!(self.change, Change::Insert(_)).then_some(row) })
+            }
+            None => {
+                changes.delete(key);
+                Ok(Written { stamp, row: None })
+            }
+        }
+    }
+
+    /// What a request asks for. It must name a write of an entity.
+    pub fn parse(op: Op, head: &Head, body: &[u8]) -> Result<Write, TableError> {
+        let address = Address::parse(&head.resource)?;
+        let table = table_of(head)?;
+        if op != Op::InsertEntity && head.headers.contains_key("if-none-match") {
+            return Err(TableError::InvalidInput("A write of an entity takes no If-None-Match."));
+        }
+        if let Op::DeleteEntity = op {
+            let Address::Entity(_, key) = address else { return Err(TableError::KeysDoNotMatch) };
+            return Ok(Write { table, key, change: Change::Delete(if_match(head)?) });
+        }
+        format::check_body(head)?;
+        format::metadata(head)?;
+        let read::Incoming { partition, row, odd_key, properties } = read::read(body)?;
+        let key = match address {
+            Address::Entity(_, key) => same(key, partition.as_deref(), row.as_deref())?,
+            _ => match (partition, row, odd_key) {
+                (_, _, Some(key)) => return Err(TableError::InvalidValueType { name: key.to_owned() }),
+                (Some(partition), Some(row), None) => EntityKey::new(partition, row)?,
+                (None, _, None) | (_, None, None) => return Err(TableError::PropertiesNeedValue),
+            },
+        };
+        let change = match op {
+            Op::InsertEntity => Change::Insert(properties),
+            Op::UpdateEntity => Change::Update(properties, if_match(head)?),
+            Op::MergeEntity => Change::Merge(properties, if_match(head)?),
+            Op::InsertOrReplaceEntity => Change::InsertOrReplace(properties),
+            Op::InsertOrMergeEntity => Change::InsertOrMerge(properties),
+            _ => return Err(TableError::InvalidInput("This operation does not write an entity.")),
+        };
+        Ok(Write { table, key, change })
+    }
+
+    /// What the client is told once it is done.
+    pub fn answer(&self, head: &Head, written: &Written) -> Result<Answer, TableError> {
+        match &self.change {
+            Change::Insert(_) => {
+                let location = format!("{}/{}", head.endpoint, link(self.table.as_str(), self.key.view()));
+                let metadata = format::metadata(head)?;
+                let shown = || self.shown(head, metadata, written);
+                let answer = Answer::made(metadata, Prefer::of(head), location, shown);
+                Ok(answer.with("ETag", etag::of(written.stamp)))
+            }
+            Change::Delete(_) => Ok(Answer::empty()),
+            Change::Update(..) | Change::Merge(..) | Change::InsertOrReplace(_) | Change::InsertOrMerge(_) => {
+                Ok(Answer::empty().with("ETag", etag::of(written.stamp)))
+            }
+        }
+    }
+
+    fn shown(&self, head: &Head, metadata: crate::entity::write::Metadata, written: &Written) -> Vec<u8> {
+        let mut out = Vec::with_capacity(512);
+        let table = self.table.as_str();
+        let shape = Shape { metadata, endpoint: &head.endpoint, account: &head.account, table, select: None };
+        let row = written.row.as_deref().map(Row::open);
+        if let Some(Ok(row)) = row {
+            shape.alone(&mut out, self.key.view(), &row).expect("a row that was just written can be read");
+        }
+        out
+    }
+}
+
+/// Runs a write by itself.
+pub async fn run(op: Op, call: Call<'_>, body: &[u8]) -> Result<Answer, Failure> {
+    let write = match Write::parse(op, call.head, body) {
+        Err(error @ (TableError::PropertiesNeedValue | TableError::KeysDoNotMatch)) => {
+            return Err(after_table(call, error).await);
+        }
+        parsed => parsed?,
+    };
+    Reach::of(call.asker.caller).check(&write.key)?;
+    let account = call.account;
+    let partition = model::partition(account, &write.table, &write.key);
+    let asked = write.clone();
+    let written = commit(call.engine, partition, move |rows, tick| {
+        let generation = model::generation(rows, account, &asked.table)?;
+        let mut changes = Changes::none();
+        changes.frees_space = matches!(asked.change, Change::Delete(_));
+        let outcome = asked.apply(rows, generation, tick.stamp, &mut changes)?;
+        Ok(Commit { changes, outcome })
+    })
+    .await?;
+    Ok(write.answer(call.head, &written)?)
+}
+
+/// That there is no such table is said before that the entity has no keys. So is told who put the name of a table at the end
+/// of the address of the service.
+async fn after_table(call: Call<'_>, error: TableError) -> Failure {
+    let table = match table_of(call.head) {
+        Ok(table) => table,
+        Err(error) => return error.into(),
+    };
+    match read_rows(call.engine, |rows, _| model::generation(rows, call.account, &table)).await {
+        Ok(_) => error.into(),
+        Err(error) => error.into(),
+    }
+}
+
+fn if_match(head: &Head) -> Result<IfMatch, TableError> {
+    let mut values = head.headers.get_all("if-match").iter();
+    let value = values.next().ok_or(service::RequestError::MissingRequiredHeader { name: "If-Match" })?;
+    match (value.to_str(), values.next()) {
+        (Ok(text), None) => IfMatch::parse(text),
+        _ => Err(TableError::InvalidETag { value: String::from_utf8_lossy(value.as_bytes()).into_owned() }),
+    }
+}
+
+/// Keys in the body are not needed where the URL has them; but then they must be the same.
+fn same(key: EntityKey, partition: Option<&str>, row: Option<&str>) -> Result<EntityKey, TableError> {
+    let is_same = partition.is_none_or(|partition| partition == key.partition) && row.is_none_or(|row| row == key.row);
+    is_same.then_some(key).ok_or(TableError::InvalidInput("The keys in the body are not those of the URL."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::entity::value::Value;
+
+    const STAMP: Timestamp = Timestamp(900);
+    const FOUND: Timestamp = Timestamp(700);
+
+    fn property(name: &'static str, value: i32) -> Property<'static> {
+        (name.into(), Value::Int32(value))
+    }
+
+    fn every_change(if_match: IfMatch) -> [Change; 6] {
+        let properties = || vec![property("b", 20), property("c", 30)];
+        [
+            Change::Insert(properties()),
+            Change::Update(properties(), if_match),
+            Change::Merge(properties(), if_match),
+            Change::InsertOrReplace(properties()),
+            Change::InsertOrMerge(properties()),
+            Change::Delete(if_match),
+        ]
+    }
+
+    fn decide(change: Change, is_there: bool) -> Result<Option<Vec<(String, i32)>>, TableError> {
+        let key = EntityKey::new("p", "r").unwrap();
+        let write = Write { table: TableName::parse("tab").unwrap(), key, change };
+        let row = Entity { stamp: FOUND, properties: vec![property("a", 1), property("b", 2)] }.to_row();
+        let found = is_there.then(|| Row::open(&row).unwrap());
+        match write.decide(found.as_ref(), STAMP) {
+            Ok(None) => Ok(None),
+            Ok(Some(entity)) => {
+                assert_eq!(entity.stamp, STAMP);
+                let whole = |value| if let Value::Int32(value) = value { value } else { 0 };
+                let properties = entity.properties.into_iter();
+                Ok(Some(properties.map(|(name, value)| (name.into_owned(), whole(value))).collect()))
+            }
+            Err(Halt::Refused(error)) => Err(error),
+            Err(Halt::Unread(unread)) => panic!("{unread:?}"),
+        }
+    }
+
+    #[test]
+    fn what_becomes_of_an_entity() {
+        let replaced = || Ok(Some(vec![("b".into(), 20), ("c".into(), 30)]));
+        let merged = || Ok(Some(vec![("a".into(), 1), ("b".into(), 20), ("c".into(), 30)]));
+        let not_found = || Err(TableError::ResourceNotFound);
+        let exists = || Err(TableError::EntityAlreadyExists);
+        let stale = || Err(TableError::UpdateConditionNotSatisfied);
+        // In the order of `every_change`.
+        for right in [IfMatch::Any, IfMatch::Version(FOUND)] {
+            let outcomes = every_change(right).map(|change| decide(change, true));
+            assert_eq!(outcomes, [exists(), replaced(), merged(), replaced(), merged(), Ok(None)]);
+        }
+        for wrong in [IfMatch::Version(Timestamp(1)), IfMatch::Unknown] {
+            let outcomes = every_change(wrong).map(|change| decide(change, true));
+            assert_eq!(outcomes, [exists(), stale(), stale(), replaced(), merged(), stale()]);
+        }
+        for any in [IfMatch::Any, IfMatch::Version(FOUND), IfMatch::Unknown] {
+            let outcomes = every_change(any).map(|change| decide(change, false));
+            assert_eq!(outcomes, [replaced(), not_found(), not_found(), replaced(), replaced(), not_found()]);
+        }
+    }
+
+    #[test]
+    fn a_merge_may_not_outgrow_the_limits() {
+        let many = |from: usize, count: usize| -> Vec<Property<'static>> {
+            (from..from + count).map(|n| (format!("p{n}").into(), Value::Int32(0))).collect()
+        };
+        let row = Entity { stamp: FOUND, properties: many(0, 200) }.to_row();
+        let key = EntityKey::new("p", "r").unwrap();
+        let merge = |properties| {
+            let change = Change::InsertOrMerge(properties);
+            let write = Write { table: TableName::parse("tab").unwrap(), key: key.clone(), change };
+            write.decide(Some(&Row::open(&row).unwrap()), STAMP).map(|entity| entity.unwrap().properties.len())
+        };
+        assert_eq!(merge(many(150, 102)), Ok(252));
+        assert_eq!(merge(many(150, 103)), Err(refuse(TableError::TooManyProperties)));
+    }
+}
