@@ -1,4 +1,4 @@
-//! `--create`: containers and queues that are to be there from the start, in every account.
+//! `--create`: containers, queues and tables that are to be there from the start, in every account.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,6 +7,7 @@ use blob::{BlobError, BlobService};
 use engine::Engine;
 use queue::{QueueError, QueueService};
 use service::Failure;
+use table::{TableError, TableName, TableService};
 use wire::http::{FixedBody, Head, HeaderMap, Method, Query};
 use wire::names::{ContainerName, QueueName};
 
@@ -17,6 +18,7 @@ use crate::flags::Wrong;
 pub enum Wanted {
     Container(ContainerName),
     Queue(QueueName),
+    Table(TableName),
 }
 
 impl fmt::Display for Wanted {
@@ -24,6 +26,7 @@ impl fmt::Display for Wanted {
         match self {
             Wanted::Container(name) => write!(f, "Container {name}"),
             Wanted::Queue(name) => write!(f, "Queue {name}"),
+            Wanted::Table(name) => write!(f, "Table {}", name.as_str()),
         }
     }
 }
@@ -67,6 +70,15 @@ async fn make(engine: &Arc<dyn Engine>, account: &str, id: u64, wanted: &Wanted)
                 Err(why) => Err(format!("{why:?}")),
             }
         }
+        Wanted::Table(name) => {
+            let head = head(account, "Tables", &[]);
+            let mut body = FixedBody::new(format!("{{\"TableName\":\"{}\"}}", name.as_str()));
+            let service = TableService::new(Arc::clone(engine));
+            match service.run(table::Op::CreateTable, &head, id, &mut body).await {
+                Ok(_) | Err(Failure::Refused(TableError::TableAlreadyExists)) => Ok(()),
+                Err(why) => Err(format!("{why:?}")),
+            }
+        }
     }
 }
 
@@ -99,7 +111,8 @@ mod tests {
         let engine: Arc<dyn Engine> = Arc::new(MemoryEngine::new(1));
         let containers = ["one", "two"].map(|name| Wanted::Container(ContainerName::parse(name).unwrap()));
         let queues = ["one", "two"].map(|name| Wanted::Queue(QueueName::parse(name).unwrap()));
-        let names = [containers, queues].concat();
+        let tables = ["one", "two"].map(|name| Wanted::Table(TableName::parse(name).unwrap()));
+        let names = [containers, queues, tables].concat();
         run(&engine, ["abc"].into_iter(), &names[..1]).await.unwrap();
         run(&engine, ["abc", "def"].into_iter(), &names).await.unwrap();
         run(&engine, ["abc", "def"].into_iter(), &names).await.unwrap();
@@ -114,6 +127,10 @@ mod tests {
                 let service = QueueService::new(Arc::clone(&engine));
                 let made = service.run(queue::Op::CreateQueue, &asked, id, &mut FixedBody::new("")).await;
                 assert_eq!(made.unwrap().status, 204, "{account} {name}");
+                let asked = head(account, &format!("Tables('{name}')"), &[]);
+                let service = TableService::new(Arc::clone(&engine));
+                let found = service.run(table::Op::QueryTables, &asked, id, &mut FixedBody::new("")).await;
+                assert_eq!(found.unwrap().status, 200, "{account} {name}");
             }
         }
     }

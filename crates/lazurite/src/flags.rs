@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use lexopt::{Arg, Parser};
 use server::Service;
+use table::TableName;
 use wire::names::{ContainerName, QueueName};
 
 use crate::account_command::{Action, Which};
@@ -158,7 +159,7 @@ const FLAGS: &[Flag] = &[
     short('l', flag("location", "DIR", Section::Data, "data folder [./lazurite-data]")),
     switch("in-memory", Section::Data, "keep everything in memory and forget it at the end"),
     flag("durability", "full|relaxed", Section::Data, "answer writes when they are on disk, or earlier [full]"),
-    flag("create", "blob:NAME,queue:NAME,...", Section::Data, "make these at the start if they are missing"),
+    flag("create", "blob:NAME,queue:NAME,table:NAME,...", Section::Data, "make these at the start if they are missing"),
     flag("config", "FILE", Section::Callers, "accounts and their settings [LOCATION/lazurite.toml]"),
     flag("accounts", "NAME:KEY[:KEY];...", Section::Callers, "accounts; better as a variable, which others do not see"),
     flag("oauth", "basic", Section::Callers, "take bearer tokens, whoever signed them: for development"),
@@ -513,10 +514,13 @@ fn created(wanted: &str) -> Result<Wanted, Wrong> {
     match wanted.split_once(':') {
         Some(("blob", name)) => ContainerName::parse(name).map(Wanted::Container).map_err(bad_name),
         Some(("queue", name)) => QueueName::parse(name).map(Wanted::Queue).map_err(bad_name),
-        Some((service @ ("table" | "file"), _)) => Err(Wrong(format!(
+        Some(("table", name)) => TableName::parse(name).map(Wanted::Table).map_err(|_| {
+            Wrong(format!("--create {wanted} cannot be done: names are 3 to 63 letters and digits, a letter first."))
+        }),
+        Some((service @ "file", _)) => Err(Wrong(format!(
             "--create {wanted} cannot be done, because the {service} service is not there yet; start without it."
         ))),
-        Some(_) | None => Err(Wrong(format!("--create takes blob:NAME,queue:NAME, not \"{wanted}\"."))),
+        Some(_) | None => Err(Wrong(format!("--create takes blob:NAME,queue:NAME,table:NAME, not \"{wanted}\"."))),
     }
 }
 
@@ -673,7 +677,8 @@ mod tests {
             |text| -> Vec<String> { options(&["--create", text], &[]).create.iter().map(Wanted::to_string).collect() };
         assert_eq!(names("blob:one"), ["Container one"]);
         assert_eq!(names("blob:one, queue:two,"), ["Container one", "Queue two"]);
-        for wrong in ["one", "blob:", "blob:A", "queue:A", "queue:$root", "share:x"] {
+        assert_eq!(names("table:Three"), ["Table Three"]);
+        for wrong in ["one", "blob:", "blob:A", "queue:A", "queue:$root", "table:a-b", "table:x", "share:x"] {
             assert!(parsed(&["--create", wrong], &[]).is_err(), "{wrong}");
         }
     }

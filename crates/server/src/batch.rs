@@ -169,7 +169,7 @@ impl Pipeline {
         let client_request_id = inner.and_then(|head| Envelope::echoed(head.headers.get("x-ms-client-request-id")));
         // It was a header, or a constant of ours.
         let version = HeaderValue::from_str(&outer.version).unwrap_or(HeaderValue::from_static(crate::version::NEWEST));
-        Envelope { service: self.service, is_head: false, version, client_request_id }
+        Envelope { service: self.service, op: None, is_head: false, version, client_request_id }
     }
 }
 

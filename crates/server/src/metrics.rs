@@ -48,11 +48,15 @@ impl Asked {
         }
     }
 
-    pub(crate) fn operation(self) -> Option<&'static str> {
+    pub(crate) fn op(self) -> Option<Op> {
         match self {
-            Asked::Known(op) => Some(op.name()),
+            Asked::Known(op) => Some(op),
             Asked::Unknown(_) => None,
         }
+    }
+
+    pub(crate) fn operation(self) -> Option<&'static str> {
+        self.op().map(Op::name)
     }
 
     /// Operations first, then what belongs to none.

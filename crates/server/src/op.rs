@@ -10,6 +10,7 @@ use crate::service::Service;
 pub(crate) enum Op {
     Blob(blob::Op),
     Queue(queue::Op),
+    Table(table::Op),
 }
 
 impl Op {
@@ -18,19 +19,22 @@ impl Op {
         match service {
             Service::Blob => Ok(Op::Blob(blob::Op::named_by(head)?)),
             Service::Queue => Ok(Op::Queue(queue::Op::named_by(head)?)),
-            Service::Table | Service::File | Service::Dfs => Err(not_built(service)),
+            Service::Table => Ok(Op::Table(table::Op::named_by(head)?)),
+            Service::File | Service::Dfs => Err(not_built(service)),
         }
     }
 
     pub(crate) fn all() -> impl Iterator<Item = Op> {
         let blob = blob::Op::ALL.iter().copied().map(Op::Blob);
-        blob.chain(queue::Op::ALL.iter().copied().map(Op::Queue))
+        let queue = queue::Op::ALL.iter().copied().map(Op::Queue);
+        blob.chain(queue).chain(table::Op::ALL.iter().copied().map(Op::Table))
     }
 
     pub(crate) fn service(self) -> Service {
         match self {
             Op::Blob(_) => Service::Blob,
             Op::Queue(_) => Service::Queue,
+            Op::Table(_) => Service::Table,
         }
     }
 
@@ -38,6 +42,7 @@ impl Op {
         match self {
             Op::Blob(op) => op.name(),
             Op::Queue(op) => op.name(),
+            Op::Table(op) => op.name(),
         }
     }
 
@@ -46,17 +51,19 @@ impl Op {
         match self {
             Op::Blob(op) => op as usize,
             Op::Queue(op) => blob::Op::ALL.len() + op as usize,
+            Op::Table(op) => blob::Op::ALL.len() + queue::Op::ALL.len() + op as usize,
         }
     }
 
     /// How many there are.
-    pub(crate) const COUNT: usize = blob::Op::ALL.len() + queue::Op::ALL.len();
+    pub(crate) const COUNT: usize = blob::Op::ALL.len() + queue::Op::ALL.len() + table::Op::ALL.len();
 
     /// The right that this request must carry.
     pub(crate) fn needed_by(self, head: &Head) -> Need {
         match self {
             Op::Blob(op) => op.needed_by(head),
             Op::Queue(op) => op.needs(),
+            Op::Table(op) => op.needs(),
         }
     }
 
@@ -65,6 +72,15 @@ impl Op {
         match self {
             Op::Blob(op) => op == blob::Op::PreflightBlobRequest,
             Op::Queue(op) => op == queue::Op::PreflightQueueRequest,
+            Op::Table(op) => op == table::Op::PreflightTableRequest,
+        }
+    }
+
+    /// Whether a refusal of it is XML; the Table service speaks both.
+    pub(crate) fn refuses_in_xml(self) -> bool {
+        match self {
+            Op::Blob(_) | Op::Queue(_) => true,
+            Op::Table(op) => op.speaks_xml(),
         }
     }
 }

@@ -35,7 +35,7 @@ pub(crate) fn of(head: &Head, op: Op, length: Option<u64>) -> Result<Duration, E
 fn most(op: Op, length: u64) -> Duration {
     match op {
         Op::Blob(op) => most_of_blob(op, length),
-        Op::Queue(_) => USUAL,
+        Op::Queue(_) | Op::Table(_) => USUAL,
     }
 }
 

@@ -363,7 +363,7 @@ impl Answers for Pipeline {
 
         let Progress { asked, version, account } = progress;
         let is_head = parts.method == Method::HEAD;
-        let envelope = Envelope { service: self.service, is_head, version, client_request_id };
+        let envelope = Envelope { service: self.service, op: asked.op(), is_head, version, client_request_id };
         let (reply, error) = match settled(outcome, &id) {
             Ok(reply) => (reply, None),
             Err(error) => (respond::refusal(&error, &envelope, &id, wall_clock()), Some(error)),

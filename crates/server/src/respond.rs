@@ -14,6 +14,7 @@ use wire::http::{BodyError, ErrorReply, Reply, ReplyBody};
 
 use crate::body::{AnswerBody, Rest};
 use crate::limits::CLIENT_REQUEST_ID_BYTES_MAX;
+use crate::op::Op;
 use crate::request_id::RequestId;
 use crate::service::Service;
 use crate::stream::Traffic;
@@ -30,6 +31,8 @@ const ERROR_CODE_SINCE: &str = "2017-07-29";
 #[derive(Debug)]
 pub(crate) struct Envelope {
     pub service: Service,
+    /// What it asked for, if that is known.
+    pub op: Option<Op>,
     pub is_head: bool,
     pub version: HeaderValue,
     pub client_request_id: Option<HeaderValue>,
@@ -104,16 +107,15 @@ pub(crate) fn refusal(error: &ErrorReply, envelope: &Envelope, request_id: &Requ
         return reply;
     }
     let message = format!("{}\nRequestId:{}\nTime:{}", error.message, request_id.as_str(), dates::iso_ticks(now));
+    let is_xml = envelope.op.is_some_and(Op::refuses_in_xml);
     match envelope.service {
         Service::Blob | Service::Queue | Service::File => {
             reply.with_body("application/xml", xml(error.code, &message, &error.details))
         }
+        Service::Table if is_xml => reply.with_body("application/xml", xml(error.code, &message, &error.details)),
         Service::Table => {
-            let text = serde_json::json!({
-                "odata.error": {"code": error.code, "message": {"lang": "en-US", "value": message}}
-            });
             let kind = "application/json;odata=minimalmetadata;streaming=true;charset=utf-8";
-            reply.with_body(kind, text.to_string())
+            reply.with_body(kind, table::error_body(error.code, &message))
         }
         Service::Dfs => {
             let text = serde_json::json!({"error": {"code": error.code, "message": message}});
@@ -205,7 +207,7 @@ mod tests {
 
     fn envelope(service: Service, version: &'static str) -> Envelope {
         let version = HeaderValue::from_static(version);
-        Envelope { service, is_head: false, version, client_request_id: None }
+        Envelope { service, op: None, is_head: false, version, client_request_id: None }
     }
 
     fn body(reply: &Reply) -> &str {
@@ -244,6 +246,14 @@ mod tests {
         let value: serde_json::Value = serde_json::from_str(body(&reply)).unwrap();
         assert_eq!(value["odata.error"]["code"], "APINotImplemented");
         assert!(value["odata.error"]["message"]["value"].as_str().unwrap().starts_with("Not \"here\".\nRequestId:"));
+    }
+
+    #[test]
+    fn what_speaks_xml_refuses_in_xml() {
+        let error = ErrorReply::new(404, "TableNotFound", "No.");
+        let acl = Envelope { op: Some(Op::Table(table::Op::GetTableAcl)), ..envelope(Service::Table, "2019-02-02") };
+        let reply = refusal(&error, &acl, &RequestIds::new().next(), NOW);
+        assert!(body(&reply).starts_with("<?xml"), "{}", body(&reply));
     }
 
     #[test]

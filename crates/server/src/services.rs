@@ -8,6 +8,7 @@ use engine::{Engine, EngineError};
 use queue::QueueService;
 use service::properties::Rules;
 use service::{Failure, StoredPolicy};
+use table::TableService;
 use wire::http::{Body, BodyError, ErrorReply, Head, Reply};
 
 use crate::op::Op;
@@ -17,6 +18,7 @@ use crate::service::Service;
 pub(crate) struct Services {
     blob: Arc<BlobService>,
     queue: Arc<QueueService>,
+    table: Arc<TableService>,
 }
 
 /// Why a service has no result.
@@ -42,18 +44,19 @@ impl Services {
         Services {
             blob: Arc::new(BlobService::new(Arc::clone(engine))),
             queue: Arc::new(QueueService::new(Arc::clone(engine))),
+            table: Arc::new(TableService::new(Arc::clone(engine))),
         }
     }
 
     /// Those who look after what is due.
     pub(crate) fn handlers(&self) -> Vec<Arc<dyn Handler>> {
-        vec![Arc::clone(&self.blob) as _, Arc::clone(&self.queue) as _]
+        vec![Arc::clone(&self.blob) as _, Arc::clone(&self.queue) as _, Arc::clone(&self.table) as _]
     }
 
     pub(crate) fn is_built(service: Service) -> bool {
         match service {
-            Service::Blob | Service::Queue => true,
-            Service::Table | Service::File | Service::Dfs => false,
+            Service::Blob | Service::Queue | Service::Table => true,
+            Service::File | Service::Dfs => false,
         }
     }
 
@@ -68,6 +71,7 @@ impl Services {
         match op {
             Op::Blob(op) => Ok(self.blob.run_for(asker, op, head, account, body).await?),
             Op::Queue(op) => Ok(self.queue.run_for(asker, op, head, account, body).await?),
+            Op::Table(op) => Ok(self.table.run_for(asker, op, head, account, body).await?),
         }
     }
 
@@ -86,7 +90,9 @@ impl Services {
         match service {
             Service::Blob => Ok(self.blob.access(account, container(head)).await?.policies),
             Service::Queue => self.queue.policies(account, head.first_segment().unwrap_or_default()).await,
-            Service::Table | Service::File | Service::Dfs => Ok(Vec::new()),
+            // The signature names its table; that it is the one of the URL is checked with it.
+            Service::Table => self.table.policies(account, head.query.get("tn").unwrap_or_default()).await,
+            Service::File | Service::Dfs => Ok(Vec::new()),
         }
     }
 
@@ -97,7 +103,7 @@ impl Services {
                 None => Ok(false),
                 Some(least) => Ok(self.blob.access(account, container(head)).await?.public >= least),
             },
-            Op::Queue(_) => Ok(false),
+            Op::Queue(_) | Op::Table(_) => Ok(false),
         }
     }
 
@@ -106,7 +112,8 @@ impl Services {
         match service {
             Service::Blob => self.blob.cors(account).await,
             Service::Queue => self.queue.cors(account).await,
-            Service::Table | Service::File | Service::Dfs => Ok(None),
+            Service::Table => self.table.cors(account).await,
+            Service::File | Service::Dfs => Ok(None),
         }
     }
 }

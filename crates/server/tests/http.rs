@@ -333,12 +333,12 @@ fn http_1_0_is_served_and_closed() {
 #[test]
 fn services_that_are_not_built_say_so() {
     let server = start();
-    let answer = Client::to(server.queue).ask(&raw("GET", "/acct?comp=list", "", b""));
+    let answer = Client::to(server.file).ask(&raw("GET", "/acct?comp=list", "", b""));
     assert_eq!((answer.status, answer.code()), (501, "APINotImplemented"));
     assert!(answer.text().contains("<Code>APINotImplemented</Code>"));
-    let answer = Client::to(server.table).ask(&raw("GET", "/acct/Tables", "", b""));
+    let answer = Client::to(server.dfs).ask(&raw("GET", "/acct?resource=account", "", b""));
     assert_eq!((answer.status, answer.code()), (501, "APINotImplemented"));
-    assert!(answer.text().starts_with("{\"odata.error\":{\"code\":\"APINotImplemented\""), "{}", answer.text());
+    assert!(answer.text().starts_with("{\"error\":{\"code\":\"APINotImplemented\""), "{}", answer.text());
 }
 
 #[test]

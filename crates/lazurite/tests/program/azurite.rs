@@ -141,8 +141,8 @@ fn containers_are_there_from_the_start() {
     let answer = ask(program.address("Blob"), &signed("devstoreaccount1", WELL_KNOWN_KEY));
     assert!(answer.contains("<Name>three</Name>") && !answer.contains("<Name>one</Name>"), "{answer}");
     program.stop();
-    let said = refusal(&mut command(&folder, &["--create", "blob:one,queue:q1"]));
-    assert!(said.contains("queue") && said.contains("not there yet") && said.lines().count() == 1, "{said}");
+    let said = refusal(&mut command(&folder, &["--create", "blob:one,file:s1"]));
+    assert!(said.contains("file") && said.contains("not there yet") && said.lines().count() == 1, "{said}");
 }
 
 #[test]

@@ -31,8 +31,8 @@ pub const PATIENCE: Duration = Duration::from_secs(10);
 /// A running server. It ends when it is dropped, or by `stop`.
 pub struct Running {
     pub blob: SocketAddr,
-    pub queue: SocketAddr,
-    pub table: SocketAddr,
+    pub file: SocketAddr,
+    pub dfs: SocketAddr,
     pub admin: SocketAddr,
     pub accounts: Arc<Shared<Accounts>>,
     pub tokens: Arc<Shared<Tokens>>,
@@ -95,19 +95,19 @@ pub fn start_as(choice: Choice) -> Running {
         runtime.block_on(async move {
             let any = SocketAddr::from(([127, 0, 0, 1], 0));
             let mut doors = Doors::default();
-            let [blob, queue, table] =
-                [Service::Blob, Service::Queue, Service::Table].map(|service| doors.open(service, any, None).unwrap());
+            let [blob, file, dfs] =
+                [Service::Blob, Service::File, Service::Dfs].map(|service| doors.open(service, any, None).unwrap());
             let admin = doors.open_admin(any).unwrap();
             let server = Server::new(setup).await.unwrap();
-            tell.send((blob, queue, table, admin)).unwrap();
+            tell.send((blob, file, dfs, admin)).unwrap();
             let stop = async {
                 let _ = stopped.await;
             };
             server.run(doors, stop).await.unwrap();
         });
     });
-    let (blob, queue, table, admin) = told.recv_timeout(PATIENCE).unwrap();
-    Running { blob, queue, table, admin, accounts, tokens, stop: Some(stop), thread: Some(thread) }
+    let (blob, file, dfs, admin) = told.recv_timeout(PATIENCE).unwrap();
+    Running { blob, file, dfs, admin, accounts, tokens, stop: Some(stop), thread: Some(thread) }
 }
 
 /// The one account with these keys.
