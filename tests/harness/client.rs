@@ -26,13 +26,20 @@ pub type Headers<'a> = &'a [(&'a str, &'a str)];
 pub struct Client {
     address: SocketAddr,
     key: Key,
+    /// The text that it signs: that of the Table service is shorter.
+    string_to_sign: fn(&str, &str, &[(String, String)]) -> String,
     connection: RefCell<Option<BufReader<TcpStream>>>,
 }
 
 impl Client {
     pub fn new(address: SocketAddr) -> Client {
         let key = Key::from_base64(KEY).expect("the well-known key");
-        Client { address, key, connection: RefCell::new(None) }
+        Client { address, key, string_to_sign, connection: RefCell::new(None) }
+    }
+
+    /// A caller of the Table service.
+    pub fn of_tables(address: SocketAddr) -> Client {
+        Client { string_to_sign: table_string_to_sign, ..Client::new(address) }
     }
 
     /// Sends `line`, a verb and what follows the account in the URL (`PUT cont/blob?comp=lease`), and takes the answer.
@@ -108,9 +115,14 @@ impl Client {
             all.push(("x-ms-version".into(), VERSION.into()));
         }
         all.push(("x-ms-date".into(), dates::http_date(wall_clock()).to_string()));
-        let signature = self.key.sign(string_to_sign(verb, &target, &all).as_bytes());
+        let signature = self.key.sign((self.string_to_sign)(verb, &target, &all).as_bytes());
         all.push(("authorization".into(), format!("SharedKey {ACCOUNT}:{signature}")));
         written(verb, &target, self.address, &all)
+    }
+
+    /// Signs a text with the key of the account, for signatures that go into a URL.
+    pub fn sign(&self, text: &str) -> String {
+        self.key.sign(text.as_bytes()).to_string()
     }
 
     /// The head of a request that nobody signed.
@@ -218,12 +230,32 @@ impl Answer {
         assert_eq!(code.is_some(), self.status >= 300, "{line}: {} {code:?}", self.status);
         assert_ne!(self.status, 500, "{line}: {}", String::from_utf8_lossy(&self.body));
         if self.status >= 300 && self.status != 304 && !is_head(line) {
-            let error = self.xml();
-            assert_eq!(error.name, "Error", "{line}");
-            assert_eq!(error.text_of("Code").as_deref(), code, "{line}");
-            let message = error.text_of("Message").expect("a message");
+            let is_json = self.header("content-type").is_some_and(|kind| kind.starts_with("application/json"));
+            let (said, message) = if is_json { self.json_error() } else { self.xml_error() };
+            assert_eq!(Some(said.as_str()), code, "{line}");
             assert!(message.contains("\nRequestId:") && message.contains("\nTime:"), "{line}: {message}");
         }
+    }
+
+    /// Code and message of a refusal.
+    fn xml_error(&self) -> (String, String) {
+        let error = self.xml();
+        assert_eq!(error.name, "Error");
+        (error.text_of("Code").expect("a code"), error.text_of("Message").expect("a message"))
+    }
+
+    /// The same, as the Table service has it.
+    fn json_error(&self) -> (String, String) {
+        let json = self.json();
+        let error = &json["odata.error"];
+        let text = |value: &serde_json::Value| value.as_str().expect("a text").to_owned();
+        (text(&error["code"]), text(&error["message"]["value"]))
+    }
+
+    #[track_caller]
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::from_slice(&self.body)
+            .unwrap_or_else(|why| panic!("{why}: {}", String::from_utf8_lossy(&self.body)))
     }
 
     fn read(connection: &mut BufReader<TcpStream>, is_head: bool) -> Option<Answer> {
@@ -317,6 +349,18 @@ fn string_to_sign(verb: &str, target: &str, headers: &[(String, String)]) -> Str
         text += &format!("\n{name}:{value}");
     }
     text
+}
+
+/// The same for the Table service, which signs less.
+fn table_string_to_sign(verb: &str, target: &str, headers: &[(String, String)]) -> String {
+    let value_of = |wanted: &str| {
+        headers.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.trim()).unwrap_or_default()
+    };
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    let comp = query.split('&').find(|pair| pair.starts_with("comp="));
+    let comp = comp.map(|comp| format!("?{comp}")).unwrap_or_default();
+    let lines = [verb, value_of("content-md5"), value_of("content-type"), value_of("x-ms-date")];
+    format!("{}\n/{ACCOUNT}{path}{comp}", lines.join("\n"))
 }
 
 fn wall_clock() -> Timestamp {

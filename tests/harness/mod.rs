@@ -10,8 +10,10 @@ mod table;
 #[allow(dead_code)]
 mod xml;
 
+#[allow(unused_imports)]
 pub use client::{Answer, Client, Headers, date_after};
 #[allow(unused_imports)]
 pub use server::{Server, Service};
 pub use table::Table;
+#[allow(unused_imports)]
 pub use xml::Element;

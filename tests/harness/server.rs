@@ -24,6 +24,7 @@ pub struct Server {
 pub enum Service {
     Blob,
     Queue,
+    Table,
 }
 
 impl Service {
@@ -31,6 +32,7 @@ impl Service {
         match self {
             Service::Blob => "Blob",
             Service::Queue => "Queue",
+            Service::Table => "Table",
         }
     }
 }
@@ -72,7 +74,10 @@ impl Server {
 
     /// A client with a connection of its own, speaking for the owner of the account.
     pub fn client(&self) -> Client {
-        Client::new(self.address)
+        match self.service {
+            Service::Blob | Service::Queue => Client::new(self.address),
+            Service::Table => Client::of_tables(self.address),
+        }
     }
 
     /// Whether the killed server has left everything in order: every row readable, every content whole, no reference
