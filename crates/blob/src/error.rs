@@ -65,6 +65,7 @@ pub enum BlobError {
     BlockCountExceedsLimit,
     CannotChangeToLowerTier,
     ContainerAlreadyExists,
+    ContentLengthLargerThanTierLimit,
     ContainerNotFound,
     /// The operation belongs to blobs of another type.
     InvalidBlobType,
@@ -241,6 +242,9 @@ impl BlobError {
                 "BlobTierInadequateForContentLength",
                 "The specified blob tier size limit cannot be less than content length.",
             ),
+            BlobError::ContentLengthLargerThanTierLimit => {
+                (409, "ContentLengthLargerThanTierLimit", "The blob's content length cannot exceed its tier limit.")
+            }
             BlobError::CannotChangeToLowerTier => {
                 (409, "CannotChangeToLowerTier", "A higher blob tier has already been explicitly set.")
             }

@@ -140,6 +140,17 @@ pub struct TierSet {
     pub is_inferred: bool,
 }
 
+impl TierSet {
+    /// The tier of a page blob that gets another length. One that was chosen stays, and must be large enough.
+    pub fn resized(self, length: u64) -> Result<TierSet, BlobError> {
+        match self.tier.premium() {
+            Some(_) if self.is_inferred => Ok(TierSet { tier: Tier::of_pages(length), ..self }),
+            Some((_, most)) if length > most => Err(BlobError::ContentLengthLargerThanTierLimit),
+            Some(_) | None => Ok(self),
+        }
+    }
+}
+
 /// An archived blob on its way back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Encode, Decode)]
 #[cbor(map)]
@@ -327,6 +338,15 @@ mod tests {
         // And once it is there it can be archived again.
         let there = NOW.plus_seconds(15 * 3600);
         assert!(slow.to_tier(Tier::Archive, None, there).unwrap().is_archived(there));
+    }
+
+    #[test]
+    fn a_chosen_tier_limits_the_length_and_an_inferred_one_follows_it() {
+        let set = |tier, is_inferred| TierSet { tier, since: NOW, is_inferred };
+        assert_eq!(set(Tier::P4, false).resized(32 * GIB), Ok(set(Tier::P4, false)));
+        assert_eq!(set(Tier::P4, false).resized(33 * GIB), Err(BlobError::ContentLengthLargerThanTierLimit));
+        assert_eq!(set(Tier::P10, true).resized(600 * GIB), Ok(set(Tier::P30, true)));
+        assert_eq!(set(Tier::P30, true).resized(512), Ok(set(Tier::P10, true)));
     }
 
     #[test]

@@ -205,6 +205,25 @@ fn by_a_signature_of_the_account() {
     }
 }
 
+/// What a request says beside its operation can ask for a right of its own.
+#[test]
+fn tags_and_protection_ask_for_more() {
+    let mut door = Door::open();
+    let table = table();
+    let cases = [
+        (Op::PutBlob, "w", "x-ms-tags: a=b\r\n", "t"),
+        (Op::PutBlob, "w", "x-ms-legal-hold: true\r\n", "i"),
+        (Op::GetBlob, "r", "x-ms-if-tags: a='b'\r\n", "t"),
+    ];
+    for (op, letter, header, more) in cases {
+        let row = table.iter().find(|row| row.op == op).expect("every operation stands in the table");
+        let plain = account_sas("b", "o", letter, "");
+        door.allowed(row, &plain, "");
+        door.refused(row, &plain, header, 403, "AuthorizationPermissionMismatch");
+        door.allowed(row, &account_sas("b", "o", &format!("{letter}{more}"), ""), header);
+    }
+}
+
 /// The container (`c`) or blob (`b`) that a request names, as a signature names it.
 fn named(row: &Row, sr: &str) -> Option<String> {
     let path = row.target.split('?').next()?.split('/').skip(2);

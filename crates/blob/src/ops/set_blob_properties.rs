@@ -86,6 +86,7 @@ impl Wanted {
                 let sequence = self.sequence.map_or(Ok(sequence), |action| action.apply(sequence))?;
                 after.kind = BlobType::Page { sequence };
                 after.length = self.length.unwrap_or(state.length);
+                after.tier = state.tier.map(|set| set.resized(after.length)).transpose()?;
             }
         }
         after.headers = self.headers.clone().unwrap_or(after.headers);

@@ -227,6 +227,9 @@ mod tests {
             (Some("P50"), None)
         );
         assert_eq!(refusal(set(&bench, "cont/pages", &to("P4")).await), BlobError::CannotChangeToLowerTier);
+        let grow = [("x-ms-blob-content-length", "5497558138880")];
+        let refused = refusal(bench.call("PUT", "cont/pages?comp=properties", &grow, b"").await);
+        assert_eq!(refused, BlobError::ContentLengthLargerThanTierLimit);
         let large =
             [("x-ms-blob-type", "PageBlob"), ("x-ms-blob-content-length", "68719476736"), ("x-ms-access-tier", "P4")];
         let refused = refusal(bench.call("PUT", "cont/large", &large, b"").await);
