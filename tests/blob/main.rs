@@ -43,6 +43,7 @@ mod put_blob;
 mod put_block;
 mod put_block_list;
 mod put_page;
+mod query_blob_contents;
 mod set_blob_immutability_policy;
 mod set_blob_metadata;
 mod set_blob_properties;

@@ -297,11 +297,30 @@ fn read_head(connection: &mut BufReader<TcpStream>) -> Option<(u16, Vec<(String,
 
 /// `None`: the connection ended before the whole body was there.
 fn read_body(connection: &mut BufReader<TcpStream>, headers: &[(String, String)]) -> Option<Vec<u8>> {
+    if headers.iter().any(|(name, value)| name == "transfer-encoding" && value == "chunked") {
+        return read_chunks(connection);
+    }
     let length = headers.iter().find(|(name, _)| name == "content-length").map(|(_, value)| value);
     let length: usize = length.expect("a Content-Length").parse().expect("a number");
     let mut body = vec![0; length];
     connection.read_exact(&mut body).ok()?;
     Some(body)
+}
+
+/// A body of unknown length: pieces, each with its length in hexadecimal before it, up to one of none.
+fn read_chunks(connection: &mut BufReader<TcpStream>) -> Option<Vec<u8>> {
+    let mut body = Vec::new();
+    loop {
+        let mut line = String::new();
+        connection.read_line(&mut line).ok().filter(|count| *count > 0)?;
+        let length = usize::from_str_radix(line.trim(), 16).expect("a length");
+        let mut piece = vec![0; length + 2];
+        connection.read_exact(&mut piece).ok()?;
+        if length == 0 {
+            return Some(body);
+        }
+        body.extend_from_slice(&piece[..length]);
+    }
 }
 
 fn written(verb: &str, target: &str, host: SocketAddr, headers: &[(String, String)]) -> String {

@@ -208,6 +208,8 @@ pub fn structured(body: ReplyBody) -> ReplyBody {
     match body {
         ReplyBody::Empty => ReplyBody::Bytes(encoder.next(Bytes::new()).concat().into()),
         ReplyBody::Bytes(bytes) => ReplyBody::Bytes(encoder.next(bytes).concat().into()),
+        // Nothing that is read has an unknown length.
+        ReplyBody::Open(stream) => ReplyBody::Open(stream),
         ReplyBody::Stream { stream, .. } => {
             let length = encoder.message_length();
             ReplyBody::Stream { length, stream: Box::new(Structured { stream, encoder, ready: VecDeque::new() }) }
@@ -252,7 +254,7 @@ impl ByteStream for Pieces {
     }
 }
 
-async fn next(pieces: &mut VecDeque<Piece>) -> Result<Option<Bytes>, EngineError> {
+pub async fn next(pieces: &mut VecDeque<Piece>) -> Result<Option<Bytes>, EngineError> {
     let Some(piece) = pieces.front_mut() else { return Ok(None) };
     let most = piece.length.min(PIECE_BYTES as u64) as usize;
     let bytes = piece.read(most).await?;

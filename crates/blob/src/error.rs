@@ -33,6 +33,8 @@ pub enum BlobError {
     },
     InvalidBlobOrBlock,
     InvalidBlockList,
+    /// A query that cannot be run, and why.
+    InvalidQuery(String),
     /// A structured body is not one.
     InvalidInput(Fault),
     InvalidMd5,
@@ -178,6 +180,7 @@ impl BlobError {
             }
             BlobError::InvalidBlobOrBlock => (400, "InvalidBlobOrBlock", "The specified blob or block is invalid."),
             BlobError::InvalidBlockList => (400, "InvalidBlockList", "The specified block list is invalid."),
+            BlobError::InvalidQuery(_) => (400, "InvalidInput", "The query cannot be run."),
             BlobError::InvalidInput(_) => (400, "InvalidInput", "One of the request inputs is not valid."),
             BlobError::InvalidMd5 => (400, "InvalidMd5", "The MD5 value is invalid: it must be 128 bits in Base64."),
             BlobError::InvalidOperation => {
@@ -355,6 +358,7 @@ impl BlobError {
             BlobError::Crc64Mismatch { given, computed } => reply
                 .detail("UserSpecifiedCrc64", base64::encode_crc64(*given))
                 .detail("ServerCalculatedCrc64", base64::encode_crc64(*computed)),
+            BlobError::InvalidQuery(reason) => reply.detail("Reason", reason),
             BlobError::InvalidInput(fault) => reply.detail("Reason", fault.to_string()),
             BlobError::InvalidRange { length } => reply.header("content-range", format!("bytes */{length}")),
             _ => reply,

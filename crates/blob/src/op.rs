@@ -133,6 +133,7 @@ impl Op {
             | Op::GetPageRanges
             | Op::AppendBlock
             | Op::AppendBlobSeal
+            | Op::QueryBlobContents
             | Op::BlobBatch => true,
             Op::RenameContainer
             | Op::PutBlobFromUrl
@@ -140,7 +141,6 @@ impl Op {
             | Op::CopyBlobFromUrl
             | Op::AbortCopyBlob
             | Op::IncrementalCopyBlob
-            | Op::QueryBlobContents
             | Op::PutBlockFromUrl
             | Op::PutPageFromUrl
             | Op::AppendBlockFromUrl => false,

@@ -187,6 +187,13 @@ pub async fn bytes(reply: Reply) -> Vec<u8> {
     match reply.body {
         ReplyBody::Empty => Vec::new(),
         ReplyBody::Bytes(bytes) => bytes.to_vec(),
+        ReplyBody::Open(mut stream) => {
+            let mut whole = Vec::new();
+            while let Some(bytes) = stream.next().await {
+                whole.extend_from_slice(&bytes.unwrap());
+            }
+            whole
+        }
         ReplyBody::Stream { length, mut stream } => {
             let mut whole = Vec::new();
             while let Some(bytes) = stream.next().await {

@@ -184,7 +184,7 @@ fn written(reply: Reply, error: Option<&ErrorReply>, envelope: &Envelope, id: &R
     let body = match reply.body {
         ReplyBody::Bytes(bytes) => bytes,
         // Neither a delete nor a tier change has more to say.
-        ReplyBody::Empty | ReplyBody::Stream { .. } => Bytes::new(),
+        ReplyBody::Empty | ReplyBody::Stream { .. } | ReplyBody::Open(_) => Bytes::new(),
     };
     headers.insert(header::CONTENT_LENGTH, HeaderValue::from(body.len()));
     for (name, value) in &headers {

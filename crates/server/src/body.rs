@@ -148,6 +148,8 @@ enum Remaining {
         left: u64,
         pending: Option<Pending>,
     },
+    /// It ends when it ends.
+    Open(Pending),
     /// The stream is being asked, or has ended.
     Taken,
 }
@@ -162,6 +164,7 @@ impl AnswerBody {
             ReplyBody::Bytes(bytes) if bytes.is_empty() => Remaining::Nothing,
             ReplyBody::Bytes(bytes) => Remaining::Bytes(bytes),
             ReplyBody::Stream { length: 0, .. } => Remaining::Nothing,
+            ReplyBody::Open(stream) => Remaining::Open(ask(stream)),
             ReplyBody::Stream { length, stream } => Remaining::Stream { left: length, pending: Some(ask(stream)) },
         };
         AnswerBody { rest, traffic, sent: 0, counted: None }
@@ -202,6 +205,21 @@ impl http_body::Body for AnswerBody {
                 self.sent += bytes.len() as u64;
                 Poll::Ready(Some(Ok(Frame::data(bytes))))
             }
+            Remaining::Open(mut pending) => {
+                let Poll::Ready((stream, piece)) = pending.as_mut().poll(cx) else {
+                    self.rest = Remaining::Open(pending);
+                    return Poll::Pending;
+                };
+                match piece {
+                    None => Poll::Ready(None),
+                    Some(Err(error)) => Poll::Ready(Some(Err(error))),
+                    Some(Ok(bytes)) => {
+                        self.sent += bytes.len() as u64;
+                        self.rest = Remaining::Open(ask(stream));
+                        Poll::Ready(Some(Ok(Frame::data(bytes))))
+                    }
+                }
+            }
             Remaining::Stream { pending: None, .. } => Poll::Ready(None),
             Remaining::Stream { left, pending: Some(mut pending) } => {
                 let Poll::Ready((stream, piece)) = pending.as_mut().poll(cx) else {
@@ -228,16 +246,17 @@ impl http_body::Body for AnswerBody {
     fn is_end_stream(&self) -> bool {
         match &self.rest {
             Remaining::Nothing | Remaining::Taken => true,
-            Remaining::Bytes(_) => false,
+            Remaining::Bytes(_) | Remaining::Open(_) => false,
             Remaining::Stream { left, .. } => *left == 0,
         }
     }
 
     fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(match &self.rest {
-            Remaining::Nothing | Remaining::Taken => 0,
-            Remaining::Bytes(bytes) => bytes.len() as u64,
-            Remaining::Stream { left, .. } => *left,
-        })
+        match &self.rest {
+            Remaining::Nothing | Remaining::Taken => SizeHint::with_exact(0),
+            Remaining::Bytes(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            Remaining::Stream { left, .. } => SizeHint::with_exact(*left),
+            Remaining::Open(_) => SizeHint::new(),
+        }
     }
 }

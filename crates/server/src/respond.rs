@@ -213,7 +213,7 @@ mod tests {
     fn body(reply: &Reply) -> &str {
         match &reply.body {
             ReplyBody::Bytes(bytes) => std::str::from_utf8(bytes).unwrap(),
-            ReplyBody::Empty | ReplyBody::Stream { .. } => "",
+            ReplyBody::Empty | ReplyBody::Stream { .. } | ReplyBody::Open(_) => "",
         }
     }
 

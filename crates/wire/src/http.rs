@@ -184,14 +184,16 @@ pub enum ReplyBody {
         length: u64,
         stream: Box<dyn ByteStream>,
     },
+    /// Nobody knows yet how many bytes there will be.
+    Open(Box<dyn ByteStream>),
 }
 
 impl ReplyBody {
-    /// How many bytes follow.
+    /// How many bytes follow; none if nobody knows.
     #[must_use]
     pub fn length(&self) -> u64 {
         match self {
-            ReplyBody::Empty => 0,
+            ReplyBody::Empty | ReplyBody::Open(_) => 0,
             ReplyBody::Bytes(bytes) => bytes.len() as u64,
             ReplyBody::Stream { length, .. } => *length,
         }
@@ -204,6 +206,7 @@ impl std::fmt::Debug for ReplyBody {
             ReplyBody::Empty => f.write_str("Empty"),
             ReplyBody::Bytes(bytes) => write!(f, "Bytes({})", bytes.len()),
             ReplyBody::Stream { length, .. } => write!(f, "Stream({length})"),
+            ReplyBody::Open(_) => f.write_str("Open"),
         }
     }
 }

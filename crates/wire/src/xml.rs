@@ -5,6 +5,7 @@
 
 mod block_list;
 mod key_info;
+mod query_request;
 mod queue_message;
 mod read;
 mod service_properties;
@@ -14,6 +15,7 @@ mod write;
 
 pub use block_list::{BLOCKS_PER_LIST_MAX, BlockEntry, BlockSearch, parse_block_list};
 pub use key_info::KeyInfo;
+pub use query_request::{QueryFormat, QueryRequest};
 pub use queue_message::parse_queue_message;
 pub use read::XmlError;
 pub(crate) use read::parse;

@@ -30,6 +30,7 @@ mod put_blob;
 mod put_block;
 mod put_block_list;
 mod put_page;
+mod query_blob_contents;
 mod restore_container;
 mod set_blob_expiry;
 mod set_blob_immutability_policy;
@@ -93,6 +94,7 @@ pub async fn run(op: Op, call: Call<'_>, body: &mut dyn Body) -> Result<Reply, F
         Op::PutBlockList => put_block_list::run(call, body).await,
         Op::PutPage => put_page::run(call, body).await,
         Op::RestoreContainer => restore_container::run(call).await,
+        Op::QueryBlobContents => query_blob_contents::run(call, body).await,
         Op::SetBlobMetadata => set_blob_metadata::run(call).await,
         Op::SetBlobProperties => set_blob_properties::run(call).await,
         Op::SetBlobServiceProperties => set_blob_service_properties::run(call, body).await,
@@ -114,7 +116,6 @@ pub async fn run(op: Op, call: Call<'_>, body: &mut dyn Body) -> Result<Reply, F
         | Op::CopyBlobFromUrl
         | Op::AbortCopyBlob
         | Op::IncrementalCopyBlob
-        | Op::QueryBlobContents
         | Op::PutBlockFromUrl
         | Op::PutPageFromUrl
         | Op::AppendBlockFromUrl => Err(BlobError::Request(RequestError::NotImplemented).into()),
