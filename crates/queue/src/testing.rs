@@ -187,7 +187,7 @@ pub fn bytes(reply: Reply) -> Vec<u8> {
     match reply.body {
         ReplyBody::Empty => Vec::new(),
         ReplyBody::Bytes(bytes) => bytes.to_vec(),
-        ReplyBody::Stream { .. } => panic!("no answer of this service is a stream"),
+        ReplyBody::Stream { .. } | ReplyBody::Open(_) => panic!("no answer of this service is a stream"),
     }
 }
 

@@ -115,7 +115,7 @@ pub fn text(reply: Reply) -> String {
     match reply.body {
         ReplyBody::Empty => String::new(),
         ReplyBody::Bytes(bytes) => String::from_utf8(bytes.to_vec()).unwrap(),
-        ReplyBody::Stream { .. } => panic!("no answer of this service is a stream"),
+        ReplyBody::Stream { .. } | ReplyBody::Open(_) => panic!("no answer of this service is a stream"),
     }
 }
 
