@@ -21,8 +21,8 @@ use crate::model::{self, Halt, Pairs, blob_key};
 use crate::tags::{Indexed, Place, rows_of};
 use crate::{Failure, codec, reply};
 
-/// How many rows of a tag are counted to see which has the fewest.
-const LOOK_ROWS: usize = 200;
+/// How many rows of each tag are counted to see which has the fewest; more only where all have as many as that.
+const LOOK_ROWS: [usize; 3] = [100, 800, 6_400];
 /// How many blobs are looked at before the next rows of the index are.
 const BATCH_ROWS_MIN: usize = 100;
 
@@ -253,16 +253,22 @@ impl FindBlobsByTags {
         if let Some(after) = &self.after {
             return Ok(&after.key);
         }
-        let mut fewest: Option<(usize, &str)> = None;
-        for (tag, values) in &self.wanted.tags {
-            let (from, to) = values.bounds(&rows_of(self.account, tag));
-            // One tag is not compared with any other.
-            let count = if self.wanted.tags.len() == 1 { 0 } else { count(rows, &from, &to, LOOK_ROWS)? };
-            if fewest.is_none_or(|(least, _)| count < least) {
-                fewest = Some((count, tag));
+        let mut fewest = "";
+        for most in LOOK_ROWS {
+            let mut least = most;
+            for (tag, values) in self.wanted.tags.iter().rev() {
+                let (from, to) = values.bounds(&rows_of(self.account, tag));
+                // One tag is not compared with any other.
+                let count = if self.wanted.tags.len() == 1 { 0 } else { count(rows, &from, &to, most)? };
+                if count <= least {
+                    (least, fewest) = (count, tag);
+                }
+            }
+            if least < most {
+                break;
             }
         }
-        Ok(fewest.map_or("", |(_, tag)| tag))
+        Ok(fewest)
     }
 
     /// The blob of a row, if its container is there and its other tags are as asked for.
@@ -613,8 +619,10 @@ mod tests {
         };
         assert!(visited("n='0500'", 2).await < 10);
         // The tag that all have is left aside, whichever stands first.
-        assert!(visited("all='1' AND n='0123'", 1).await < LOOK_ROWS + 10);
-        assert!(visited("n>='0123' AND n<='0125' AND all='1'", 3).await < LOOK_ROWS + 20);
+        assert!(visited("all='1' AND n='0123'", 1).await < LOOK_ROWS[0] + 10);
+        assert!(visited("n>='0123' AND n<='0125' AND all='1'", 3).await < LOOK_ROWS[0] + 20);
+        // Where both are many the look goes on until one of them ends.
+        assert!(visited("all='1' AND kind='7'", 100).await < 2 * LOOK_ROWS[0] + 900 + 210);
         // Rows of the other container are jumped over.
         assert!(visited("@container='other' AND all='1'", 1).await < 10);
     }
