@@ -1,14 +1,40 @@
 //! Rows of the Blob service: the common form, and leases in it.
 
+use concurrency::Timestamp;
 use minicbor::decode::{Decoder, Error as DecodeError};
 use minicbor::encode::{Encoder, Error as EncodeError, Write};
 
 pub use service::codec::{corrupt, decode, encode, time};
 
+/// A time that there may be none of.
+pub mod optional_time {
+    use super::*;
+
+    pub fn encode<C, W: Write>(
+        time: &Option<Timestamp>,
+        e: &mut Encoder<W>,
+        _: &mut C,
+    ) -> Result<(), EncodeError<W::Error>> {
+        match time {
+            Some(time) => e.u64(time.0)?,
+            None => e.null()?,
+        };
+        Ok(())
+    }
+
+    pub fn decode<'b, C>(d: &mut Decoder<'b>, _: &mut C) -> Result<Option<Timestamp>, DecodeError> {
+        if d.datatype()? == minicbor::data::Type::Null {
+            d.skip()?;
+            return Ok(None);
+        }
+        Ok(Some(Timestamp(d.u64()?)))
+    }
+}
+
 /// A lease: an array that begins with the number of its state.
 pub mod lease {
     use super::*;
-    use concurrency::{Lease, LeaseDuration, LeaseId, Timestamp, Until};
+    use concurrency::{Lease, LeaseDuration, LeaseId, Until};
 
     const AVAILABLE: u8 = 0;
     const LEASED: u8 = 1;

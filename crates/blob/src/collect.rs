@@ -18,7 +18,7 @@ use crate::model::{
     self, Blob, Block, Committed, DELETED_CONTAINER_OWNER, DeletedContainer, ListChunk, SNAPSHOTS_OWNER,
     VERSIONS_OWNER, blocks_of, list_rows, moved_key, snapshots_of, versions_of,
 };
-use crate::{BlobService, pages};
+use crate::{BlobService, pages, pending};
 
 /// How many rows of one kind a step removes. Each brings a few others with it.
 const ROWS_PER_STEP: usize = 50;
@@ -42,6 +42,9 @@ impl Handler for BlobService {
                 }
                 (Kind::ContainerPurge, Some(generation)) => {
                     steps(engine, due, move |rows, tick, changes| purge_container(rows, generation, tick, changes))
+                }
+                (Kind::Other, _) if pending::due_owner(&due.owner).is_some() => {
+                    return self.tend(due).await;
                 }
                 (Kind::Other, _) => match Other::of(&due.owner) {
                     Some(Other::States(all)) => {
@@ -101,7 +104,7 @@ impl Other {
     }
 }
 
-fn failed<T>(error: NotCommitted<Infallible>) -> Result<T, EngineError> {
+pub fn failed<T>(error: NotCommitted<Infallible>) -> Result<T, EngineError> {
     match error {
         NotCommitted::Failed(error) => Err(error),
         NotCommitted::Refused(never) => match never {},

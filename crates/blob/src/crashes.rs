@@ -10,7 +10,7 @@ use engine::fault::{Fault, FaultyEngine};
 use engine::memory::MemoryEngine;
 use engine::{Engine, EngineError};
 
-use crate::testing::{Bench, between, bytes};
+use crate::testing::{Bench, Elsewhere, Script, Then, between, bytes, header};
 use crate::{BlobService, Failure};
 use wire::http::Reply;
 
@@ -60,6 +60,29 @@ const STORY: &[Chapter] = &[
     ("PUT", "cont/blob?comp=properties", SHORTER, b"", Some(&[8; 512])),
     ("PUT", "cont/blob?comp=page", CLEAR_PAGE, b"", Some(&[0; 512])),
     ("PUT", "cont/blob", APPEND_BLOB, b"", Some(b"")),
+    ("PUT", "cont/blob?comp=appendblock", &[], b"list", Some(b"list")),
+    ("PUT", "cont/blob?comp=appendblock", FROM_URL, b"", Some(b"listlist")),
+    ("PUT", "cont/copy", FROM_URL, b"", Some(b"listlist")),
+    ("PUT", "cont/blob", BACK, b"", Some(b"listlist")),
+    ("PUT", "cont/blob?comp=appendblock", &[], b"+", Some(b"listlist+")),
+    ("PUT", "cont/blob", BACK, b"", Some(b"listlist")),
+    ("DELETE", "cont/copy", &[], b"", Some(b"listlist")),
+    ("PUT", "cont/blob", BLOCK_BLOB, b"seventh", Some(b"seventh")),
+    ("PUT", "cont/copy", FROM_URL_AS_BLOCKS, b"", Some(b"seventh")),
+    ("PUT", "cont/blob?comp=block&blockid=MDAx", FROM_URL, b"", Some(b"seventh")),
+    ("PUT", "cont/blob?comp=block&blockid=MDAy", FROM_URL, b"", Some(b"seventh")),
+    ("PUT", "cont/blob?comp=block&blockid=MDAy", FROM_URL, b"", Some(b"seventh")),
+    ("PUT", "cont/blob?comp=blocklist", &[], LIST, Some(b"seventhseventh")),
+    ("PUT", "cont/blob", BACK_IN_REQUEST, b"", Some(b"seventh")),
+    ("DELETE", "cont/copy", &[], b"", Some(b"seventh")),
+    ("PUT", "cont/blob", PAGE_BLOB, b"", Some(&[0; 1_024])),
+    ("PUT", "cont/blob?comp=page", UPDATE_PAGES, &[7; 1_024], Some(&[7; 1_024])),
+    ("PUT", "cont/copy", FROM_URL, b"", Some(&[7; 1_024])),
+    ("PUT", "cont/blob?comp=page", UPDATE_PAGES, &[8; 1_024], Some(&[8; 1_024])),
+    ("PUT", "cont/blob", BACK, b"", Some(&[7; 1_024])),
+    ("PUT", "cont/blob?comp=page", CLEAR_PAGE, b"", Some(HALF)),
+    ("DELETE", "cont/copy", &[], b"", Some(HALF)),
+    ("PUT", "cont/blob", FROM_URL, b"", Some(HALF)),
     // Without their key they are not shown.
     ("PUT", "cont/blob", KEY_BLOCK_BLOB, b"seventh", None),
     ("PUT", "cont/blob?comp=metadata", KEY_METADATA, b"", None),
@@ -73,6 +96,19 @@ const TAGGED_RED: &[u8] = b"<Tags><TagSet><Tag><Key>colour</Key><Value>red</Valu
 const TAGGED_BLUE: &[u8] = b"<Tags><TagSet><Tag><Key>colour</Key><Value>blue</Value></Tag></TagSet></Tags>";
 const HOLD: &[(&str, &str)] = &[("x-ms-legal-hold", "true")];
 const RELEASE: &[(&str, &str)] = &[("x-ms-legal-hold", "false")];
+const FROM_URL: &[(&str, &str)] = &[("x-ms-copy-source", "http://127.0.0.1:10000/acct/cont/blob")];
+const FROM_URL_AS_BLOCKS: &[(&str, &str)] = &[FROM_URL[0], BLOCK_BLOB[0]];
+const BACK: &[(&str, &str)] = &[("x-ms-copy-source", "http://127.0.0.1:10000/acct/cont/copy")];
+const BACK_IN_REQUEST: &[(&str, &str)] = &[BACK[0], ("x-ms-requires-sync", "true")];
+const HALF: &[u8] = &{
+    let mut pages = [7; 1_024];
+    let mut at = 0;
+    while at < 512 {
+        pages[at] = 0;
+        at += 1;
+    }
+    pages
+};
 const LIST: &[u8] = b"<BlockList><Latest>MDAx</Latest><Latest>MDAy</Latest></BlockList>";
 
 /// What is deleted comes back.
@@ -215,4 +251,110 @@ async fn every_failure_leaves_before_or_after() {
         }
     }
     assert!(steps > 100, "only {steps} failures were tried");
+}
+
+const SOURCE: &str = "http://elsewhere/source";
+const FROM_ELSEWHERE: &[(&str, &str)] = &[("x-ms-copy-source", SOURCE)];
+
+fn reaching(bench: Bench, script: Script) -> Bench {
+    let elsewhere = Elsewhere::default();
+    elsewhere.0.lock().unwrap().insert(SOURCE, script);
+    Bench { service: bench.service.reaching(Arc::new(elsewhere)), ..bench }
+}
+
+/// What the copy into the blob has come to, and what the blob holds: nothing if there is no blob.
+async fn copied(bench: &Bench) -> Option<(String, Vec<u8>)> {
+    let told = bench.call("HEAD", "cont/blob", &[], b"").await.ok()?;
+    let status = header(&told, "x-ms-copy-status").unwrap_or_default().to_owned();
+    Some((status, bench.get("cont/blob").await))
+}
+
+/// Lets what runs beside the requests come to its end.
+async fn settled(bench: &Bench) -> Option<(String, Vec<u8>)> {
+    for _ in 0..1_000 {
+        tokio::task::yield_now().await;
+    }
+    copied(bench).await
+}
+
+/// A copy from elsewhere that meets a failure is not done, or done whole once somebody looks after it.
+#[tokio::test]
+async fn a_copy_under_way_goes_on_or_ends_and_is_never_half() {
+    let error = || EngineError::Unavailable("on purpose".into());
+    let faults = [Fault::Before(error()), Fault::After(error()), Fault::CrashBefore, Fault::CrashAfter];
+    for kind in ["BlockBlob", "AppendBlob", "PageBlob"] {
+        let bytes = vec![9; 3 * 512];
+        let script = Script::of(&bytes).header("x-ms-blob-type", kind).header("etag", "\"1\"");
+        for fault in faults.clone() {
+            let mut steps = 0;
+            loop {
+                let engine = Arc::new(MemoryEngine::default());
+                let (step, planned) = (steps, fault.clone());
+                let plan = move |at| if at == step { planned.clone() } else { Fault::None };
+                let faulty = Arc::new(FaultyEngine::new(Arc::clone(&engine) as Arc<dyn Engine>, plan));
+                let service = BlobService::new(faulty);
+                let bench = Bench { engine: Arc::clone(&engine), service, settings: Settings::default() };
+                let bench = reaching(bench, script.clone());
+                let made = bench.call("PUT", "cont?restype=container", &[], b"").await.is_ok();
+                let begun = made && bench.call("PUT", "cont/blob", FROM_ELSEWHERE, b"").await.is_ok();
+                let first = settled(&Bench::on(Arc::clone(&engine))).await;
+                drop(bench);
+                // The same rows under an engine that works, in a process that knows of no copy.
+                let bench = reaching(Bench::on(engine), script.clone());
+                bench.advance(10).await;
+                bench.sweep().await;
+                let found = settled(&bench).await;
+                let whole = Some(("success".to_owned(), bytes.clone()));
+                let right = found == whole || found.is_none() && !begun;
+                assert!(right, "{kind}, step {steps}, {fault:?}: {found:?}");
+                let _ = bench.call("DELETE", "cont?restype=container", &[], b"").await;
+                bench.advance(10).await;
+                bench.sweep().await;
+                assert_eq!(bench.figures(), (0, 0), "{kind}, step {steps}, {fault:?}: something is left");
+                if begun && first == whole {
+                    break;
+                }
+                steps += 1;
+            }
+            assert!(steps > 3, "{kind}: only {steps} failures were tried");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_abort_is_done_or_not() {
+    let error = || EngineError::Unavailable("on purpose".into());
+    for fault in [Fault::Before(error()), Fault::After(error()), Fault::CrashBefore, Fault::CrashAfter] {
+        for step in 0..12 {
+            let engine = Arc::new(MemoryEngine::default());
+            let script = Script { length: 100, then: Then::Stall, ..Script::of(b"begin") };
+            let bench = reaching(Bench::on(Arc::clone(&engine)), script.clone());
+            bench.call("PUT", "cont?restype=container", &[], b"").await.unwrap();
+            let answer = bench.call("PUT", "cont/blob", FROM_ELSEWHERE, b"").await.unwrap();
+            let id = header(&answer, "x-ms-copy-id").unwrap().to_owned();
+            let planned = fault.clone();
+            let plan = move |at| if at == step { planned.clone() } else { Fault::None };
+            let faulty = Arc::new(FaultyEngine::new(Arc::clone(&engine) as Arc<dyn Engine>, plan));
+            let failing =
+                Bench { engine: Arc::clone(&engine), service: BlobService::new(faulty), settings: Settings::default() };
+            let url = format!("cont/blob?comp=copy&copyid={id}");
+            let aborted = failing.call("PUT", &url, &[("x-ms-copy-action", "abort")], b"").await.is_ok();
+            drop((bench, failing));
+            let bench = reaching(Bench::on(engine), script);
+            let (status, bytes) = copied(&bench).await.unwrap();
+            assert!(bytes.is_empty());
+            assert!(status == "aborted" || status == "pending" && !aborted, "step {step}, {fault:?}: {status}");
+            // Two weeks later it is over in any case.
+            bench.advance(15 * 24 * 3600).await;
+            bench.sweep().await;
+            let (status, bytes) = copied(&bench).await.unwrap();
+            assert!(
+                bytes.is_empty() && (status == "aborted" || status == "failed"),
+                "step {step}, {fault:?}: {status}"
+            );
+            bench.call("DELETE", "cont/blob", &[], b"").await.unwrap();
+            bench.sweep().await;
+            assert_eq!(bench.figures(), (1, 0), "step {step}, {fault:?}: something is left");
+        }
+    }
 }

@@ -138,7 +138,7 @@ pub fn open(rows: &dyn Rows, blob: &Committed, span: Option<Span>) -> Result<Vec
     match blob.content {
         ContentRef::Empty => Ok(VecDeque::new()),
         ContentRef::Whole(id) => Ok(VecDeque::from([Piece::new(id, model::content(rows, id)?, offset, length)])),
-        ContentRef::Blocks(list) => open_blocks(rows, list, offset, length),
+        ContentRef::Blocks(list) | ContentRef::Shared(list) => open_blocks(rows, list, offset, length),
         ContentRef::Pages(view) => view.open(rows, offset, offset + length),
     }
 }

@@ -87,6 +87,23 @@ pub enum BlobError {
     /// The caller may create, and there is something already.
     UnauthorizedBlobOverwrite,
 
+    // Copies.
+    BothUserTagsAndSourceTagsCopyPresentException,
+    /// The source could not be read, and why.
+    CannotVerifyCopySource(Box<CopySourceFault>),
+    CopyIdMismatch,
+    IncrementalCopyBlobMismatch,
+    IncrementalCopyOfEarlierSnapshotNotAllowed,
+    IncrementalCopySourceMustBeSnapshot,
+    InfiniteLeaseDurationRequired,
+    InvalidSourceBlobType,
+    NoPendingCopyOperation,
+    OperationNotAllowedOnIncrementalCopyBlob,
+    PendingCopyOperation,
+    SourceConditionNotMet,
+    /// The caller may not read the source. The service answers as the source does.
+    SourceRefused(Box<ErrorReply>),
+
     // Conditions.
     /// A read finds nothing newer than what the client has.
     NotModified,
@@ -108,6 +125,17 @@ pub enum BlobError {
     LeaseNotPresentWithBlobOperation,
     LeaseNotPresentWithContainerOperation,
     LeaseNotPresentWithLeaseOperation,
+}
+
+/// What the source of a copy answered, or why it did not.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CopySourceFault {
+    /// Of the answer to the copy.
+    pub status: u16,
+    /// Of the answer of the source, if there was one.
+    pub source_status: Option<u16>,
+    pub source_code: Option<String>,
+    pub message: String,
 }
 
 impl BlobError {
@@ -287,6 +315,56 @@ impl BlobError {
                 (403, "UnauthorizedBlobOverwrite", "This request is not authorized to overwrite a blob.")
             }
 
+            BlobError::BothUserTagsAndSourceTagsCopyPresentException => (
+                400,
+                "BothUserTagsAndSourceTagsCopyPresentException",
+                "Tags may be given or copied from the source, not both.",
+            ),
+            BlobError::CannotVerifyCopySource(fault) => {
+                (fault.status, "CannotVerifyCopySource", "The copy source could not be read.")
+            }
+            BlobError::CopyIdMismatch => (
+                409,
+                "CopyIdMismatch",
+                "The specified copy ID did not match the copy ID for the pending copy operation.",
+            ),
+            BlobError::IncrementalCopyBlobMismatch => (
+                409,
+                "IncrementalCopyBlobMismatch",
+                "The specified source blob is not the one that the blob is an incremental copy of.",
+            ),
+            BlobError::IncrementalCopyOfEarlierSnapshotNotAllowed => (
+                409,
+                "IncrementalCopyOfEarlierSnapshotNotAllowed",
+                "The specified snapshot is earlier than the last one that was copied.",
+            ),
+            BlobError::IncrementalCopySourceMustBeSnapshot => (
+                409,
+                "IncrementalCopySourceMustBeSnapshot",
+                "The source of an incremental copy must be a snapshot of a page blob.",
+            ),
+            BlobError::InfiniteLeaseDurationRequired => {
+                (412, "InfiniteLeaseDurationRequired", "The lease ID matched, but the lease must be an infinite one.")
+            }
+            BlobError::InvalidSourceBlobType => {
+                (409, "InvalidSourceBlobType", "The type of the copy source is invalid for this operation.")
+            }
+            BlobError::NoPendingCopyOperation => {
+                (409, "NoPendingCopyOperation", "There is currently no pending copy operation.")
+            }
+            BlobError::OperationNotAllowedOnIncrementalCopyBlob => (
+                409,
+                "OperationNotAllowedOnIncrementalCopyBlob",
+                "The specified operation is not allowed on an incremental copy blob.",
+            ),
+            BlobError::PendingCopyOperation => {
+                (409, "PendingCopyOperation", "There is currently a pending copy operation.")
+            }
+            BlobError::SourceConditionNotMet => {
+                (412, "SourceConditionNotMet", "The condition on the source is not met.")
+            }
+            BlobError::SourceRefused(reply) => (reply.status, reply.code, ""),
+
             BlobError::NotModified => (304, "ConditionNotMet", CONDITION_NOT_MET),
             BlobError::ConditionNotMet => (412, "ConditionNotMet", CONDITION_NOT_MET),
             BlobError::AppendPositionConditionNotMet => {
@@ -359,6 +437,20 @@ impl BlobError {
                 .detail("UserSpecifiedCrc64", base64::encode_crc64(*given))
                 .detail("ServerCalculatedCrc64", base64::encode_crc64(*computed)),
             BlobError::InvalidQuery(reason) => reply.detail("Reason", reason),
+            BlobError::SourceRefused(refusal) => ErrorReply::clone(refusal),
+            BlobError::CannotVerifyCopySource(fault) => {
+                let mut reply = ErrorReply::new(status, code, &*fault.message);
+                if let Some(status) = fault.source_status {
+                    let status = status.to_string();
+                    reply =
+                        reply.header("x-ms-copy-source-status-code", &*status).detail("CopySourceStatusCode", status);
+                }
+                if let Some(code) = &fault.source_code {
+                    reply = reply.header("x-ms-copy-source-error-code", code).detail("CopySourceErrorCode", code);
+                    reply = reply.detail("CopySourceErrorMessage", &*fault.message);
+                }
+                reply
+            }
             BlobError::InvalidInput(fault) => reply.detail("Reason", fault.to_string()),
             BlobError::InvalidRange { length } => reply.header("content-range", format!("bytes */{length}")),
             _ => reply,

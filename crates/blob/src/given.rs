@@ -25,10 +25,16 @@ pub struct Given {
 impl Given {
     /// For a blob of this kind and, if it is known beforehand, length.
     pub fn parse(head: &Head, kind: BlobType, length: u64, is_premium: bool) -> Result<Given, BlobError> {
-        let tier = request::tier(head)?;
-        if let Some(tier) = tier {
+        let given = Given::parse_unchecked(head, is_premium)?;
+        if let Some(tier) = given.tier {
             tier.check(kind, length, is_premium)?;
         }
+        Ok(given)
+    }
+
+    /// For a blob of which nothing is known yet: whether it can have the tier is still to be seen.
+    pub fn parse_unchecked(head: &Head, is_premium: bool) -> Result<Given, BlobError> {
+        let tier = request::tier(head)?;
         let (policy, legal_hold) = (request::policy(head)?, request::legal_hold(head)?);
         Ok(Given { tier, tags: request::tags(head)?, policy, legal_hold, is_premium })
     }

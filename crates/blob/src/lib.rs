@@ -15,6 +15,7 @@
 mod blocks;
 mod codec;
 mod collect;
+mod copy;
 #[cfg(test)]
 mod crashes;
 mod download;
@@ -28,11 +29,13 @@ mod model;
 mod op;
 mod ops;
 mod pages;
+mod pending;
 mod protection;
 mod reply;
 mod request;
 mod route;
 mod sealing;
+mod source;
 mod tags;
 mod target;
 #[cfg(test)]
@@ -54,6 +57,7 @@ pub use error::BlobError;
 pub use model::PublicAccess;
 pub use op::Op;
 pub use service::Asker;
+pub use source::{Fetched, Outside, Running, Unreached};
 
 use ops::get_blob_service_properties::PROPERTIES;
 
@@ -62,6 +66,8 @@ use ops::get_blob_service_properties::PROPERTIES;
 pub struct BlobService {
     engine: Arc<dyn Engine>,
     rules: Arc<KnownRules>,
+    outside: Option<Arc<dyn Outside>>,
+    copies: Arc<pending::Copies>,
 }
 
 /// How far the right to create goes.
@@ -93,7 +99,13 @@ pub struct ContainerAccess {
 impl BlobService {
     #[must_use]
     pub fn new(engine: Arc<dyn Engine>) -> BlobService {
-        BlobService { engine, rules: Arc::default() }
+        BlobService { engine, rules: Arc::default(), outside: None, copies: Arc::default() }
+    }
+
+    /// Copies from elsewhere, too.
+    #[must_use]
+    pub fn reaching(self, outside: Arc<dyn Outside>) -> BlobService {
+        BlobService { outside: Some(outside), ..self }
     }
 
     /// Runs an operation for the owner of the account.
@@ -103,7 +115,7 @@ impl BlobService {
 
     /// What the static website of an account answers. Anybody may ask.
     pub async fn website(&self, asker: Asker<'_>, head: &Head, account: u64) -> Result<Reply, Failure> {
-        website::page(&*self.engine, asker, head, account).await
+        website::page(self, asker, head, account).await
     }
 
     /// Runs an operation for a caller who may.
@@ -115,7 +127,8 @@ impl BlobService {
         account: u64,
         body: &mut dyn Body,
     ) -> Result<Reply, Failure> {
-        let call = ops::Call { engine: &*self.engine, account, head, reach: Reach::of(asker.caller), asker };
+        let (reach, outside) = (Reach::of(asker.caller), self.outside.as_deref());
+        let call = ops::Call { engine: &*self.engine, account, head, reach, asker, outside, service: self };
         ops::run(op, call, body).await
     }
 

@@ -12,7 +12,7 @@
 //! - A page blob is a map of pages, which has a module of its own.
 
 use bytes::Bytes;
-use concurrency::{ETag, Lease, Timestamp, Version};
+use concurrency::{ETag, Lease, LeaseId, Timestamp, Version};
 use engine::due::{self, Kind};
 use engine::{Changes, ContentId, Key, KeyReader, Rows, Stop, Tick, Unread, space};
 use minicbor::{Decode, Encode};
@@ -21,6 +21,7 @@ use wire::names::{BlobName, ContainerName};
 
 use crate::blocks::UNCOMMITTED_SECONDS;
 use crate::codec;
+use crate::copy::{CopyState, CopyStatus};
 use crate::encryption::Encryption;
 use crate::error::BlobError;
 use crate::pages::View;
@@ -202,6 +203,9 @@ pub struct Committed {
     /// Only of what is archived.
     #[n(17)]
     pub rehydration: Option<Rehydration>,
+    /// Boxed: most blobs were never copied to.
+    #[n(10)]
+    pub copy: Option<Box<CopyState>>,
     /// `None`: it was written when the account kept no versions.
     #[n(15)]
     pub version_id: Option<VersionId>,
@@ -248,6 +252,10 @@ pub enum ContentRef {
     /// A page map, at one epoch.
     #[n(3)]
     Pages(#[n(0)] View),
+    /// The rows of a list that belongs to another append blob, as far as the length of this one goes. Who appends to this
+    /// one begins a list of its own.
+    #[n(4)]
+    Shared(#[n(0)] u64),
 }
 
 impl BlobType {
@@ -311,6 +319,9 @@ pub struct Block {
     pub size: u64,
     #[n(2)]
     pub encryption: Option<Encryption>,
+    /// It refers to a content that it did not bring; other blocks may refer to the same one.
+    #[cbor(n(3), default)]
+    pub is_shared: bool,
 }
 
 /// A run of a committed block list, or one block of an append blob.
@@ -350,6 +361,31 @@ impl Blob {
     /// Whether it has, or will have, blocks that Put Block List puts in order. What is only staged will.
     pub fn is_block_blob(&self) -> bool {
         self.committed.as_ref().is_none_or(|state| state.kind == BlobType::Block)
+    }
+
+    /// Whether somebody who names this lease may write, and the lease as it is afterwards. Every write asks here: while a
+    /// copy into the blob is under way nothing else changes it, and an incremental copy is only ever copied to.
+    pub fn check_write(&self, lease: Option<LeaseId>, now: Timestamp) -> Result<Lease, BlobError> {
+        let lease = self.check_free(lease, now)?;
+        match &self.committed {
+            Some(state) if state.is_incremental_copy() => Err(BlobError::OperationNotAllowedOnIncrementalCopyBlob),
+            _ => Ok(lease),
+        }
+    }
+
+    /// The same for what may be done to an incremental copy, too: another copy, and its end.
+    pub fn check_free(&self, lease: Option<LeaseId>, now: Timestamp) -> Result<Lease, BlobError> {
+        let lease = self.lease.check_write(lease, now).map_err(BlobError::lease_on_blob)?;
+        self.check_no_copy()?;
+        Ok(lease)
+    }
+
+    /// A copy under way stands against everything but reads and its own end.
+    pub fn check_no_copy(&self) -> Result<(), BlobError> {
+        match self.committed.as_ref().and_then(|state| state.copy.as_ref()) {
+            Some(copy) if copy.status == CopyStatus::Pending => Err(BlobError::PendingCopyOperation),
+            _ => Ok(()),
+        }
     }
 
     /// The blocks that wait at `now`. A week after the last of them came there are none, though their rows go later.
@@ -447,7 +483,27 @@ impl Deletion {
     }
 }
 
+/// [`Blob::check_write`] for a blob that need not be there.
+pub fn check_write(found: Option<&Blob>, lease: Option<LeaseId>, now: Timestamp) -> Result<Lease, BlobError> {
+    match found {
+        Some(blob) => blob.check_write(lease, now),
+        None => Lease::Available.check_write(lease, now).map_err(BlobError::lease_on_blob),
+    }
+}
+
+/// [`Blob::check_free`] for a blob that need not be there.
+pub fn check_free(found: Option<&Blob>, lease: Option<LeaseId>, now: Timestamp) -> Result<Lease, BlobError> {
+    match found {
+        Some(blob) => blob.check_free(lease, now),
+        None => Lease::Available.check_write(lease, now).map_err(BlobError::lease_on_blob),
+    }
+}
+
 impl Committed {
+    pub fn is_incremental_copy(&self) -> bool {
+        self.copy.as_ref().is_some_and(|copy| copy.incremental.is_some())
+    }
+
     pub fn version(&self) -> Version<'_> {
         version(self.stamp, self.tags())
     }
@@ -462,7 +518,9 @@ impl Committed {
         match self.content {
             ContentRef::Empty => {}
             ContentRef::Whole(id) => _ = changes.unrefer(Kind::Content, id, self.version, now),
-            ContentRef::Blocks(list) => _ = changes.unrefer(Kind::BlockList, list, self.version, now),
+            ContentRef::Blocks(list) | ContentRef::Shared(list) => {
+                changes.unrefer(Kind::BlockList, list, self.version, now);
+            }
             ContentRef::Pages(view) => view.let_go(changes, now),
         }
     }
@@ -474,7 +532,9 @@ impl Committed {
         let kept = Committed { version, protection: None, ..self.clone() };
         match self.content {
             ContentRef::Empty => {}
-            ContentRef::Whole(thing) | ContentRef::Blocks(thing) => _ = changes.refer(thing, version),
+            ContentRef::Whole(thing) | ContentRef::Blocks(thing) | ContentRef::Shared(thing) => {
+                changes.refer(thing, version);
+            }
             ContentRef::Pages(view) => {
                 view.next().refer(changes);
                 self.content = ContentRef::Pages(view.next());

@@ -134,8 +134,7 @@ impl Op {
             | Op::AppendBlock
             | Op::AppendBlobSeal
             | Op::QueryBlobContents
-            | Op::BlobBatch => true,
-            Op::RenameContainer
+            | Op::BlobBatch
             | Op::PutBlobFromUrl
             | Op::CopyBlob
             | Op::CopyBlobFromUrl
@@ -143,7 +142,8 @@ impl Op {
             | Op::IncrementalCopyBlob
             | Op::PutBlockFromUrl
             | Op::PutPageFromUrl
-            | Op::AppendBlockFromUrl => false,
+            | Op::AppendBlockFromUrl => true,
+            Op::RenameContainer => false,
         }
     }
 

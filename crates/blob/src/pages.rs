@@ -20,6 +20,7 @@ use minicbor::{Decode, Encode};
 
 use crate::codec;
 use crate::download::Piece;
+use crate::request;
 
 pub const PAGE_BYTES: u64 = 512;
 /// A write of the largest size touches five groups at most, and a row of single pages stays well below what engines take.
@@ -36,6 +37,18 @@ pub struct View {
     #[n(1)]
     pub epoch: u64,
 }
+
+/// Where the pages come from that a map has no row for: other maps that it began as a copy of, the nearest first. It is
+/// stored in the row of the map itself, which is empty for a map that began with zeros.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Encode, Decode)]
+#[cbor(map)]
+struct Origin {
+    #[n(0)]
+    views: Vec<View>,
+}
+
+/// How many maps may stand behind one. Every read asks all of them.
+const ORIGINS_MAX: usize = 8;
 
 /// Bytes from `start` up to and without `end`, both on the border of a page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -110,6 +123,11 @@ fn key(map: u64, group: u64, epoch: u64) -> Key {
     group_rows(map, group).number(epoch)
 }
 
+/// For decisions about a map itself.
+pub fn partition(map: u64) -> Key {
+    rows_of(map)
+}
+
 /// The first byte of the owner of a due row that asks for a map to be pruned; its map and where to begin follow.
 const DUE_OWNER: u8 = space::PAGE_MAP;
 
@@ -148,6 +166,57 @@ impl View {
         changes.put(due_key(self.map, 0, now), Bytes::new());
     }
 
+    /// What stands behind this map.
+    fn origin(self, rows: &dyn Rows) -> Result<Vec<View>, Unread> {
+        match rows.get(&rows_of(self.map))? {
+            Some(row) if !row.is_empty() => Ok(codec::decode::<Origin>(&row)?.views),
+            Some(_) | None => Ok(Vec::new()),
+        }
+    }
+
+    /// A new map that begins as this view. It costs the same however many pages there are: the new map stands in front of
+    /// this one. `None`: too many do so already, and [`settle`] must come first.
+    pub fn branch(self, rows: &dyn Rows, map: u64, changes: &mut Changes) -> Result<Option<Branch>, Unread> {
+        let mut views = self.origin(rows)?;
+        let needs_this = self.has_rows(rows)?;
+        if needs_this {
+            views.insert(0, self);
+        }
+        if views.len() > ORIGINS_MAX {
+            return Ok(None);
+        }
+        for view in &views {
+            changes.put(view.held_by(map), Bytes::new());
+        }
+        let view = View::new(map);
+        view.refer(changes);
+        let row = if views.is_empty() { Bytes::new() } else { codec::encode(&Origin { views }) };
+        changes.put(rows_of(map), row);
+        Ok(Some(Branch { view, needs_this }))
+    }
+
+    fn has_rows(self, rows: &dyn Rows) -> Result<bool, Unread> {
+        let mut found = false;
+        rows.scan(&group_rows(self.map, 0), &rows_of(self.map).after_all(), 1, &mut |_, _| {
+            found = true;
+            Visit::Stop
+        })?;
+        Ok(found)
+    }
+
+    /// The reference of a map that stands in front of this view. It begins as that of the blob does, so that the epoch
+    /// counts as one that is read.
+    fn held_by(self, map: u64) -> Key {
+        ref_key(self.map, self.epoch).number(map)
+    }
+
+    /// The blob goes on in the next epoch, and this one is left to those who have branched off.
+    pub fn move_on(self, changes: &mut Changes) -> View {
+        changes.delete(ref_key(self.map, self.epoch));
+        self.next().refer(changes);
+        self.next()
+    }
+
     /// The epoch that writes go to once this one is kept for a snapshot.
     pub fn next(self) -> View {
         View { epoch: self.epoch + 1, ..self }
@@ -156,6 +225,41 @@ impl View {
     /// Visits what is there at this epoch of the groups that `span` touches, until `each` has enough. Groups that were
     /// never written are passed over.
     fn groups(self, rows: &dyn Rows, span: PageSpan, each: &mut dyn FnMut(u64, Found) -> bool) -> Result<(), Unread> {
+        let origin = self.origin(rows)?;
+        if origin.is_empty() {
+            return self.own_groups(rows, span, each);
+        }
+        // Some at a time: what stands behind is asked for all of them at once.
+        let mut start = span.start;
+        while start < span.end {
+            let end = span.end.min(start - start % GROUP_BYTES + GROUPS_AT_ONCE * GROUP_BYTES);
+            let part = PageSpan { start, end };
+            let mut found = BTreeMap::new();
+            self.own_groups(rows, part, &mut |group, row| {
+                // What is behind it shows if it goes.
+                found.insert(group, Found { is_alone: false, ..row });
+                true
+            })?;
+            for (group, inherited) in inherited(rows, &origin, part)? {
+                found.entry(group).or_insert(inherited);
+            }
+            for (group, row) in found {
+                if !each(group, row) {
+                    return Ok(());
+                }
+            }
+            start = end;
+        }
+        Ok(())
+    }
+
+    /// The same without what stands behind the map.
+    fn own_groups(
+        self,
+        rows: &dyn Rows,
+        span: PageSpan,
+        each: &mut dyn FnMut(u64, Found) -> bool,
+    ) -> Result<(), Unread> {
         let (from, to) = (span.start / GROUP_BYTES, span.end.div_ceil(GROUP_BYTES));
         let mut newest: Option<(u64, Found)> = None;
         let mut failed = None;
@@ -181,7 +285,9 @@ impl View {
                     Ok(content) => {
                         let is_alone = newest.is_none();
                         let is_read_by_others = epoch != self.epoch;
-                        newest = Some((group, Found { epoch, is_alone, is_read_by_others, group: content }));
+                        let is_inherited = false;
+                        newest =
+                            Some((group, Found { epoch, is_alone, is_read_by_others, is_inherited, group: content }));
                     }
                     Err(error) => {
                         failed = Some(error);
@@ -247,7 +353,8 @@ impl View {
         if found.values().any(|row| row.epoch != self.epoch) {
             let epochs = live_epochs(rows, self.map)?;
             for row in found.values_mut() {
-                row.is_read_by_others = epochs.iter().any(|live| (row.epoch..self.epoch).contains(live));
+                row.is_read_by_others =
+                    row.is_inherited || epochs.iter().any(|live| (row.epoch..self.epoch).contains(live));
             }
         }
         Ok(found)
@@ -379,7 +486,7 @@ impl View {
         let mut found: Vec<Changed> = Vec::new();
         for group in groups {
             let (old, new) = (before.remove(&group).unwrap_or_default(), after.remove(&group).unwrap_or_default());
-            if old.epoch == new.epoch {
+            if earlier.map == self.map && old.epoch == new.epoch {
                 continue;
             }
             for changed in old.group.changes_to(&new.group) {
@@ -442,13 +549,15 @@ struct Found {
     is_alone: bool,
     /// A snapshot may still need it. Only who writes looks at the snapshots.
     is_read_by_others: bool,
+    /// It is of a map behind this one, which nobody changes.
+    is_inherited: bool,
     group: Group,
 }
 
 impl Default for Found {
     /// What stands for a row that is not there: it is of no epoch, and nobody reads it.
     fn default() -> Found {
-        Found { epoch: 0, is_alone: true, is_read_by_others: false, group: Group::default() }
+        Found { epoch: 0, is_alone: true, is_read_by_others: false, is_inherited: false, group: Group::default() }
     }
 }
 
@@ -458,6 +567,93 @@ impl PageSpan {
         let base = group * GROUP_PAGES;
         let page = |offset: u64| (offset / PAGE_BYTES).saturating_sub(base).min(GROUP_PAGES);
         (page(self.start), page(self.end))
+    }
+}
+
+/// A map that has branched off another.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Branch {
+    pub view: View,
+    /// It reads the epoch that it has branched off, which must not change any more.
+    pub needs_this: bool,
+}
+
+/// How many groups are looked for at once in the maps behind one.
+const GROUPS_AT_ONCE: u64 = 1_000;
+
+/// What the maps behind another have of `span`: of each group what the nearest has.
+fn inherited(rows: &dyn Rows, origin: &[View], span: PageSpan) -> Result<BTreeMap<u64, Found>, Unread> {
+    let mut found = BTreeMap::new();
+    for view in origin {
+        view.own_groups(rows, span, &mut |group, row| {
+            // As old as can be, and nothing to be changed from here.
+            let row = Found { epoch: 0, is_alone: false, is_read_by_others: true, is_inherited: true, ..row };
+            found.entry(group).or_insert(row);
+            true
+        })?;
+    }
+    Ok(found)
+}
+
+/// Some groups from `from` on that the maps behind another have, and where to go on.
+fn inherited_from(rows: &dyn Rows, origin: &[View], from: u64) -> Result<(BTreeMap<u64, Found>, Option<u64>), Unread> {
+    let all = PageSpan { start: from * GROUP_BYTES, end: request::PAGE_BLOB_BYTES_MAX };
+    let mut until = u64::MAX;
+    for view in origin {
+        let mut count = 0;
+        view.own_groups(rows, all, &mut |group, _| {
+            count += 1;
+            if count == GROUPS_AT_ONCE {
+                until = until.min(group);
+            }
+            count < GROUPS_AT_ONCE
+        })?;
+    }
+    if until == u64::MAX {
+        return Ok((inherited(rows, origin, all)?, None));
+    }
+    let some = PageSpan { end: (until + 1) * GROUP_BYTES, ..all };
+    Ok((inherited(rows, origin, some)?, Some(until + 1)))
+}
+
+/// How many groups one step of settling takes over: each needs a fresh id.
+const GROUPS_PER_STEP: usize = 8;
+
+/// Gives a map rows of its own for what it has from the maps behind it, some groups from `from` on, so that it can let go
+/// of them. Says where to go on.
+pub fn settle(rows: &dyn Rows, map: u64, from: u64, tick: Tick, changes: &mut Changes) -> Result<Option<u64>, Unread> {
+    let origin = View::new(map).origin(rows)?;
+    let mut taken = 0;
+    let mut next = Some(from);
+    while let Some(from) = next {
+        let (found, more) = inherited_from(rows, &origin, from)?;
+        for (group, found) in found {
+            let own = key(map, group, FIRST_EPOCH);
+            if found.group.runs.is_empty() || rows.get(&own)?.is_some() {
+                continue;
+            }
+            if taken == GROUPS_PER_STEP {
+                return Ok(Some(group));
+            }
+            let id = tick.id(FRESH_IDS + taken as u64);
+            taken += 1;
+            for content in found.group.contents() {
+                changes.refer(content, id);
+            }
+            changes.put(own, codec::encode(&Group { id, ..found.group }));
+        }
+        next = more;
+    }
+    leave(&origin, map, tick.now, changes);
+    changes.put(rows_of(map), Bytes::new());
+    Ok(None)
+}
+
+/// A map does not need those behind it any longer.
+fn leave(origin: &[View], map: u64, now: Timestamp, changes: &mut Changes) {
+    for view in origin {
+        changes.delete(view.held_by(map));
+        changes.put(due_key(view.map, 0, now), Bytes::new());
     }
 }
 
@@ -479,7 +675,8 @@ const RUNS_PER_STEP: usize = 2_000;
 pub fn prune(rows: &dyn Rows, map: u64, from: u64, tick: Tick, changes: &mut Changes) -> Result<(), Unread> {
     let epochs = live_epochs(rows, map)?;
     let is_gone = epochs.is_empty();
-    let mut step = Step { epochs, group: None, versions: Vec::new() };
+    let origin = View::new(map).origin(rows)?;
+    let mut step = Step { epochs, hides_others: !origin.is_empty(), group: None, versions: Vec::new() };
     let mut more = false;
     let (mut visited, mut runs) = (0, 0);
     let mut failed = None;
@@ -508,6 +705,7 @@ pub fn prune(rows: &dyn Rows, map: u64, from: u64, tick: Tick, changes: &mut Cha
     })?;
     step.finish(map, tick, changes);
     if is_gone && !more {
+        leave(&origin, map, tick.now, changes);
         changes.delete(rows_of(map));
     }
     failed.map_or(Ok(()), Err)
@@ -527,6 +725,8 @@ fn live_epochs(rows: &dyn Rows, map: u64) -> Result<Vec<u64>, Unread> {
 /// The rows of the group at hand, by epoch.
 struct Step {
     epochs: Vec<u64>,
+    /// There are maps behind this one, whose pages even a row without pages hides.
+    hides_others: bool,
     group: Option<u64>,
     versions: Vec<(u64, Group)>,
 }
@@ -535,7 +735,7 @@ impl Step {
     fn finish(&mut self, map: u64, tick: Tick, changes: &mut Changes) {
         let Some(group) = self.group.take() else { return };
         let versions = std::mem::take(&mut self.versions);
-        let mut hides_something = false;
+        let mut hides_something = self.hides_others;
         for (at, (epoch, version)) in versions.iter().enumerate() {
             let until = versions.get(at + 1).map_or(u64::MAX, |(next, _)| *next);
             let is_read = self.epochs.iter().any(|live| (*epoch..until).contains(live));
@@ -588,6 +788,9 @@ mod tests {
         base: Model,
         snapshots: Vec<(String, Model)>,
         writes: u64,
+        /// Another blob, to which the first is copied and from which it is copied back.
+        other: Option<Model>,
+        copies: bool,
     }
 
     const URL: &str = "cont/blob?comp=page";
@@ -639,8 +842,29 @@ mod tests {
                     self.call("DELETE", "cont/blob", &[("x-ms-delete-snapshots", "only")], b"").await;
                     self.snapshots.clear();
                 }
+                93..95 if self.copies => {
+                    self.copy("cont/blob", "cont/other").await;
+                    self.other = Some(self.base.clone());
+                }
+                95..97 if self.copies && self.other.is_some() => {
+                    self.copy("cont/other", "cont/blob").await;
+                    self.base = self.other.clone().unwrap();
+                }
+                97 if self.copies => {
+                    if let Some((url, model)) = self.snapshots.last().cloned() {
+                        self.copy(&url, "cont/blob").await;
+                        self.base = model;
+                    }
+                }
+                98 if self.copies && self.other.take().is_some() => {
+                    self.call("DELETE", "cont/other", &[], b"").await;
+                }
                 _ => self.check_contents().await,
             }
+        }
+
+        async fn copy(&self, from: &str, to: &str) {
+            self.call("PUT", to, &[("x-ms-copy-source", &crate::testing::url(from))], b"").await;
         }
 
         async fn create(&mut self) {
@@ -655,17 +879,23 @@ mod tests {
             self.bench.sweep().await;
             let mut seen: BTreeSet<u64> = self.base.iter().copied().collect();
             seen.extend(self.snapshots.iter().flat_map(|(_, model)| model.iter().copied()));
+            seen.extend(self.other.iter().flatten());
             seen.remove(&0);
-            assert_eq!(self.bench.figures().1, seen.len() as u64);
+            let (seen, stored) = (seen.len() as u64, self.bench.figures().1);
+            // A map that stands behind another keeps what it had, seen or not.
+            assert!(if self.copies { seen <= stored } else { seen == stored }, "{seen} {stored}");
         }
 
         async fn check(&mut self, all: bool) {
             let base = ("cont/blob".to_owned(), self.base.clone());
-            for (url, model) in self.snapshots.iter().chain([&base]) {
+            let other = self.other.clone().map(|model| ("cont/other".to_owned(), model));
+            for (url, model) in self.snapshots.iter().chain([&base]).chain(&other) {
                 let joint = if url.contains('?') { '&' } else { '?' };
                 let told = self.bench.text("GET", &format!("{url}{joint}comp=pagelist")).await;
                 assert_eq!(listed(&told), ranges_of(model), "{url}");
-                self.check_changes(url, model).await;
+                if url != "cont/other" {
+                    self.check_changes(url, model).await;
+                }
                 let whole = 0..model.len() as u64;
                 let from = some_page(&mut self.random, model.len() as u64);
                 let span = if all { whole } else { from..(from + 20).min(model.len() as u64) };
@@ -735,10 +965,11 @@ mod tests {
         ranges
     }
 
-    async fn play(seed: u64, steps: usize) {
+    async fn play(seed: u64, steps: usize, copies: bool) {
         let bench = Bench::with_container().await;
         let random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
-        let mut play = Play { bench, random, base: vec![], snapshots: vec![], writes: 0 };
+        let (base, snapshots, other) = (vec![], vec![], None);
+        let mut play = Play { bench, random, base, snapshots, writes: 0, other, copies };
         play.create().await;
         for step in 0..steps {
             play.step().await;
@@ -746,6 +977,7 @@ mod tests {
         }
         play.check_contents().await;
         play.call("DELETE", "cont/blob", &[("x-ms-delete-snapshots", "include")], b"").await;
+        let _ = play.bench.call("DELETE", "cont/other", &[], b"").await;
         play.bench.sweep().await;
         assert_eq!(play.bench.figures(), (1, 0), "seed {seed}");
     }
@@ -778,7 +1010,56 @@ mod tests {
     #[tokio::test]
     async fn the_map_is_a_list_of_pages() {
         for seed in 1..=6 {
-            play(seed, 500).await;
+            play(seed, 500, false).await;
         }
+    }
+
+    /// The same with copies there and back, which put one map in front of another.
+    #[tokio::test]
+    async fn copies_are_lists_of_pages_of_their_own() {
+        for seed in 11..=14 {
+            play(seed, 500, true).await;
+        }
+    }
+
+    /// A copy costs the same however many pages there are, and a long row of copies ends in maps that stand by themselves.
+    #[tokio::test]
+    async fn copies_of_copies() {
+        let bench = Bench::with_container().await;
+        bench.put_pages("cont/0", 20 * GROUP_BYTES).await;
+        let write = async |blob: u64, page: u64, with: u8| {
+            let range = format!("bytes={}-{}", page * PAGE_BYTES, (page + 1) * PAGE_BYTES - 1);
+            let headers = [("x-ms-page-write", "update"), ("range", &*range)];
+            bench.call("PUT", &format!("cont/{blob}?comp=page"), &headers, &[with; 512]).await.unwrap();
+        };
+        for group in 0..20 {
+            write(0, group * GROUP_PAGES, 200).await;
+        }
+        let mut rows = Vec::new();
+        for blob in 1..=30 {
+            let from = crate::testing::url(&format!("cont/{}", blob - 1));
+            let before = bench.figures().0;
+            bench.call("PUT", &format!("cont/{blob}"), &[("x-ms-copy-source", &from)], b"").await.unwrap();
+            rows.push(bench.figures().0 - before);
+            write(blob, blob, blob as u8).await;
+        }
+        assert!(rows[..ORIGINS_MAX].iter().all(|rows| *rows <= 4 + ORIGINS_MAX as u64), "{rows:?}");
+        for blob in (0..30).step_by(3) {
+            bench.call("DELETE", &format!("cont/{blob}"), &[], b"").await.unwrap();
+        }
+        bench.sweep().await;
+        for blob in (1..=30).filter(|blob| blob % 3 != 0) {
+            let whole = bench.get(&format!("cont/{blob}")).await;
+            let page = |page: u64| whole[(page * PAGE_BYTES) as usize];
+            for group in 1..20 {
+                assert_eq!(page(group * GROUP_PAGES), 200, "{blob}: {group}");
+            }
+            for at in 1..=30 {
+                assert_eq!(page(at), if at <= blob { at as u8 } else { 0 }, "{blob}: {at}");
+            }
+        }
+        bench.call("DELETE", "cont?restype=container", &[], b"").await.unwrap();
+        bench.sweep().await;
+        assert_eq!(bench.figures(), (0, 0));
     }
 }

@@ -164,6 +164,9 @@ pub fn set_blob(headers: &mut HeaderMap, blob: &Committed, lease: Option<&Lease>
         }
         BlobType::Page { sequence } => _ = headers.insert(&BLOB_SEQUENCE_NUMBER, HeaderValue::from(sequence)),
     }
+    if let Some(copy) = &blob.copy {
+        copy.tell(headers);
+    }
     let own = &blob.headers;
     set_text(headers, header::CONTENT_TYPE, Some(own.content_type.as_deref().unwrap_or(CONTENT_TYPE_DEFAULT)));
     set_text(headers, header::CONTENT_ENCODING, own.content_encoding.as_deref());

@@ -4,7 +4,7 @@
 
 use concurrency::{Conditions, ETagMatch, LeaseId, TagExpression, Timestamp};
 use service::RequestError;
-use wire::http::Head;
+use wire::http::{Body, Head};
 use wire::metadata::Metadata;
 use wire::names::{BlobName, ContainerName};
 use wire::tags::Tags;
@@ -96,7 +96,7 @@ pub fn number(head: &Head, name: &'static str) -> Result<Option<u64>, BlobError>
 
 pub const BLOB_CONTENT_LENGTH: &str = "x-ms-blob-content-length";
 /// The longest page blob: 8 TiB.
-const PAGE_BLOB_BYTES_MAX: u64 = 8 << 40;
+pub const PAGE_BLOB_BYTES_MAX: u64 = 8 << 40;
 
 /// The length that a page blob is to have: whole pages.
 pub fn page_blob_length(head: &Head) -> Result<Option<u64>, BlobError> {
@@ -159,11 +159,16 @@ pub fn tag_conditions(head: &Head) -> Result<Conditions, BlobError> {
 
 /// What is asked of the tags of a blob.
 pub fn if_tags(head: &Head) -> Result<Option<TagExpression>, BlobError> {
-    const NAME: &str = "x-ms-if-tags";
-    let Some(value) = text(head, NAME)? else { return Ok(None) };
+    tag_condition(head, "x-ms-if-tags")
+}
+
+pub const SOURCE_IF_TAGS: &str = "x-ms-source-if-tags";
+
+fn tag_condition(head: &Head, name: &'static str) -> Result<Option<TagExpression>, BlobError> {
+    let Some(value) = text(head, name)? else { return Ok(None) };
     let is_of_tags =
         |wanted: &TagExpression| wanted.comparisons().iter().all(|comparison| !comparison.key.starts_with('@'));
-    TagExpression::parse(value).filter(is_of_tags).map(Some).ok_or_else(|| BlobError::header(NAME, value))
+    TagExpression::parse(value).filter(is_of_tags).map(Some).ok_or_else(|| BlobError::header(name, value))
 }
 
 /// The tags that a new blob is to have.
@@ -180,6 +185,17 @@ pub fn container_conditions(head: &Head) -> Result<Conditions, BlobError> {
     }
     conditions.check_write_combination()?;
     Ok(conditions)
+}
+
+/// The conditions on the source of a copy.
+pub fn source_conditions(head: &Head) -> Result<Conditions, BlobError> {
+    Ok(Conditions {
+        if_match: etags(head, "x-ms-source-if-match")?,
+        if_none_match: etags(head, "x-ms-source-if-none-match")?,
+        if_modified_since: date(head, "x-ms-source-if-modified-since")?,
+        if_unmodified_since: date(head, "x-ms-source-if-unmodified-since")?,
+        if_tags: tag_condition(head, SOURCE_IF_TAGS)?,
+    })
 }
 
 fn etags(head: &Head, name: &'static str) -> Result<Option<ETagMatch>, BlobError> {
@@ -252,11 +268,19 @@ pub struct BodySums {
 }
 
 pub fn body_sums(head: &Head) -> Result<BodySums, BlobError> {
-    const CRC64: &str = "x-ms-content-crc64";
-    let md5 = md5(head, "content-md5")?;
-    let crc64 = match text(head, CRC64)? {
+    sums(head, "content-md5", "x-ms-content-crc64")
+}
+
+/// What the client says the checksum of a copy's source is.
+pub fn source_sums(head: &Head) -> Result<BodySums, BlobError> {
+    sums(head, "x-ms-source-content-md5", "x-ms-source-content-crc64")
+}
+
+fn sums(head: &Head, md5_name: &'static str, crc64_name: &'static str) -> Result<BodySums, BlobError> {
+    let md5 = md5(head, md5_name)?;
+    let crc64 = match text(head, crc64_name)? {
         None => None,
-        Some(value) => Some(base64::crc64_header(value).ok_or_else(|| BlobError::header(CRC64, value))?),
+        Some(value) => Some(base64::crc64_header(value).ok_or_else(|| BlobError::header(crc64_name, value))?),
     };
     if md5.is_some() && crc64.is_some() {
         return Err(BlobError::BothCrc64AndMd5HeaderPresent);
@@ -329,6 +353,55 @@ pub fn legal_hold(head: &Head) -> Result<Option<bool>, BlobError> {
     }
 }
 
+/// A header that says yes or no.
+pub fn flag(head: &Head, name: &'static str) -> Result<Option<bool>, BlobError> {
+    match text(head, name)? {
+        None => Ok(None),
+        Some(value) if value.eq_ignore_ascii_case("true") => Ok(Some(true)),
+        Some(value) if value.eq_ignore_ascii_case("false") => Ok(Some(false)),
+        Some(value) => Err(BlobError::header(name, value)),
+    }
+}
+
+/// A request that takes its bytes from elsewhere has none of its own.
+pub fn no_body(body: &dyn Body) -> Result<(), BlobError> {
+    match body.length() {
+        None | Some(0) => Ok(()),
+        Some(length) => Err(BlobError::header("content-length", length.to_string())),
+    }
+}
+
+/// Which tags a copy gets: those of the request, or those of its source.
+pub fn takes_tags(head: &Head) -> Result<bool, BlobError> {
+    const NAME: &str = "x-ms-copy-source-tag-option";
+    match text(head, NAME)? {
+        None => Ok(false),
+        Some(value) if value.eq_ignore_ascii_case("replace") => Ok(false),
+        Some(value) if !value.eq_ignore_ascii_case("copy") => Err(BlobError::header(NAME, value)),
+        Some(_) if head.headers.contains_key("x-ms-tags") => {
+            Err(BlobError::BothUserTagsAndSourceTagsCopyPresentException)
+        }
+        Some(_) => Ok(true),
+    }
+}
+
+/// Refuses a key where the service takes none.
+pub fn no_customer_key(head: &Head) -> Result<(), BlobError> {
+    none_of(head, &["x-ms-encryption-key", "x-ms-encryption-key-sha256", "x-ms-encryption-algorithm"])
+}
+
+/// Refuses what is not built of the headers about a copy's source.
+pub fn no_source_headers_unbuilt(head: &Head) -> Result<(), BlobError> {
+    none_of(head, &SOURCE_UNBUILT)
+}
+
+const SOURCE_UNBUILT: [&str; 4] = [
+    "x-ms-source-encryption-key",
+    "x-ms-source-encryption-key-sha256",
+    "x-ms-source-encryption-algorithm",
+    "x-ms-file-request-intent",
+];
+
 /// Refuses headers whose meaning is not built: to ignore one would store or show something else than was asked for. Those
 /// of encryption are for operations that know them, which ask for the others only.
 pub fn no_unbuilt_headers(head: &Head) -> Result<(), BlobError> {
@@ -364,7 +437,7 @@ const ENCRYPTION: [&str; 6] = [
 const UNBUILT: [&str; 1] = ["x-ms-expiry-option"];
 
 /// Of these the value is repeated to nobody.
-const SECRET: [&str; 1] = ["x-ms-encryption-key"];
+const SECRET: [&str; 2] = ["x-ms-encryption-key", "x-ms-source-encryption-key"];
 
 #[cfg(test)]
 mod tests {

@@ -35,6 +35,11 @@ impl Tagged {
         (!tags.is_empty()).then(|| Tagged { account, pairs: pairs(), container: container.as_str().to_owned() })
     }
 
+    /// The same tags for a copy in this container.
+    pub fn copied_to(&self, account: u64, container: &ContainerName) -> Tagged {
+        Tagged { account, pairs: self.pairs.clone(), container: container.as_str().to_owned() }
+    }
+
     pub fn pairs(&self) -> &[(String, String)] {
         &self.pairs
     }

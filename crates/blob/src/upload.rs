@@ -1,7 +1,8 @@
 //! A request body on its way into a content.
 
 use bytes::Bytes;
-use engine::{Engine, Staged};
+use engine::collector::is_referred;
+use engine::{Changes, Engine, Rows, Staged};
 use service::RequestError;
 use wire::checksum::{Crc64, Md5};
 use wire::http::{Body, BodyError, Head, HeaderMap, HeaderValue};
@@ -10,6 +11,7 @@ use wire::structured::{self, Decoder};
 use crate::Failure;
 use crate::encryption::{self, CustomerKey};
 use crate::error::BlobError;
+use crate::model::{Halt, refuse};
 use crate::request::BodySums;
 use crate::sealing::{self, Sealer};
 use crate::{reply, request};
@@ -27,11 +29,37 @@ pub struct Wanted {
 /// A body that has arrived whole and is what the client said it is.
 #[derive(Clone, Debug)]
 pub struct Received {
-    /// `None` if there were no bytes.
+    /// `None` if there were no bytes, or none that were not here already.
     pub staged: Option<Staged>,
+    /// The content that has these bytes already.
+    pub shared: Option<u64>,
     pub length: u64,
     pub md5: Option<[u8; 16]>,
     pub crc64: Option<u64>,
+}
+
+impl Received {
+    /// No bytes yet, of so many.
+    pub fn nothing(length: u64) -> Received {
+        Received { staged: None, shared: None, length, md5: None, crc64: None }
+    }
+
+    /// Stores the bytes for `owner`, or refers to where they are. `None`: there are none.
+    pub fn keep(&self, rows: &dyn Rows, owner: u64, changes: &mut Changes) -> Result<Option<u64>, Halt> {
+        match (&self.staged, self.shared) {
+            (Some(staged), _) => {
+                changes.store(staged, owner);
+                Ok(Some(staged.id().0))
+            }
+            // Whoever had it may have let it go meanwhile. As long as anybody refers to it, it is there.
+            (None, Some(content)) if is_referred(rows, content)? => {
+                changes.refer(content, owner);
+                Ok(Some(content))
+            }
+            (None, Some(_)) => Err(refuse(BlobError::SourceConditionNotMet)),
+            (None, None) => Ok(None),
+        }
+    }
 }
 
 impl Wanted {
@@ -140,7 +168,23 @@ pub async fn receive(
         Some(writer) => Some(writer.finish().await?),
         None => None,
     };
-    Ok(Received { staged, length, md5: md5.map(Md5::finish), crc64: crc64.map(Crc64::finish) })
+    Ok(Received { staged, shared: None, length, md5: md5.map(Md5::finish), crc64: crc64.map(Crc64::finish) })
+}
+
+/// Reads `length` bytes that are stored already, for their sums alone.
+pub async fn sum(body: &mut dyn Body, length: u64, wanted: Wanted) -> Result<Received, Failure> {
+    let mut md5 = wanted.md5.then(Md5::new);
+    let mut crc64 = wanted.crc64.then(Crc64::new);
+    while let Some(bytes) = body.next().await {
+        let bytes = bytes?;
+        if let Some(sum) = &mut md5 {
+            sum.update(&bytes);
+        }
+        if let Some(sum) = &mut crc64 {
+            sum.update(&bytes);
+        }
+    }
+    Ok(Received { md5: md5.map(Md5::finish), crc64: crc64.map(Crc64::finish), ..Received::nothing(length) })
 }
 
 /// The next bytes of content in what has come.

@@ -3,14 +3,13 @@
 //! A site is told by its host (`account.web.host`). Only GET and HEAD are for it, the query means nothing, and of the
 //! request's headers those count that every web server knows: a range and the conditions.
 
-use engine::Engine;
 use service::{Asker, RequestError};
 use wire::http::{FixedBody, Head, HeaderMap, HeaderValue, Method, Query, Reply, StatusCode, header};
 use wire::xml::StaticWebsite;
 
 use crate::error::BlobError;
 use crate::ops::{self, Call, get_blob_service_properties::PROPERTIES};
-use crate::{Failure, Op, Reach};
+use crate::{BlobService, Failure, Op, Reach};
 
 const CONTAINER: &str = "$web";
 const NOT_FOUND: &str = "<!DOCTYPE html><html><head><title>WebContentNotFound</title></head><body>\
@@ -26,7 +25,8 @@ const HEADERS: [header::HeaderName; 6] = [
 ];
 
 /// The page that a request to the site of the account asks for.
-pub async fn page(engine: &dyn Engine, asker: Asker<'_>, head: &Head, account: u64) -> Result<Reply, Failure> {
+pub async fn page(service: &BlobService, asker: Asker<'_>, head: &Head, account: u64) -> Result<Reply, Failure> {
+    let engine = &*service.engine;
     let op = match head.method {
         Method::GET => Op::GetBlob,
         Method::HEAD => Op::GetBlobProperties,
@@ -37,7 +37,7 @@ pub async fn page(engine: &dyn Engine, asker: Asker<'_>, head: &Head, account: u
     let get = async |path: &str, headers: HeaderMap| {
         let resource = format!("{CONTAINER}/{path}");
         let head = Head { resource, query: Query::default(), headers, ..head.clone() };
-        let call = Call { engine, account, head: &head, reach: Reach::CreateOnly, asker };
+        let call = Call { engine, account, head: &head, reach: Reach::CreateOnly, asker, outside: None, service };
         match ops::run(op, call, &mut FixedBody::new("")).await {
             Err(Failure::Refused(error)) if error.to_reply().status == 404 => Ok(None),
             // A path that is no blob's name is one that is not there.
@@ -89,15 +89,14 @@ mod tests {
     use super::*;
     use crate::testing::{Bench, bytes, header, request};
     use auth::{Caller, Settings};
-    use concurrency::Timestamp;
 
     const PROPERTIES_URL: &str = "?restype=service&comp=properties";
 
     async fn get(bench: &Bench, method: &str, path: &str, headers: &[(&str, &str)]) -> Result<Reply, Failure> {
         let settings = Settings::default();
         let (caller, secret) = (Caller::Anonymous, auth::delegation::Secret(None));
-        let asker = Asker { caller: &caller, now: Timestamp(0), settings: &settings, secret };
-        page(&*bench.engine, asker, &request(method, path, headers), 1).await
+        let asker = Asker { caller: &caller, settings: &settings, secret, ..Asker::OWNER };
+        page(&bench.service, asker, &request(method, path, headers), 1).await
     }
 
     async fn status(bench: &Bench, path: &str) -> (u16, String) {

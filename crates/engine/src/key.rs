@@ -32,6 +32,8 @@ pub mod space {
     pub const CONTAINER_MOVED: u8 = 0x19;
     /// What protects blobs from being changed, by container generation, end and state.
     pub const PROTECTED: u8 = 0x1A;
+    /// Copies from elsewhere that are under way, by id.
+    pub const COPY: u8 = 0x1C;
 
     /// Tables by account and name in lower case.
     pub const TABLE: u8 = 0x20;

@@ -51,6 +51,8 @@ pub struct Options {
     pub test_clock: bool,
     pub azurite_compat: bool,
     pub disable_product_style_url: bool,
+    /// From where copies may come, apart from this server itself.
+    pub copy_sources: fetch::Hosts,
 }
 
 /// Where one service listens.
@@ -177,6 +179,7 @@ const FLAGS: &[Flag] = &[
     flag("cert", "FILE", Section::Network, "https with this certificate: PEM, or PFX with --pwd"),
     flag("key", "FILE", Section::Network, "the key of a PEM certificate"),
     flag("pwd", "PASSWORD", Section::Network, "the password of a PFX certificate; better as a variable"),
+    flag("copy-sources", "HOST,...", Section::Network, "copy from these, too: name, *.name, address, * [loopback]"),
     short('s', switch("silent", Section::Running, "no access log")),
     short('d', flag("debug", "FILE", Section::Running, "write a detailed log to this file")),
     switch("test-clock", Section::Running, "let tests move the time: POST /test/clock, admin port"),
@@ -375,7 +378,14 @@ impl Given {
             test_clock: self.has("test-clock"),
             azurite_compat: self.has("azurite-compat"),
             disable_product_style_url: self.has("disable-product-style-url"),
+            copy_sources: self.copy_sources()?,
         })
+    }
+
+    /// This machine, unless others are named.
+    fn copy_sources(&self) -> Result<fetch::Hosts, Wrong> {
+        let Some(text) = self.text("copy-sources")? else { return Ok(fetch::Hosts::loopback()) };
+        text.parse().map_err(|bad| Wrong(format!("--copy-sources: {bad}.")))
     }
 
     /// What we do not have we do not pretend to have.

@@ -95,6 +95,7 @@ async fn serve(options: Options, called_as: CalledAs) -> Result<(), Wrong> {
         tls: certificate.map(|certificate| certificate.config()).transpose()?,
         delegation_secret,
         hosts: if options.disable_product_style_url { Hosts::NeverNameAccounts } else { Hosts::MayNameAccounts },
+        copy_sources: options.copy_sources,
         limits: Limits::default(),
         access_log: access_log.clone(),
         test_clock: options.test_clock,

@@ -22,6 +22,7 @@ mod service;
 mod services;
 mod shared;
 mod socket;
+mod sources;
 mod spelling;
 mod stream;
 mod sweeper;
@@ -31,7 +32,7 @@ pub mod version;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use auth::{Accounts, Tokens};
@@ -54,6 +55,7 @@ use pipeline::{AccountIds, House, Pipeline};
 use request_id::RequestIds;
 use services::Services;
 use socket::Transport;
+use sources::Elsewhere;
 use sweeper::Sweeper;
 
 /// The ports of a server. Clients that come before it runs wait.
@@ -97,6 +99,8 @@ pub struct Setup {
     /// What user delegation keys are made from. Another secret makes all of them void.
     pub delegation_secret: [u8; 32],
     pub hosts: Hosts,
+    /// From where copies may come, apart from this server itself.
+    pub copy_sources: fetch::Hosts,
     pub limits: Limits,
     pub access_log: Option<AccessLog>,
     /// Whether the admin port may move the engine's time.
@@ -128,7 +132,8 @@ impl Server {
         for name in setup.accounts.get().names() {
             account_ids.of(name).await?;
         }
-        let services = Services::new(&setup.engine);
+        let client = fetch::Client::new(fetch::Limits::default()).within(setup.copy_sources);
+        let services = Services::new(&setup.engine, Arc::new(Elsewhere { client }));
         let handlers = services.handlers();
         let metrics = Arc::new(Metrics::new());
         let house = House {
@@ -143,6 +148,7 @@ impl Server {
             limits: setup.limits,
             access_log: setup.access_log,
             request_ids: RequestIds::new(),
+            blob_doors: OnceLock::new(),
         };
         Ok(Server {
             sweeper: Arc::new(Sweeper { engine: Arc::clone(&setup.engine), handlers }),
@@ -157,6 +163,9 @@ impl Server {
     /// Serves until `stop`, then ends in good order: no new connection, what runs comes to its end, the engine closes.
     pub async fn run(self, doors: Doors, stop: impl Future<Output = ()>) -> Result<(), EngineError> {
         let limits = self.house.limits;
+        let blob = doors.services.iter().filter(|(service, ..)| *service == Service::Blob);
+        let blob = blob.filter_map(|(_, listener, _)| listener.local_addr().ok()).collect();
+        let _ = self.house.blob_doors.set(blob);
         for (service, listener, idle) in doors.services {
             let https = self.transport.is_https();
             let pipeline = Arc::new(Pipeline { house: Arc::clone(&self.house), service, https });

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::net::SocketAddr;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::{Instant, SystemTime};
 
 use auth::delegation::Secret;
@@ -34,6 +34,7 @@ use crate::respond::{self, Envelope};
 use crate::service::Service;
 use crate::services::{NoResult, Services};
 use crate::shared::{Current, Shared};
+use crate::sources::CallersSources;
 use crate::stream::Traffic;
 use crate::target::{self, Hosts, Target};
 use crate::version;
@@ -51,6 +52,14 @@ pub(crate) struct House {
     pub limits: Limits,
     pub access_log: Option<AccessLog>,
     pub request_ids: RequestIds,
+    /// Where the Blob service listens, once it does.
+    pub blob_doors: OnceLock<Vec<SocketAddr>>,
+}
+
+impl House {
+    pub(crate) fn blob_doors(&self) -> &[SocketAddr] {
+        self.blob_doors.get().map_or(&[], Vec::as_slice)
+    }
 }
 
 /// Leaves out the secret.
@@ -116,6 +125,9 @@ pub(crate) struct Entered {
     pub caller: Caller,
     pub now: Timestamp,
     pub op: Op,
+    /// What the request was judged by, for what it names further.
+    pub accounts: Arc<Accounts>,
+    pub peer: SocketAddr,
 }
 
 impl Pipeline {
@@ -154,8 +166,7 @@ impl Pipeline {
         progress.account = Some(account);
         let op = Op::Blob(blob::Op::GetBlob);
         progress.asked = Asked::Known(op);
-        let asker =
-            Asker { caller: &Caller::Anonymous, now: wall_clock(), settings: &known.settings, secret: Secret(None) };
+        let asker = Asker { caller: &Caller::Anonymous, now: wall_clock(), settings: &known.settings, ..Asker::OWNER };
         let patience = patience::of(&head, op, None)?;
         let running = self.house.services.website(asker, &head, account);
         Ok(tokio::time::timeout(patience, running).await.map_err(|_| Stop::TimedOut)??)
@@ -183,15 +194,16 @@ impl Pipeline {
         let op = Op::named_by(self.service, &head)?;
         progress.asked = Asked::Known(op);
         self.may(&caller, op, account, &head).await?;
-        Ok(Entered { settings: Arc::clone(&known.settings), head, account, caller, now, op })
+        Ok(Entered { settings: Arc::clone(&known.settings), head, account, caller, now, op, accounts, peer })
     }
 
     /// The rest of the walk.
     pub(crate) async fn run(&self, entered: &Entered, body: &mut dyn Body) -> Result<Reply, Stop> {
-        let Entered { head, account, settings, caller, now, op } = entered;
+        let Entered { head, account, settings, caller, now, op, .. } = entered;
         let patience = patience::of(head, *op, body.length())?;
         let secret = Secret(Some(&self.house.delegation_secret));
-        let asker = Asker { caller, now: *now, settings, secret };
+        let sources = CallersSources { pipeline: self, entered };
+        let asker = Asker { caller, now: *now, settings, secret, sources: &sources };
         let running = self.house.services.run(*op, asker, head, *account, body);
         let reply = tokio::time::timeout(patience, running).await.map_err(|_| Stop::TimedOut)??;
         Ok(with_overrides(reply, caller, head))
@@ -235,7 +247,7 @@ impl Pipeline {
         Ok((head, place))
     }
 
-    async fn identify(
+    pub(crate) async fn identify(
         &self,
         head: &Head,
         path_style: bool,
@@ -279,7 +291,7 @@ impl Pipeline {
     }
 
     /// May the caller do this here?
-    async fn may(&self, caller: &Caller, op: Op, account: u64, head: &Head) -> Result<(), Stop> {
+    pub(crate) async fn may(&self, caller: &Caller, op: Op, account: u64, head: &Head) -> Result<(), Stop> {
         if op.is_preflight() {
             return Ok(());
         }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use blob::{Asker, BlobService};
+use blob::{Asker, BlobService, Outside};
 use engine::collector::Handler;
 use engine::{Engine, EngineError};
 use queue::QueueService;
@@ -40,9 +40,10 @@ impl<E: Into<ErrorReply>> From<Failure<E>> for NoResult {
 }
 
 impl Services {
-    pub(crate) fn new(engine: &Arc<dyn Engine>) -> Services {
+    /// `outside` is where copies may come from, apart from this server itself.
+    pub(crate) fn new(engine: &Arc<dyn Engine>, outside: Arc<dyn Outside>) -> Services {
         Services {
-            blob: Arc::new(BlobService::new(Arc::clone(engine))),
+            blob: Arc::new(BlobService::new(Arc::clone(engine)).reaching(outside)),
             queue: Arc::new(QueueService::new(Arc::clone(engine))),
             table: Arc::new(TableService::new(Arc::clone(engine))),
         }

@@ -101,6 +101,11 @@ fn host<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> Option<&'a str> {
     }
 }
 
+/// What follows the account in `account.blob.host`: `blob.host`.
+pub(crate) fn site_of_host(host: &str) -> Option<&str> {
+    account_of_host(host).and_then(|(account, _)| host.strip_prefix(account)?.strip_prefix('.'))
+}
+
 /// What a host names beside the account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Named {

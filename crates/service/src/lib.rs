@@ -4,6 +4,7 @@
 //! - [`RequestError`]: what is wrong with a request before anything is looked up; every service gives the same codes.
 //! - [`properties`]: the settings of a service in an account, CORS rules among them.
 //! - [`StoredPolicy`]: a stored access policy, of a container, a queue, a table or a share.
+//! - [`sources`]: what the source of a copy is.
 //! - [`listing`]: the parameters that every listing takes.
 //! - [`user_delegation_key`], [`stats`]: operations that are the same everywhere.
 //! - [`Failure`] and [`Asker`]: how a service is called, and how it says that there is no result.
@@ -14,6 +15,7 @@ pub mod listing;
 mod policy;
 pub mod properties;
 mod request_error;
+pub mod sources;
 mod stats;
 
 use auth::delegation::Secret;
@@ -25,6 +27,7 @@ use wire::http::BodyError;
 pub use delegation::user_delegation_key;
 pub use policy::StoredPolicy;
 pub use request_error::RequestError;
+use sources::Sources;
 pub use stats::stats;
 
 /// Names and values as the client wrote them.
@@ -40,6 +43,8 @@ pub struct Asker<'a> {
     pub settings: &'a Settings,
     /// What user delegation keys are made from.
     pub secret: Secret<'a>,
+    /// Finds what the URLs of copies name, as far as the caller may read it.
+    pub sources: &'a dyn Sources,
 }
 
 /// The settings of an account that nothing was said about.
@@ -47,8 +52,13 @@ static USUAL: Settings = Settings::USUAL;
 
 impl Asker<'_> {
     /// Somebody who holds the account's key.
-    pub const OWNER: Asker<'static> =
-        Asker { caller: &Caller::Owner, now: Timestamp(0), settings: &USUAL, secret: Secret(None) };
+    pub const OWNER: Asker<'static> = Asker {
+        caller: &Caller::Owner,
+        now: Timestamp(0),
+        settings: &USUAL,
+        secret: Secret(None),
+        sources: &sources::Nothing,
+    };
 }
 
 /// Why a request has no result. `E` are the refusals of one service.

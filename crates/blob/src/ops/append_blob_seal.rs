@@ -39,16 +39,16 @@ impl AppendBlobSeal {
     /// The blob as it becomes, with the stamp that it has.
     fn decide(&self, found: Option<Blob>, now: Timestamp) -> Result<(Blob, Timestamp), BlobError> {
         self.conditions.check_write(found.as_ref().and_then(Blob::version).as_ref())?;
-        let mut blob = found.ok_or(BlobError::BlobNotFound)?;
+        let mut blob = found.filter(|blob| blob.committed.is_some()).ok_or(BlobError::BlobNotFound)?;
+        blob.lease = blob.check_write(self.lease, now)?;
         let state = blob.committed.take().ok_or(BlobError::BlobNotFound)?;
-        blob.lease = blob.lease.check_write(self.lease, now).map_err(BlobError::lease_on_blob)?;
         let BlobType::Append { blocks, .. } = state.kind else { return Err(BlobError::InvalidBlobType) };
         state.check_change(now)?;
         if self.position.is_some_and(|position| position != state.length) {
             return Err(BlobError::AppendPositionConditionNotMet);
         }
         let stamp = state.stamp;
-        blob.committed = Some(Committed { kind: BlobType::Append { blocks, sealed: true }, ..state });
+        blob.committed = Some(Committed { kind: BlobType::Append { blocks, sealed: true }, copy: None, ..state });
         Ok((blob, stamp))
     }
 }

@@ -4,16 +4,19 @@
 //! append writes one row of the blob's list, however long that has become.
 
 use concurrency::{Conditions, LeaseId, Timestamp};
-use engine::{Changes, Commit, Tick, commit, read};
+use engine::due::Kind;
+use engine::{Changes, Commit, Rows, Tick, Unread, commit, read};
 use wire::http::{Body, Head, HeaderValue, Reply, StatusCode};
 use wire::names::{BlobName, ContainerName};
 
 use super::Call;
+use crate::blocks::list_chunks;
+use crate::download::for_each_chunk;
 use crate::encryption::{self, Asked};
 use crate::error::BlobError;
 use crate::model::{self, Blob, BlobType, Committed, ContentRef, ListChunk, ListEntry, blob_key, chunk_key, refuse};
 use crate::request::BodySums;
-use crate::upload::{self, Wanted};
+use crate::upload::{self, Received, Wanted};
 use crate::{Failure, codec, reply, request};
 
 const MIB: u64 = 1024 * 1024;
@@ -22,21 +25,21 @@ const MIB: u64 = 1024 * 1024;
 const BLOCKS_MAX: u32 = 50_000;
 
 /// The largest block, by the version that raised it.
-fn body_bytes_max(head: &Head) -> u64 {
+pub(super) fn body_bytes_max(head: &Head) -> u64 {
     if head.since("2022-11-02") { 100 * MIB } else { 4 * MIB }
 }
 
-struct AppendBlock {
+pub(super) struct AppendBlock {
     container: ContainerName,
     name: BlobName,
     conditions: Conditions,
     lease: Option<LeaseId>,
     position: Option<u64>,
     max_size: Option<u64>,
-    sums: BodySums,
+    pub(super) sums: BodySums,
 }
 
-fn parse(head: &Head) -> Result<AppendBlock, BlobError> {
+pub(super) fn parse(head: &Head) -> Result<AppendBlock, BlobError> {
     let (container, name) = request::blob(head)?;
     request::only_base(head)?;
     request::no_other_unbuilt_headers(head)?;
@@ -68,9 +71,9 @@ impl AppendBlock {
     /// Whether `length` bytes may be added, and what they are added to. The order is the service's.
     fn judge(&self, found: Option<Blob>, length: u64, now: Timestamp) -> Result<(Blob, Committed, u32), BlobError> {
         self.conditions.check_write(found.as_ref().and_then(Blob::version).as_ref())?;
-        let mut blob = found.ok_or(BlobError::BlobNotFound)?;
+        let mut blob = found.filter(|blob| blob.committed.is_some()).ok_or(BlobError::BlobNotFound)?;
+        blob.lease = blob.check_write(self.lease, now)?;
         let state = blob.committed.take().ok_or(BlobError::BlobNotFound)?;
-        blob.lease = blob.lease.check_write(self.lease, now).map_err(BlobError::lease_on_blob)?;
         let BlobType::Append { blocks, sealed } = state.kind else { return Err(BlobError::InvalidBlobType) };
         state.check_change(now)?;
         if sealed {
@@ -93,7 +96,9 @@ impl AppendBlock {
         let (blob, state, blocks) = self.judge(found, length, tick.now)?;
         let (list, new_owner) = match state.content {
             ContentRef::Blocks(list) => (list, None),
-            ContentRef::Empty | ContentRef::Whole(_) | ContentRef::Pages(_) => (tick.id(2), Some(state.version)),
+            ContentRef::Empty | ContentRef::Whole(_) | ContentRef::Pages(_) | ContentRef::Shared(_) => {
+                (tick.id(2), Some(state.version))
+            }
         };
         let (offset, blocks) = (state.length, blocks + 1);
         let committed = Committed {
@@ -101,6 +106,7 @@ impl AppendBlock {
             length: offset + length,
             content: ContentRef::Blocks(list),
             kind: BlobType::Append { blocks, sealed: false },
+            copy: None,
             ..state
         };
         Ok(Appended { blob: Blob { committed: Some(committed), ..blob }, list, new_owner, offset, blocks })
@@ -115,49 +121,96 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
     if length == 0 {
         return Err(BlobError::header("content-length", "0").into());
     }
-    let account = call.account;
-    read(call.engine, |rows, now| {
-        let generation = model::generation(rows, account, &op.container)?;
-        let found = model::find_blob(rows, &blob_key(generation, &op.name))?;
-        let (_, state, _) = op.judge(found, length, now).map_err(refuse)?;
-        let asked = asked.encryption.as_ref();
-        encryption::same_as(rows, account, &op.container, asked, state.encryption.as_ref())
-    })
-    .await?;
+    op.may(call, &asked, length).await?;
 
     let announced = announced.sealed_with(asked.key.as_ref());
     let received = upload::receive(call.engine, body, announced, Wanted::of_block(call.head, &op.sums)).await?;
     upload::verify(&op.sums, received.md5, received.crc64)?;
 
-    let mut answer = reply::reply(StatusCode::CREATED);
-    upload::answer_sums(&mut answer.headers, call.head, &op.sums, received.md5, received.crc64);
-    let partition = model::blob_partition(account, &op.container, &op.name);
-    let (stamp, offset, blocks, encryption) = commit(call.engine, partition, move |rows, tick| {
-        let generation = model::generation(rows, account, &op.container)?;
-        let key = blob_key(generation, &op.name);
-        let found = model::find_blob(rows, &key)?;
-        let Appended { blob, list, new_owner, offset, blocks } = op.decide(found, length, tick).map_err(refuse)?;
-        let stored = blob.committed.as_ref().and_then(|state| state.encryption.as_ref());
-        let encryption = encryption::same_as(rows, account, &op.container, asked.encryption.as_ref(), stored)?;
-        let mut changes = Changes::none();
-        if let Some(staged) = &received.staged {
-            let entry = ListEntry { id: Vec::new(), content: staged.id().0, size: length };
-            let row = codec::encode(&ListChunk { start: offset, entries: vec![entry] });
-            changes.store(staged, list);
-            changes.put(chunk_key(list, offset + length), row);
+    op.store(call, asked, received).await
+}
+
+impl AppendBlock {
+    /// Whether so many bytes may come, before anybody asks for them.
+    pub(super) async fn may(&self, call: Call<'_>, asked: &Asked, length: u64) -> Result<(), Failure> {
+        let judged = read(call.engine, |rows, now| {
+            let generation = model::generation(rows, call.account, &self.container)?;
+            let found = model::find_blob(rows, &blob_key(generation, &self.name))?;
+            let (_, state, _) = self.judge(found, length, now).map_err(refuse)?;
+            let (asked, stored) = (asked.encryption.as_ref(), state.encryption.as_ref());
+            encryption::same_as(rows, call.account, &self.container, asked, stored)
+        });
+        judged.await?;
+        Ok(())
+    }
+
+    /// Commits the block and answers.
+    pub(super) async fn store(self, call: Call<'_>, asked: Asked, received: Received) -> Result<Reply, Failure> {
+        let (op, account, length) = (self, call.account, received.length);
+        let mut answer = reply::reply(StatusCode::CREATED);
+        upload::answer_sums(&mut answer.headers, call.head, &op.sums, received.md5, received.crc64);
+        let partition = model::blob_partition(account, &op.container, &op.name);
+        let (stamp, offset, blocks, encryption) = commit(call.engine, partition, move |rows, tick| {
+            let generation = model::generation(rows, account, &op.container)?;
+            let key = blob_key(generation, &op.name);
+            let found = model::find_blob(rows, &key)?;
+            let before = found.as_ref().and_then(|blob| blob.committed.clone());
+            let Appended { blob, list, new_owner, offset, blocks } = op.decide(found, length, tick).map_err(refuse)?;
+            let stored = blob.committed.as_ref().and_then(|state| state.encryption.as_ref());
+            let encryption = encryption::same_as(rows, account, &op.container, asked.encryption.as_ref(), stored)?;
+            let mut changes = Changes::none();
+            if let Some(before) = before {
+                take_over(rows, &before, list, tick.now, &mut changes)?;
+            }
+            if let Some(content) = received.keep(rows, list, &mut changes)? {
+                let entry = ListEntry { id: Vec::new(), content, size: length };
+                let row = codec::encode(&ListChunk { start: offset, entries: vec![entry] });
+                changes.put(chunk_key(list, offset + length), row);
+            }
+            if let Some(version) = new_owner {
+                changes.refer(list, version);
+            }
+            changes.put(key, codec::encode(&blob));
+            Ok(Commit { changes, outcome: (tick.stamp, offset, blocks, encryption) })
+        })
+        .await?;
+        reply::set_version(&mut answer.headers, stamp);
+        answer.headers.insert(&reply::BLOB_APPEND_OFFSET, HeaderValue::from(offset));
+        answer.headers.insert(&reply::BLOB_COMMITTED_BLOCK_COUNT, HeaderValue::from(blocks));
+        encryption::answer(&mut answer.headers, encryption.as_ref());
+        Ok(answer)
+    }
+}
+
+/// A blob that was copied shares the list of another. Before it grows, its blocks are written into a list of its own.
+fn take_over(
+    rows: &dyn Rows,
+    before: &Committed,
+    list: u64,
+    now: Timestamp,
+    changes: &mut Changes,
+) -> Result<(), Unread> {
+    let ContentRef::Shared(shared) = before.content else { return Ok(()) };
+    let mut entries: Vec<ListEntry> = Vec::new();
+    let mut length = 0;
+    for_each_chunk(rows, shared, 0, |chunk| {
+        for entry in &chunk.entries {
+            // What follows was appended to the other one after the copy.
+            if length < before.length {
+                entries.push(entry.clone());
+                length += entry.size;
+            }
         }
-        if let Some(version) = new_owner {
-            changes.refer(list, version);
-        }
-        changes.put(key, codec::encode(&blob));
-        Ok(Commit { changes, outcome: (tick.stamp, offset, blocks, encryption) })
-    })
-    .await?;
-    reply::set_version(&mut answer.headers, stamp);
-    answer.headers.insert(&reply::BLOB_APPEND_OFFSET, HeaderValue::from(offset));
-    answer.headers.insert(&reply::BLOB_COMMITTED_BLOCK_COUNT, HeaderValue::from(blocks));
-    encryption::answer(&mut answer.headers, encryption.as_ref());
-    Ok(answer)
+        length < before.length
+    })?;
+    for entry in &entries {
+        changes.refer(entry.content, list);
+    }
+    for (end, row) in list_chunks(&entries) {
+        changes.put(chunk_key(list, end), row);
+    }
+    changes.unrefer(Kind::BlockList, shared, before.version, now);
+    Ok(())
 }
 
 #[cfg(test)]

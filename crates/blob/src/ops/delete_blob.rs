@@ -112,7 +112,7 @@ impl DeleteBlob {
         self.conditions.check_not_exists_on_delete(version.is_some())?;
         self.tier.check(found.and_then(|blob| blob.committed.as_ref()), now)?;
         let blob = found.ok_or(BlobError::BlobNotFound)?;
-        blob.lease.check_write(self.lease, now).map_err(BlobError::lease_on_blob)?;
+        blob.check_free(self.lease, now)?;
         match self.snapshots {
             Some(DeleteSnapshots::Only) => Ok(Doomed::Snapshots),
             None if blob.snapshots > 0 => Err(BlobError::SnapshotsPresent),

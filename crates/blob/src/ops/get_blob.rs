@@ -141,6 +141,10 @@ impl GetBlob {
     fn look(&self, rows: &dyn Rows, account: u64, now: Timestamp) -> Result<Found, Halt> {
         let seen = self.read.look_inside(rows, account, now)?;
         seen.state.check_not_archived(now).map_err(refuse)?;
+        // Only the snapshots of an incremental copy are for reading.
+        if seen.lease.is_some() && seen.state.is_incremental_copy() {
+            return Err(refuse(BlobError::OperationNotAllowedOnIncrementalCopyBlob));
+        }
         let span = self.span(seen.state.length).map_err(refuse)?;
         let pieces = download::unlocked(download::open(rows, &seen.state, span)?, self.read.key.as_ref());
         Ok(Found { pieces, seen, span, now })

@@ -95,6 +95,8 @@ impl GetPageRanges {
         let earlier = earlier.ok_or(refuse(BlobError::PreviousSnapshotNotFound))?;
         match earlier.state.content {
             ContentRef::Pages(earlier) if earlier.map == view.map => Ok(earlier),
+            // Each copy has a map of its own, and is a later state of the same source.
+            ContentRef::Pages(pages) if earlier.state.is_incremental_copy() => Ok(pages),
             _ => Err(refuse(BlobError::BlobOverwritten)),
         }
     }

@@ -43,9 +43,10 @@ struct Include {
     deleted_with_versions: bool,
     policies: bool,
     holds: bool,
+    copy: bool,
 }
 
-/// What may be asked for. Copies, policies and holds cannot exist yet, so there is nothing to leave out for those who do
+/// What may be asked for. Policies and holds cannot exist yet, so there is nothing to leave out for those who do
 /// not ask.
 const INCLUDE: [&str; 10] = [
     "snapshots",
@@ -79,6 +80,7 @@ fn parse(head: &Head) -> Result<ListBlobs, BlobError> {
         deleted_with_versions: has("deletedwithversions"),
         policies: has("immutabilitypolicy"),
         holds: has("legalhold"),
+        copy: has("copy"),
     };
     if delimiter.is_some() && include.snapshots {
         return Err(BlobError::query("include", head.query.get("include").unwrap_or_default()));
@@ -450,6 +452,9 @@ impl ListBlobs {
             xml.leaf("LeaseStatus", reply::lease_status(lease, now));
             xml.leaf("LeaseState", reply::lease_state(lease, now));
             xml.leaf_if("LeaseDuration", reply::lease_duration(lease, now));
+        }
+        if let Some(copy) = state.and_then(|state| state.copy.as_ref()).filter(|_| self.include.copy) {
+            copy.list(xml);
         }
         xml.flag("ServerEncrypted", true);
         match state.and_then(|state| state.encryption.as_ref()) {

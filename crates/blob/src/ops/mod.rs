@@ -1,7 +1,11 @@
 //! The operations, one file each, by the name the REST reference gives them.
 
+mod abort_copy_blob;
 mod append_blob_seal;
 mod append_block;
+mod append_block_from_url;
+mod copy_blob;
+mod copy_blob_from_url;
 mod create_container;
 mod delete_blob;
 mod delete_blob_immutability_policy;
@@ -21,15 +25,19 @@ mod get_container_metadata;
 mod get_container_properties;
 mod get_page_ranges;
 mod get_user_delegation_key;
+mod incremental_copy_blob;
 mod lease_blob;
 mod lease_container;
 mod list_blobs;
 mod list_containers;
 mod preflight_blob_request;
 mod put_blob;
+mod put_blob_from_url;
 mod put_block;
+mod put_block_from_url;
 mod put_block_list;
 mod put_page;
+mod put_page_from_url;
 mod query_blob_contents;
 mod restore_container;
 mod set_blob_expiry;
@@ -50,7 +58,7 @@ use service::RequestError;
 use wire::http::{Body, Head, Reply};
 
 use crate::error::BlobError;
-use crate::{Asker, Failure, Op, Reach};
+use crate::{Asker, BlobService, Failure, Op, Outside, Reach};
 
 /// What every operation is given.
 #[derive(Clone, Copy, Debug)]
@@ -60,10 +68,22 @@ pub struct Call<'a> {
     pub head: &'a Head,
     pub reach: Reach,
     pub asker: Asker<'a>,
+    /// What is not in this server, if anything is to be had from there.
+    pub outside: Option<&'a dyn Outside>,
+    /// For what goes on after the answer.
+    pub service: &'a BlobService,
 }
 
 pub async fn run(op: Op, call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> {
     match op {
+        Op::AbortCopyBlob => abort_copy_blob::run(call).await,
+        Op::AppendBlockFromUrl => append_block_from_url::run(call, body).await,
+        Op::CopyBlob => copy_blob::run(call, body).await,
+        Op::CopyBlobFromUrl => copy_blob_from_url::run(call, body).await,
+        Op::IncrementalCopyBlob => incremental_copy_blob::run(call, body).await,
+        Op::PutBlobFromUrl => put_blob_from_url::run(call, body).await,
+        Op::PutBlockFromUrl => put_block_from_url::run(call, body).await,
+        Op::PutPageFromUrl => put_page_from_url::run(call, body).await,
         Op::AppendBlobSeal => append_blob_seal::run(call).await,
         Op::AppendBlock => append_block::run(call, body).await,
         Op::CreateContainer => create_container::run(call).await,
@@ -110,14 +130,6 @@ pub async fn run(op: Op, call: Call<'_>, body: &mut dyn Body) -> Result<Reply, F
         Op::UndeleteBlob => undelete_blob::run(call).await,
         // The server takes it apart: each part is a request of its own, with a caller of its own.
         Op::BlobBatch => Err(BlobError::Request(RequestError::NotImplemented).into()),
-        Op::RenameContainer
-        | Op::PutBlobFromUrl
-        | Op::CopyBlob
-        | Op::CopyBlobFromUrl
-        | Op::AbortCopyBlob
-        | Op::IncrementalCopyBlob
-        | Op::PutBlockFromUrl
-        | Op::PutPageFromUrl
-        | Op::AppendBlockFromUrl => Err(BlobError::Request(RequestError::NotImplemented).into()),
+        Op::RenameContainer => Err(BlobError::Request(RequestError::NotImplemented).into()),
     }
 }

@@ -130,7 +130,7 @@ impl PutBlob {
         }
         self.conditions.check_write(version.as_ref())?;
         let before = found.map_or(Lease::Available, |blob| blob.lease);
-        let lease = before.check_write(self.lease, now).map_err(BlobError::lease_on_blob)?;
+        let lease = model::check_write(found, self.lease, now)?;
         self.conditions.check_create_only(version.is_some(), before.is_held_by(self.lease, now))?;
         found.map_or(Ok(()), |blob| blob.check_replace(self.versioning, now))?;
         Ok(lease)
@@ -163,6 +163,7 @@ impl PutBlob {
             encryption: None,
             protection: None,
             rehydration: None,
+            copy: None,
             version_id: None,
             deleted: None,
         };
@@ -256,7 +257,7 @@ mod tests {
     }
 
     fn nothing() -> Received {
-        Received { staged: None, length: 0, md5: None, crc64: None }
+        Received::nothing(0)
     }
 
     fn if_match(stamp: Timestamp) -> Conditions {

@@ -6,24 +6,24 @@
 use bytes::Bytes;
 use concurrency::{Lease, LeaseId, Timestamp};
 use engine::due::{self, Kind};
-use engine::{Changes, Commit, Key, Rows, Tick, commit, read};
+use engine::{Changes, Commit, Key, Rows, Tick, Unread, commit, read};
 use service::RequestError;
 use wire::http::{Body, Head, Reply, StatusCode};
 use wire::names::{BlobName, ContainerName};
 
 use super::Call;
-use crate::blocks::{BLOCK_ID_BYTES_MAX, UNCOMMITTED_BLOCKS_MAX, UNCOMMITTED_SECONDS, decode_id};
+use crate::blocks::{BLOCK_ID_BYTES_MAX, UNCOMMITTED_BLOCKS_MAX, UNCOMMITTED_SECONDS, decode_id, uncommitted};
 use crate::encryption::{self, Asked};
 use crate::error::BlobError;
 use crate::model::{self, Blob, Block, Staging, blob_key, block_key, refuse};
 use crate::request::BodySums;
-use crate::upload::{self, Wanted};
+use crate::upload::{self, Received, Wanted};
 use crate::{Failure, codec, keeping, reply, request};
 
 const MIB: u64 = 1024 * 1024;
 
 /// The largest block, by the version that raised it.
-fn body_bytes_max(head: &Head) -> u64 {
+pub(super) fn body_bytes_max(head: &Head) -> u64 {
     if head.since("2019-12-12") {
         4_000 * MIB
     } else if head.since("2016-05-31") {
@@ -33,15 +33,15 @@ fn body_bytes_max(head: &Head) -> u64 {
     }
 }
 
-struct PutBlock {
+pub(super) struct PutBlock {
     container: ContainerName,
     name: BlobName,
     id: Vec<u8>,
     lease: Option<LeaseId>,
-    sums: BodySums,
+    pub(super) sums: BodySums,
 }
 
-fn parse(head: &Head) -> Result<PutBlock, BlobError> {
+pub(super) fn parse(head: &Head) -> Result<PutBlock, BlobError> {
     let (container, name) = request::blob(head)?;
     request::only_base(head)?;
     request::no_other_unbuilt_headers(head)?;
@@ -69,8 +69,7 @@ impl PutBlock {
         if found.is_some_and(|blob| !blob.is_block_blob()) {
             return Err(BlobError::InvalidBlobType);
         }
-        let before = found.map_or(Lease::Available, |blob| blob.lease);
-        let lease = before.check_write(self.lease, now).map_err(BlobError::lease_on_blob)?;
+        let lease = model::check_write(found, self.lease, now)?;
         if let Some(staging) = found.and_then(|blob| blob.waiting(now)) {
             if usize::from(staging.id_length) != self.id.len() {
                 return Err(BlobError::InvalidBlobOrBlock);
@@ -136,56 +135,81 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
     let op = parse(call.head)?;
     let asked = Asked::by(&call)?;
     let announced = upload::announced(call.head, body, body_bytes_max(call.head))?;
-    let length = announced.length;
-    if length == 0 {
+    if announced.length == 0 {
         return Err(BlobError::header("content-length", "0").into());
     }
-    let account = call.account;
-    read(call.engine, |rows, now| {
-        let loaded = op.load(rows, account, now)?;
-        encryption::effective(rows, account, &op.container, asked.encryption.as_ref())?;
-        op.judge(loaded.there(now), loaded.earlier.is_some(), now).map_err(refuse)
-    })
-    .await?;
+    op.may(call, &asked).await?;
 
     let announced = announced.sealed_with(asked.key.as_ref());
     let received = upload::receive(call.engine, body, announced, Wanted::of_block(call.head, &op.sums)).await?;
     upload::verify(&op.sums, received.md5, received.crc64)?;
 
-    let mut answer = reply::reply(StatusCode::CREATED);
-    upload::answer_sums(&mut answer.headers, call.head, &op.sums, received.md5, received.crc64);
-    let partition = model::blob_partition(account, &op.container, &op.name);
-    let encryption = commit(call.engine, partition, move |rows, tick| {
-        let loaded = op.load(rows, account, tick.now)?;
-        let decided = op.decide(loaded.there(tick.now), loaded.earlier.is_some(), tick);
-        let (lease, staging) = decided.map_err(refuse)?;
-        let encryption = encryption::effective(rows, account, &op.container, asked.encryption.as_ref())?;
-        let mut changes = Changes::none();
-        if let Some(staged) = &received.staged {
-            let block = Block { content: staged.id().0, size: length, encryption: encryption.clone() };
-            changes.store(staged, staging.id);
-            changes.put(block_key(staging.id, &op.id), codec::encode(&block));
-        }
-        if let Some(earlier) = loaded.earlier {
-            changes.unrefer(Kind::Content, earlier.content, staging.id, tick.now);
-        }
-        let before = loaded.row.as_ref().and_then(|blob| blob.staging.as_ref());
-        if before.is_none_or(|before| before.id != staging.id) {
-            if let Some(before) = before {
-                before.leave(&loaded.key, &mut changes, tick.now);
+    op.store(call, asked, received).await
+}
+
+impl PutBlock {
+    /// Whether the block may come, before anybody asks for its bytes.
+    pub(super) async fn may(&self, call: Call<'_>, asked: &Asked) -> Result<(), Failure> {
+        let judged = read(call.engine, |rows, now| {
+            let loaded = self.load(rows, call.account, now)?;
+            encryption::effective(rows, call.account, &self.container, asked.encryption.as_ref())?;
+            self.judge(loaded.there(now), loaded.earlier.is_some(), now).map_err(refuse)
+        });
+        judged.await?;
+        Ok(())
+    }
+
+    /// Commits the block and answers.
+    pub(super) async fn store(self, call: Call<'_>, asked: Asked, received: Received) -> Result<Reply, Failure> {
+        let (op, account) = (self, call.account);
+        let mut answer = reply::reply(StatusCode::CREATED);
+        upload::answer_sums(&mut answer.headers, call.head, &op.sums, received.md5, received.crc64);
+        let partition = model::blob_partition(account, &op.container, &op.name);
+        let encryption = commit(call.engine, partition, move |rows, tick| {
+            let loaded = op.load(rows, account, tick.now)?;
+            let decided = op.decide(loaded.there(tick.now), loaded.earlier.is_some(), tick);
+            let (lease, staging) = decided.map_err(refuse)?;
+            let encryption = encryption::effective(rows, account, &op.container, asked.encryption.as_ref())?;
+            let mut changes = Changes::none();
+            let kept = received.keep(rows, staging.id, &mut changes)?;
+            if let Some(content) = kept {
+                let (size, is_shared) = (received.length, received.shared.is_some());
+                let block = Block { content, size, is_shared, encryption: encryption.clone() };
+                changes.put(block_key(staging.id, &op.id), codec::encode(&block));
             }
-            changes.put(due::key(staging.due, Kind::UncommittedBlocks, loaded.key.as_bytes()), Bytes::new());
+            if let Some(earlier) = loaded.earlier
+                && kept != Some(earlier.content)
+                && !op.is_used_by_others(rows, &staging, &earlier)?
+            {
+                changes.unrefer(Kind::Content, earlier.content, staging.id, tick.now);
+            }
+            let before = loaded.row.as_ref().and_then(|blob| blob.staging.as_ref());
+            if before.is_none_or(|before| before.id != staging.id) {
+                if let Some(before) = before {
+                    before.leave(&loaded.key, &mut changes, tick.now);
+                }
+                changes.put(due::key(staging.due, Kind::UncommittedBlocks, loaded.key.as_bytes()), Bytes::new());
+            }
+            let mut blob = loaded.row.unwrap_or_else(|| Blob { uid: tick.id(0), ..Blob::default() });
+            keeping::put_deleted_away(&mut blob, &loaded.key, tick, &mut changes);
+            blob.lease = lease;
+            blob.staging = Some(staging);
+            blob.store(loaded.key, &mut changes);
+            Ok(Commit { changes, outcome: encryption })
+        })
+        .await?;
+        encryption::answer(&mut answer.headers, encryption.as_ref());
+        Ok(answer)
+    }
+
+    /// Whether the content of a block that goes is that of another one that waits as well.
+    fn is_used_by_others(&self, rows: &dyn Rows, staging: &Staging, earlier: &Block) -> Result<bool, Unread> {
+        if !earlier.is_shared {
+            return Ok(false);
         }
-        let mut blob = loaded.row.unwrap_or_else(|| Blob { uid: tick.id(0), ..Blob::default() });
-        keeping::put_deleted_away(&mut blob, &loaded.key, tick, &mut changes);
-        blob.lease = lease;
-        blob.staging = Some(staging);
-        blob.store(loaded.key, &mut changes);
-        Ok(Commit { changes, outcome: encryption })
-    })
-    .await?;
-    encryption::answer(&mut answer.headers, encryption.as_ref());
-    Ok(answer)
+        let blocks = uncommitted(rows, staging)?;
+        Ok(blocks.iter().any(|(id, block)| *id != self.id && block.content == earlier.content))
+    }
 }
 
 #[cfg(test)]

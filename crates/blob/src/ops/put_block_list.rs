@@ -145,7 +145,7 @@ impl PutBlockList {
             return Err(BlobError::InvalidBlobType);
         }
         let before = found.map_or(Lease::Available, |blob| blob.lease);
-        let lease = before.check_write(self.lease, now).map_err(BlobError::lease_on_blob)?;
+        let lease = model::check_write(found, self.lease, now)?;
         self.conditions.check_create_only(version.is_some(), before.is_held_by(self.lease, now))?;
         found.map_or(Ok(()), |blob| blob.check_replace(self.versioning, now))?;
         Ok(lease)
@@ -176,6 +176,7 @@ impl PutBlockList {
             encryption: None,
             protection: None,
             rehydration: None,
+            copy: None,
             version_id: None,
             deleted: None,
         };
@@ -209,7 +210,7 @@ impl PutBlockList {
                 .into_iter()
                 .map(|entry| {
                     let encryption = state.encryption.clone();
-                    (entry.id, Block { content: entry.content, size: entry.size, encryption })
+                    (entry.id, Block { content: entry.content, size: entry.size, encryption, is_shared: false })
                 })
                 .collect(),
             None => HashMap::new(),
@@ -343,7 +344,9 @@ mod tests {
     fn found(blocks: &[(&str, u64)]) -> HashMap<Vec<u8>, Block> {
         blocks
             .iter()
-            .map(|(id, content)| (id.as_bytes().to_vec(), Block { content: *content, size: 1, encryption: None }))
+            .map(|(id, content)| {
+                (id.as_bytes().to_vec(), Block { content: *content, size: 1, encryption: None, is_shared: false })
+            })
             .collect()
     }
 

@@ -18,21 +18,21 @@ use crate::upload::{self, Received, Wanted};
 use crate::{Failure, codec, reply, request};
 
 /// The most that one request writes. A clear may go over the whole blob.
-const BODY_BYTES_MAX: u64 = 4 * 1024 * 1024;
+pub(super) const BODY_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
-struct PutPage {
+pub(super) struct PutPage {
     container: ContainerName,
     name: BlobName,
     conditions: Conditions,
     sequence: SequenceConditions,
     lease: Option<LeaseId>,
-    write: PageWrite,
-    span: PageSpan,
-    sums: BodySums,
+    pub(super) write: PageWrite,
+    pub(super) span: PageSpan,
+    pub(super) sums: BodySums,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum PageWrite {
+pub(super) enum PageWrite {
     Update,
     Clear,
 }
@@ -54,20 +54,25 @@ impl SequenceConditions {
     }
 }
 
-fn parse(head: &Head, body: &dyn Body) -> Result<PutPage, BlobError> {
+/// With the length of the body, which must be that of the pages.
+fn parse_with(head: &Head, body: &dyn Body) -> Result<PutPage, BlobError> {
+    let length = upload::announced(head, body, BODY_BYTES_MAX)?.length;
+    let op = parse(head)?;
+    match op.write {
+        PageWrite::Update if length != op.span.end - op.span.start => Err(BlobError::InvalidPageRange),
+        PageWrite::Clear if length > 0 => Err(BlobError::header("content-length", length.to_string())),
+        PageWrite::Update | PageWrite::Clear => Ok(op),
+    }
+}
+
+pub(super) fn parse(head: &Head) -> Result<PutPage, BlobError> {
     let (container, name) = request::blob(head)?;
     request::only_base(head)?;
     request::no_other_unbuilt_headers(head)?;
     let conditions = request::conditions(head)?;
     conditions.check_write_combination()?;
     let write = page_write(head)?;
-    let length = upload::announced(head, body, BODY_BYTES_MAX)?.length;
     let span = span(head)?;
-    match write {
-        PageWrite::Update if length != span.end - span.start => return Err(BlobError::InvalidPageRange),
-        PageWrite::Clear if length > 0 => return Err(BlobError::header("content-length", length.to_string())),
-        PageWrite::Update | PageWrite::Clear => {}
-    }
     Ok(PutPage {
         container,
         name,
@@ -120,9 +125,9 @@ impl PutPage {
     /// Whether the write may happen. The order is the service's.
     fn judge(&self, found: Option<Blob>, now: Timestamp) -> Result<Target, BlobError> {
         self.conditions.check_write(found.as_ref().and_then(Blob::version).as_ref())?;
-        let mut blob = found.ok_or(BlobError::BlobNotFound)?;
+        let mut blob = found.filter(|blob| blob.committed.is_some()).ok_or(BlobError::BlobNotFound)?;
+        blob.lease = blob.check_write(self.lease, now)?;
         let state = blob.committed.take().ok_or(BlobError::BlobNotFound)?;
-        blob.lease = blob.lease.check_write(self.lease, now).map_err(BlobError::lease_on_blob)?;
         let (BlobType::Page { sequence }, ContentRef::Pages(view)) = (state.kind, state.content) else {
             return Err(BlobError::InvalidBlobType);
         };
@@ -143,60 +148,71 @@ impl PutPage {
 }
 
 pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> {
-    let op = parse(call.head, body)?;
+    let op = parse_with(call.head, body)?;
     let asked = Asked::by(&call)?;
-    let account = call.account;
-    read(call.engine, |rows, now| {
-        let generation = model::generation(rows, account, &op.container)?;
-        let found = model::find_blob(rows, &blob_key(generation, &op.name))?;
-        let target = op.judge(found, now).map_err(refuse)?;
-        let stored = target.state.encryption.as_ref();
-        encryption::same_as(rows, account, &op.container, asked.encryption.as_ref(), stored)
-    })
-    .await?;
-
-    let mut answer = reply::reply(StatusCode::CREATED);
+    op.may(call, &asked).await?;
     let received = match op.write {
         PageWrite::Clear => None,
-        PageWrite::Update => Some(receive(&op, call, body, &asked, &mut answer).await?),
-    };
-    let partition = model::blob_partition(account, &op.container, &op.name);
-    let is_update = op.write == PageWrite::Update;
-    let (stamp, sequence, encryption) = commit(call.engine, partition, move |rows, tick| {
-        let generation = model::generation(rows, account, &op.container)?;
-        let key = blob_key(generation, &op.name);
-        let (blob, view, sequence) = op.decide(model::find_blob(rows, &key)?, tick).map_err(refuse)?;
-        let stored = blob.committed.as_ref().and_then(|state| state.encryption.as_ref());
-        let encryption = encryption::same_as(rows, account, &op.container, asked.encryption.as_ref(), stored)?;
-        let mut changes = Changes::none();
-        match received.as_ref().and_then(|received| received.staged.as_ref()) {
-            Some(staged) => view.write(rows, op.span, staged, tick, &mut changes)?,
-            None => view.clear(rows, op.span, tick, &mut changes)?,
+        PageWrite::Update => {
+            let announced = upload::announced(call.head, body, BODY_BYTES_MAX)?.sealed_with(asked.key.as_ref());
+            let received = upload::receive(call.engine, body, announced, Wanted::of_block(call.head, &op.sums)).await?;
+            upload::verify(&op.sums, received.md5, received.crc64)?;
+            Some(received)
         }
-        changes.put(key, codec::encode(&blob));
-        Ok(Commit { changes, outcome: (tick.stamp, sequence, encryption) })
-    })
-    .await?;
-    reply::set_version(&mut answer.headers, stamp);
-    answer.headers.insert(&reply::BLOB_SEQUENCE_NUMBER, HeaderValue::from(sequence));
-    if is_update {
-        encryption::answer(&mut answer.headers, encryption.as_ref());
-    }
-    Ok(answer)
+    };
+    op.store(call, asked, received).await
 }
 
-async fn receive(
-    op: &PutPage,
-    call: Call<'_>,
-    body: &mut dyn Body,
-    asked: &Asked,
-    answer: &mut Reply,
-) -> Result<Received, Failure> {
-    let announced = upload::announced(call.head, body, BODY_BYTES_MAX)?.sealed_with(asked.key.as_ref());
-    let received = upload::receive(call.engine, body, announced, Wanted::of_block(call.head, &op.sums)).await?;
-    upload::verify(&op.sums, received.md5, received.crc64)?;
-    upload::answer_sums(&mut answer.headers, call.head, &op.sums, received.md5, received.crc64);
-    Ok(received)
+impl PutPage {
+    /// Whether the pages may come, before anybody asks for them.
+    pub(super) async fn may(&self, call: Call<'_>, asked: &Asked) -> Result<(), Failure> {
+        let judged = read(call.engine, |rows, now| {
+            let generation = model::generation(rows, call.account, &self.container)?;
+            let found = model::find_blob(rows, &blob_key(generation, &self.name))?;
+            let target = self.judge(found, now).map_err(refuse)?;
+            let (asked, stored) = (asked.encryption.as_ref(), target.state.encryption.as_ref());
+            encryption::same_as(rows, call.account, &self.container, asked, stored)
+        });
+        judged.await?;
+        Ok(())
+    }
+
+    /// Commits the pages, or that there are none, and answers.
+    pub(super) async fn store(
+        self,
+        call: Call<'_>,
+        asked: Asked,
+        received: Option<Received>,
+    ) -> Result<Reply, Failure> {
+        let (op, account) = (self, call.account);
+        let mut answer = reply::reply(StatusCode::CREATED);
+        if let Some(received) = &received {
+            upload::answer_sums(&mut answer.headers, call.head, &op.sums, received.md5, received.crc64);
+        }
+        let partition = model::blob_partition(account, &op.container, &op.name);
+        let is_update = op.write == PageWrite::Update;
+        let (stamp, sequence, encryption) = commit(call.engine, partition, move |rows, tick| {
+            let generation = model::generation(rows, account, &op.container)?;
+            let key = blob_key(generation, &op.name);
+            let (blob, view, sequence) = op.decide(model::find_blob(rows, &key)?, tick).map_err(refuse)?;
+            let stored = blob.committed.as_ref().and_then(|state| state.encryption.as_ref());
+            let encryption = encryption::same_as(rows, account, &op.container, asked.encryption.as_ref(), stored)?;
+            let mut changes = Changes::none();
+            match received.as_ref().and_then(|received| received.staged.as_ref()) {
+                Some(staged) => view.write(rows, op.span, staged, tick, &mut changes)?,
+                None => view.clear(rows, op.span, tick, &mut changes)?,
+            }
+            changes.put(key, codec::encode(&blob));
+            Ok(Commit { changes, outcome: (tick.stamp, sequence, encryption) })
+        })
+        .await?;
+        reply::set_version(&mut answer.headers, stamp);
+        answer.headers.insert(&reply::BLOB_SEQUENCE_NUMBER, HeaderValue::from(sequence));
+        if is_update {
+            encryption::answer(&mut answer.headers, encryption.as_ref());
+        }
+        Ok(answer)
+    }
 }
 
 #[cfg(test)]

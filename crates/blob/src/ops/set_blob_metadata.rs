@@ -41,9 +41,9 @@ impl WriteBlob {
     fn decide(&self, found: Option<Blob>, now: Timestamp) -> Result<(Blob, Committed), BlobError> {
         let version = found.as_ref().and_then(Blob::version);
         self.conditions.check_write(version.as_ref())?;
-        let mut blob = found.ok_or(BlobError::BlobNotFound)?;
+        let mut blob = found.filter(|blob| blob.committed.is_some()).ok_or(BlobError::BlobNotFound)?;
+        blob.lease = blob.check_write(self.lease, now)?;
         let state = blob.committed.take().ok_or(BlobError::BlobNotFound)?;
-        blob.lease = blob.lease.check_write(self.lease, now).map_err(BlobError::lease_on_blob)?;
         state.check_change(now)?;
         Ok((blob, state))
     }
@@ -68,6 +68,7 @@ impl WriteBlob {
                 Version::Same => {}
             }
             state.stamp = tick.stamp;
+            state.copy = None;
             change(&mut state, rows, tick, &mut changes)?;
             blob.committed = Some(state.clone());
             changes.put(key, codec::encode(&blob));

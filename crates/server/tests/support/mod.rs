@@ -86,6 +86,7 @@ pub fn start_as(choice: Choice) -> Running {
         tls: choice.tls.then(server_config),
         delegation_secret: [7; 32],
         hosts: Hosts::MayNameAccounts,
+        copy_sources: fetch::Hosts::loopback(),
         limits: choice.limits,
         access_log: None,
         test_clock: choice.test_clock,

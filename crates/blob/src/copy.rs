@@ -1,0 +1,243 @@
+//! What a blob knows of the copy that it came from, and how one blob takes over the content of another.
+//!
+//! A copy inside this server moves no bytes: the new blob refers to what the old one refers to, in the commit that looked at
+//! the old one. So it is as quick for a terabyte as for a byte, and whatever happens to its source later is nothing to it.
+
+use std::convert::Infallible;
+
+use concurrency::{LeaseId, Timestamp};
+use engine::{Changes, Commit, Engine, EngineError, Key, Rows, Tick, commit};
+use minicbor::{Decode, Encode};
+use service::sources::without_signature;
+use wire::dates;
+use wire::http::{HeaderMap, HeaderValue};
+use wire::xml::XmlWriter;
+
+use crate::collect::failed;
+use crate::model::{self, BlobType, Committed, ContentRef, Halt, blob_key};
+use crate::pages::{self, View};
+use crate::source::Place;
+use crate::{codec, reply};
+
+/// The last copy into a blob. It is forgotten when the blob is written to, except by leases, pages and blocks.
+#[derive(Clone, PartialEq, Eq, Debug, Encode, Decode)]
+#[cbor(map)]
+pub struct CopyState {
+    #[n(0)]
+    pub id: String,
+    #[n(1)]
+    pub status: CopyStatus,
+    /// The URL as it may be shown.
+    #[n(2)]
+    pub source: String,
+    #[n(3)]
+    pub done: u64,
+    #[n(4)]
+    pub total: u64,
+    #[cbor(n(5), with = "codec::optional_time")]
+    pub completed: Option<Timestamp>,
+    /// Why it failed.
+    #[n(6)]
+    pub description: Option<String>,
+    /// The snapshots that an incremental copy went from and led to.
+    #[n(7)]
+    pub incremental: Option<Incremental>,
+    /// Who does it, while it is under way.
+    #[n(8)]
+    pub job: Option<u64>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Encode, Decode)]
+#[cbor(index_only)]
+pub enum CopyStatus {
+    #[n(0)]
+    Pending,
+    #[n(1)]
+    Success,
+    #[n(2)]
+    Aborted,
+    #[n(3)]
+    Failed,
+}
+
+/// What makes a blob the incremental copy of another.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Encode, Decode)]
+#[cbor(map)]
+pub struct Incremental {
+    /// The blob whose snapshots are copied.
+    #[n(0)]
+    pub source: u64,
+    /// The snapshot of it that was copied last.
+    #[cbor(n(1), with = "codec::time")]
+    pub source_snapshot: Timestamp,
+    /// The snapshot of this blob that the copy left.
+    #[cbor(n(2), with = "codec::time")]
+    pub snapshot: Timestamp,
+}
+
+impl CopyStatus {
+    pub fn name(self) -> &'static str {
+        match self {
+            CopyStatus::Pending => "pending",
+            CopyStatus::Success => "success",
+            CopyStatus::Aborted => "aborted",
+            CopyStatus::Failed => "failed",
+        }
+    }
+}
+
+impl CopyState {
+    /// A copy that is done.
+    pub fn success(source: &str, length: u64, tick: Tick) -> CopyState {
+        CopyState {
+            id: copy_id(tick),
+            status: CopyStatus::Success,
+            source: without_signature(source),
+            done: length,
+            total: length,
+            completed: Some(tick.now),
+            description: None,
+            incremental: None,
+            job: None,
+        }
+    }
+
+    /// A copy that has begun.
+    pub fn pending(source: &str, length: u64, tick: Tick) -> CopyState {
+        CopyState { status: CopyStatus::Pending, done: 0, completed: None, ..CopyState::success(source, length, tick) }
+    }
+
+    fn progress(&self) -> String {
+        format!("{}/{}", self.done, self.total)
+    }
+
+    /// What reads tell of it.
+    pub fn tell(&self, headers: &mut HeaderMap) {
+        let mut set = |name: &'static str, text: &str| _ = headers.insert(name, reply::value(text.to_owned()));
+        set("x-ms-copy-id", &self.id);
+        set("x-ms-copy-source", &self.source);
+        set("x-ms-copy-progress", &self.progress());
+        if let Some(description) = &self.description {
+            set("x-ms-copy-status-description", description);
+        }
+        headers.insert("x-ms-copy-status", HeaderValue::from_static(self.status.name()));
+        if let Some(at) = self.completed {
+            headers.insert("x-ms-copy-completion-time", reply::date(at));
+        }
+        if let Some(incremental) = &self.incremental {
+            headers.insert("x-ms-incremental-copy", reply::TRUE);
+            let at = dates::iso_ticks(incremental.snapshot).as_str().to_owned();
+            headers.insert("x-ms-copy-destination-snapshot", reply::value(at));
+        }
+    }
+
+    /// The same in a list.
+    pub fn list(&self, xml: &mut XmlWriter) {
+        xml.leaf("CopyId", &self.id).leaf("CopyStatus", self.status.name()).leaf("CopySource", &self.source);
+        xml.leaf("CopyProgress", self.progress());
+        if let Some(at) = self.completed {
+            xml.leaf("CopyCompletionTime", dates::http_date(at).as_str());
+        }
+        xml.leaf_if("CopyStatusDescription", self.description.as_deref());
+        if let Some(incremental) = &self.incremental {
+            xml.leaf("IncrementalCopy", "true");
+            xml.leaf("CopyDestinationSnapshot", dates::iso_ticks(incremental.snapshot).as_str());
+        }
+    }
+}
+
+/// A GUID that nobody had before.
+fn copy_id(tick: Tick) -> String {
+    let mut bytes = tick.entropy.to_be_bytes();
+    // Marked as a random one, as GUIDs are.
+    bytes[6] = bytes[6] & 0x0F | 0x40;
+    bytes[8] = bytes[8] & 0x3F | 0x80;
+    LeaseId(bytes).to_string()
+}
+
+/// The content of a source, as it becomes that of another blob.
+pub enum Shared {
+    By(ContentRef),
+    /// Too many page maps stand behind this one: see [`settle`].
+    AfterSettling(u64),
+}
+
+/// Lets the version `tick.id(1)` of the blob at `key` refer to what `state` refers to, which was found at `place` in the same
+/// step. Bytes stay where they are.
+pub fn share(
+    rows: &dyn Rows,
+    place: &Place,
+    state: &Committed,
+    key: &Key,
+    tick: Tick,
+    changes: &mut Changes,
+) -> Result<Shared, Halt> {
+    let version = tick.id(1);
+    Ok(Shared::By(match (state.content, state.kind) {
+        (ContentRef::Empty, _) => ContentRef::Empty,
+        (ContentRef::Whole(content), _) => {
+            changes.refer(content, version);
+            ContentRef::Whole(content)
+        }
+        (ContentRef::Blocks(list), BlobType::Block) => {
+            changes.refer(list, version);
+            ContentRef::Blocks(list)
+        }
+        (ContentRef::Blocks(list) | ContentRef::Shared(list), _) => {
+            changes.refer(list, version);
+            ContentRef::Shared(list)
+        }
+        (ContentRef::Pages(view), _) => {
+            let Some(branch) = view.branch(rows, tick.id(2), changes)? else {
+                return Ok(Shared::AfterSettling(view.map));
+            };
+            if branch.needs_this {
+                keep_epoch(rows, place, view, key, changes)?;
+            }
+            ContentRef::Pages(branch.view)
+        }
+    }))
+}
+
+/// The blob that a copy was made of goes on in the next epoch, if it can change at all. If it is the one at `key`, it is being
+/// replaced, and does not.
+fn keep_epoch(rows: &dyn Rows, place: &Place, view: View, key: &Key, changes: &mut Changes) -> Result<(), Halt> {
+    let source = blob_key(model::generation(rows, place.account, &place.container)?, &place.name);
+    let Some(mut blob) = model::find_blob(rows, &source)? else { return Ok(()) };
+    match &mut blob.committed {
+        Some(state) if state.content == ContentRef::Pages(view) && source != *key => {
+            state.content = ContentRef::Pages(view.move_on(changes));
+        }
+        // A snapshot or a version.
+        Some(_) | None => return Ok(()),
+    }
+    changes.put(source, codec::encode(&blob));
+    Ok(())
+}
+
+/// Makes a page map stand by itself, in steps.
+pub async fn settle(engine: &dyn Engine, map: u64) -> Result<(), EngineError> {
+    let mut next = Some(0);
+    while let Some(from) = next {
+        let step = commit::<_, Infallible, _>(engine, pages::partition(map), move |rows, tick| {
+            let mut changes = Changes::none();
+            let next = pages::settle(rows, map, from, tick, &mut changes)?;
+            Ok(Commit { changes, outcome: next })
+        });
+        next = step.await.or_else(failed)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::tick;
+
+    #[test]
+    fn ids_are_guids() {
+        let id = CopyState::success("http://h/a/c/b", 3, tick()).id;
+        assert_eq!((id.len(), id.matches('-').count()), (36, 4));
+        assert_eq!(&id[14..15], "4");
+    }
+}

@@ -1,0 +1,28 @@
+//! Append Block From URL: bytes from elsewhere at the end of an append blob.
+
+use service::sources::Manner;
+use wire::http::{Body, Reply};
+
+use super::{Call, append_block};
+use crate::encryption::Asked;
+use crate::error::BlobError;
+use crate::source::Source;
+use crate::upload::Wanted;
+use crate::{Failure, request};
+
+pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> {
+    request::no_body(body)?;
+    let mut op = append_block::parse(call.head)?;
+    let source = Source::parse(call.head, Manner::FromUrl)?;
+    op.sums = source.sums;
+    let asked = Asked::by(&call)?;
+    op.may(call, &asked, 0).await?;
+    let opened = source.open(call, append_block::body_bytes_max(call.head)).await?;
+    if opened.length == 0 {
+        return Err(BlobError::InvalidSourceBlobType.into());
+    }
+    op.may(call, &asked, opened.length).await?;
+    let wanted = Wanted::of_block(call.head, &op.sums);
+    let received = opened.receive(call.engine, wanted, &op.sums, asked.key.as_ref()).await?;
+    op.store(call, asked, received).await
+}

@@ -1,0 +1,930 @@
+//! Copy Blob: make a blob what another blob is.
+//!
+//! A source in this server is copied in the request, by reference. One elsewhere is fetched beside the requests, and the
+//! blob is `pending` and empty until all of it is there; see [`crate::pending`].
+//!
+//! Copy Blob From URL and Put Blob From URL make a blob of a whole source, too, and share what is here.
+
+use auth::{Kind, Settings};
+use concurrency::{Conditions, DurationKind, Lease, LeaseId, Timestamp};
+use engine::{Changes, Commit, Tick, commit, read};
+use service::sources::Manner;
+use wire::http::{Body, Head, HeaderMap, HeaderValue, Reply, StatusCode, header};
+use wire::names::{BlobName, ContainerName};
+
+use service::RequestError;
+
+use super::Call;
+use crate::copy::{self, CopyState, CopyStatus};
+use crate::encryption::{self, Asked, Encryption};
+use crate::error::BlobError;
+use crate::given::Given;
+use crate::keeping::{self, Keeping, Written};
+use crate::model::{self, Blob, BlobType, Committed, ContentRef, HttpHeaders, Pairs, blob_key, refuse};
+use crate::pages::{self, View};
+use crate::source::{self, Opened, Place, Source};
+use crate::tags::Tagged;
+use crate::upload::{Received, Wanted};
+use crate::{Failure, Reach, pending, reply, request};
+
+/// A copy of a whole source.
+#[derive(Clone)]
+pub(super) struct WholeCopy {
+    pub container: ContainerName,
+    pub name: BlobName,
+    conditions: Conditions,
+    lease: Option<LeaseId>,
+    source: Source,
+    result: Makes,
+    /// None: that of the source.
+    metadata: Pairs,
+    /// What the request says of the new blob itself.
+    headers: HttpHeaders,
+    /// Whether the rest is said by the source.
+    takes_properties: bool,
+    given: Given,
+    /// The tags are those of the source.
+    takes_tags: bool,
+    account: u64,
+    versioning: bool,
+    seal: Option<bool>,
+    reach: Reach,
+}
+
+/// What comes of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Makes {
+    /// A blob of the source's type, which knows where it came from: Copy Blob.
+    Copy,
+    /// The same for a block blob, within the request: Copy Blob From URL.
+    CopyInRequest,
+    /// A new block blob: Put Blob From URL.
+    BlockBlob,
+}
+
+pub(super) fn parse(call: &Call<'_>, result: Makes) -> Result<WholeCopy, BlobError> {
+    read_head(call.head, call.account, call.reach, call.asker.settings, result)
+}
+
+fn read_head(
+    head: &Head,
+    account: u64,
+    reach: Reach,
+    settings: &Settings,
+    result: Makes,
+) -> Result<WholeCopy, BlobError> {
+    let (container, name) = request::blob(head)?;
+    request::only_base(head)?;
+    match result {
+        // Of these only a new blob can be told to be sealed.
+        Makes::Copy | Makes::CopyInRequest => request::no_customer_key(head)?,
+        Makes::BlockBlob => {}
+    }
+    request::no_other_unbuilt_headers(head)?;
+    let conditions = request::conditions(head)?;
+    conditions.check_write_combination()?;
+    let manner = match result {
+        Makes::Copy => Manner::Copy,
+        Makes::CopyInRequest | Makes::BlockBlob => Manner::FromUrl,
+    };
+    Ok(WholeCopy {
+        container,
+        name,
+        conditions,
+        lease: request::lease_id(head)?,
+        source: Source::parse(head, manner)?,
+        result,
+        metadata: request::metadata(head)?,
+        headers: request::blob_headers(head)?,
+        takes_properties: request::flag(head, "x-ms-copy-source-blob-properties")?.unwrap_or(true),
+        given: Given::parse_unchecked(head, settings.kind == Kind::Premium)?,
+        versioning: settings.versioning,
+        takes_tags: request::takes_tags(head)?,
+        account,
+        seal: request::flag(head, "x-ms-seal-blob")?,
+        reach,
+    })
+}
+
+/// What is known of a source, wherever it is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Described {
+    length: u64,
+    kind: BlobType,
+    headers: HttpHeaders,
+    metadata: Pairs,
+    tags: Option<Tagged>,
+}
+
+impl Described {
+    fn blob(state: &Committed) -> Described {
+        let Committed { length, kind, headers, metadata, tags, .. } = state.clone();
+        Described { length, kind, headers, metadata, tags }
+    }
+
+    /// By the head of an answer.
+    fn answer(headers: &HeaderMap, length: u64) -> Described {
+        let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
+        let number = |name: &str| text(name).and_then(|text| text.parse().ok()).unwrap_or(0);
+        let kind = match text("x-ms-blob-type").as_deref() {
+            Some("PageBlob") if length.is_multiple_of(pages::PAGE_BYTES) => {
+                BlobType::Page { sequence: number("x-ms-blob-sequence-number") }
+            }
+            Some("AppendBlob") => {
+                BlobType::Append { blocks: 0, sealed: text("x-ms-blob-sealed").as_deref() == Some("true") }
+            }
+            _ => BlobType::Block,
+        };
+        let pairs = headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
+        // What is no metadata of ours is left behind.
+        let metadata = wire::metadata::Metadata::parse(pairs).map(|metadata| metadata.into_pairs()).unwrap_or_default();
+        let headers = HttpHeaders {
+            content_type: text(header::CONTENT_TYPE.as_str()),
+            content_encoding: text(header::CONTENT_ENCODING.as_str()),
+            content_language: text(header::CONTENT_LANGUAGE.as_str()),
+            content_disposition: text(header::CONTENT_DISPOSITION.as_str()),
+            cache_control: text(header::CACHE_CONTROL.as_str()),
+            content_md5: text("content-md5").and_then(|text| wire::base64::decode(&text)),
+        };
+        Described { length, kind, headers, metadata, tags: None }
+    }
+}
+
+impl WholeCopy {
+    /// Whether the copy may happen, and the lease as it is afterwards. The order is the service's.
+    fn judge(&self, found: Option<&Blob>, now: Timestamp) -> Result<Lease, BlobError> {
+        let version = found.and_then(Blob::version);
+        if self.reach == Reach::CreateOnly && version.is_some() {
+            return Err(BlobError::UnauthorizedBlobOverwrite);
+        }
+        self.conditions.check_write(version.as_ref())?;
+        let before = found.map_or(Lease::Available, |blob| blob.lease);
+        let lease = match self.result {
+            Makes::Copy | Makes::CopyInRequest => model::check_free(found, self.lease, now)?,
+            Makes::BlockBlob => model::check_write(found, self.lease, now)?,
+        };
+        // A copy may take long, and a lease must not end meanwhile.
+        if self.result == Makes::Copy && before.duration_kind(now) == Some(DurationKind::Fixed) {
+            return Err(BlobError::InfiniteLeaseDurationRequired);
+        }
+        self.conditions.check_create_only(version.is_some(), before.is_held_by(self.lease, now))?;
+        let is_incremental = |blob: &Blob| blob.committed.as_ref().is_some_and(Committed::is_incremental_copy);
+        if found.is_some_and(is_incremental) {
+            return Err(BlobError::OperationNotAllowedOnIncrementalCopyBlob);
+        }
+        found.map_or(Ok(()), |blob| blob.check_replace(self.versioning, now))?;
+        Ok(lease)
+    }
+
+    /// The type that the blob gets. One that is there keeps its own.
+    fn kind(&self, found: Option<&Blob>, source: BlobType) -> Result<BlobType, BlobError> {
+        let kind = match (self.result, source) {
+            (Makes::BlockBlob, _) => return Ok(BlobType::Block),
+            (Makes::CopyInRequest, BlobType::Append { .. } | BlobType::Page { .. }) => {
+                return Err(BlobError::InvalidSourceBlobType);
+            }
+            (_, BlobType::Append { blocks, sealed }) => {
+                BlobType::Append { blocks, sealed: self.seal.unwrap_or(sealed) }
+            }
+            (_, kind @ (BlobType::Block | BlobType::Page { .. })) => kind,
+        };
+        let before = found.and_then(|blob| blob.committed.as_ref()).map(|state| state.kind.name());
+        if before.is_some_and(|before| before != kind.name()) {
+            return Err(BlobError::InvalidBlobType);
+        }
+        Ok(kind)
+    }
+
+    fn headers(&self, source: &HttpHeaders) -> HttpHeaders {
+        let own = &self.headers;
+        let taken = match (self.result, self.takes_properties) {
+            (Makes::Copy | Makes::CopyInRequest, _) => return source.clone(),
+            (Makes::BlockBlob, true) => source.clone(),
+            // The bytes are the same, whatever else is said of them.
+            (Makes::BlockBlob, false) => {
+                HttpHeaders { content_md5: source.content_md5.clone(), ..HttpHeaders::default() }
+            }
+        };
+        HttpHeaders {
+            content_type: own.content_type.clone().or(taken.content_type),
+            content_encoding: own.content_encoding.clone().or(taken.content_encoding),
+            content_language: own.content_language.clone().or(taken.content_language),
+            content_disposition: own.content_disposition.clone().or(taken.content_disposition),
+            cache_control: own.cache_control.clone().or(taken.cache_control),
+            content_md5: own.content_md5.clone().or(taken.content_md5),
+        }
+    }
+
+    /// The blob as it becomes; its content comes beside it. Lease and snapshots stay.
+    fn decide(&self, found: Option<&Blob>, source: &Described, tick: Tick) -> Result<(Lease, Committed), BlobError> {
+        let lease = self.judge(found, tick.now)?;
+        let kind = self.kind(found, source.kind)?;
+        let before = found.and_then(|blob| blob.committed.as_ref());
+        // A copy stays where the blob was, unless it is told where to go.
+        let kept = before.and_then(|state| state.tier).filter(|_| self.result == Makes::Copy);
+        if let Some(tier) = self.given.tier {
+            tier.check(kind, source.length, self.given.is_premium)?;
+        }
+        let takes_metadata = self.metadata.is_empty() && self.takes_properties;
+        let copy = match self.result {
+            Makes::Copy | Makes::CopyInRequest => {
+                Some(Box::new(CopyState::success(&self.source.wish.url, source.length, tick)))
+            }
+            Makes::BlockBlob => None,
+        };
+        let committed = Committed {
+            version: tick.id(1),
+            stamp: tick.stamp,
+            created: tick.stamp,
+            length: source.length,
+            content: ContentRef::Empty,
+            headers: self.headers(&source.headers),
+            metadata: if takes_metadata { source.metadata.clone() } else { self.metadata.clone() },
+            tier: None,
+            kind,
+            tags: None,
+            encryption: None,
+            protection: None,
+            rehydration: None,
+            copy,
+            version_id: None,
+            deleted: None,
+        };
+        let mut state = self.given.to(committed, &self.container, self.account, tick);
+        state.tier = state.tier.or(kept.filter(|_| kind == BlobType::Block));
+        if self.takes_tags {
+            state.tags = source.tags.as_ref().map(|tags| tags.copied_to(self.account, &self.container));
+        }
+        Ok((lease, state))
+    }
+
+    /// Judges the request before anybody looks at the source.
+    async fn may(&self, call: Call<'_>) -> Result<(), Failure> {
+        let judged = read(call.engine, |rows, now| {
+            let generation = model::generation(rows, call.account, &self.container)?;
+            let found = model::find_blob(rows, &blob_key(generation, &self.name))?;
+            self.judge(found.as_ref().filter(|blob| blob.is_there(now)), now).map_err(refuse)
+        });
+        judged.await?;
+        Ok(())
+    }
+
+    /// Runs the whole of it.
+    pub(super) async fn run(self, call: Call<'_>) -> Result<Reply, Failure> {
+        self.may(call).await?;
+        match (self.source.find(call).await?, self.result) {
+            (Some(place), _) => self.copy_here(call, place).await,
+            // Nobody tells what tags something elsewhere has.
+            (None, _) if self.takes_tags => Err(BlobError::Request(RequestError::NotImplemented).into()),
+            (None, Makes::Copy) => self.copy_later(call).await,
+            (None, Makes::CopyInRequest | Makes::BlockBlob) => self.take_in(call).await,
+        }
+    }
+
+    /// A source in this server: by reference, unless its type does not fit.
+    async fn copy_here(self, call: Call<'_>, place: Place) -> Result<Reply, Failure> {
+        let opened = self.source.open(call, u64::MAX).await?;
+        let state = opened.state.clone().ok_or(BlobError::BlobNotFound)?;
+        let asked = Asked::by(&call)?;
+        let fits = state.kind == BlobType::Block && asked.key.is_none();
+        if self.result == Makes::BlockBlob && !fits {
+            return self.take(call, opened, Described::blob(&state)).await;
+        }
+        let sums = self.source.sums;
+        let is_checked = sums != request::BodySums::default();
+        let mut received = Received::nothing(state.length);
+        if is_checked || self.result != Makes::Copy && state.length <= source::SUMMED_BYTES_MAX {
+            let wanted = Wanted { md5: true, crc64: true };
+            received = opened.sum(wanted, &sums).await?;
+        }
+        // What was summed must be what is copied.
+        let stamp = is_checked.then_some(state.stamp);
+        let done = loop {
+            let (op, place, account, keeping) = (self.clone(), place.clone(), call.account, Keeping::of(&call));
+            let asked = asked.encryption.clone();
+            let partition = model::blob_partition(account, &op.container, &op.name);
+            let outcome = commit(call.engine, partition, move |rows, tick| {
+                let generation = model::generation(rows, account, &op.container)?;
+                let key = blob_key(generation, &op.name);
+                let found = model::find_blob(rows, &key)?;
+                let there = found.as_ref().filter(|blob| blob.is_there(tick.now));
+                let source = place.look(rows, &op.source.conditions, tick.now)?.state;
+                if stamp.is_some_and(|stamp| stamp != source.stamp) {
+                    return Err(refuse(BlobError::SourceConditionNotMet));
+                }
+                let (lease, mut state) = op.decide(there, &Described::blob(&source), tick).map_err(refuse)?;
+                let mut changes = Changes::none();
+                let content = match copy::share(rows, &place, &source, &key, tick, &mut changes)? {
+                    copy::Shared::By(content) => content,
+                    copy::Shared::AfterSettling(map) => return Ok(Commit::unchanged(Outcome::Settle(map))),
+                };
+                state.content = content;
+                state.encryption = encryption::effective(rows, account, &op.container, asked.as_ref())?;
+                let (copy, encryption) = (state.copy.clone(), state.encryption.clone());
+                let written = keeping::replace(rows, key, found, (lease, state), keeping, tick, &mut changes)?;
+                Ok(Commit { changes, outcome: Outcome::Done(Done { written, copy, encryption }) })
+            });
+            match outcome.await? {
+                Outcome::Done(done) => break done,
+                Outcome::Settle(map) => copy::settle(call.engine, map).await?,
+            }
+        };
+        Ok(self.answer(call, done, &received))
+    }
+
+    /// A source elsewhere, within the request.
+    async fn take_in(self, call: Call<'_>) -> Result<Reply, Failure> {
+        let fetched = self.source.fetch(call.outside).await?;
+        let length = source::length(&fetched)?;
+        let described = Described::answer(&fetched.headers, length);
+        let most = match self.result {
+            Makes::BlockBlob => PUT_BYTES_MAX,
+            Makes::Copy | Makes::CopyInRequest => COPY_BYTES_MAX,
+        };
+        if length > most {
+            return Err(BlobError::Request(RequestError::RequestBodyTooLarge { most }).into());
+        }
+        self.take(call, Opened::fetched(length, fetched.body), Described { kind: BlobType::Block, ..described }).await
+    }
+
+    /// Reads the bytes and makes them a block blob.
+    async fn take(mut self, call: Call<'_>, opened: Opened, mut described: Described) -> Result<Reply, Failure> {
+        let mut asked = Asked::by(&call)?;
+        let wanted = Wanted { md5: true, crc64: true };
+        let sums = &self.source.sums;
+        let received = opened.unshared().receive(call.engine, wanted, sums, asked.key.as_ref()).await?;
+        // With a key, what is said of the bytes is sealed like them.
+        let mut md5 = received.md5;
+        asked.seal_md5(&mut md5)?;
+        described.headers.content_md5 = md5.map(Vec::from);
+        let taken = std::mem::take(&mut described.metadata);
+        if self.metadata.is_empty() && self.takes_properties {
+            self.metadata = taken;
+        }
+        asked.seal_metadata(&mut self.metadata)?;
+        let (op, account, bytes, keeping) = (self.clone(), call.account, received.clone(), Keeping::of(&call));
+        let partition = model::blob_partition(account, &op.container, &op.name);
+        let done = commit(call.engine, partition, move |rows, tick| {
+            let generation = model::generation(rows, account, &op.container)?;
+            let key = blob_key(generation, &op.name);
+            let found = model::find_blob(rows, &key)?;
+            let there = found.as_ref().filter(|blob| blob.is_there(tick.now));
+            let (lease, mut state) = op.decide(there, &described, tick).map_err(refuse)?;
+            let mut changes = Changes::none();
+            let content = bytes.keep(rows, tick.id(1), &mut changes)?;
+            state.content = content.map_or(ContentRef::Empty, ContentRef::Whole);
+            state.encryption = encryption::effective(rows, account, &op.container, asked.encryption.as_ref())?;
+            let (copy, encryption) = (state.copy.clone(), state.encryption.clone());
+            let written = keeping::replace(rows, key, found, (lease, state), keeping, tick, &mut changes)?;
+            Ok(Commit { changes, outcome: Done { written, copy, encryption } })
+        });
+        let done = done.await?;
+        Ok(self.answer(call, done, &received))
+    }
+
+    /// A source elsewhere, beside the requests: the blob becomes an empty one that says what it is waiting for.
+    async fn copy_later(self, call: Call<'_>) -> Result<Reply, Failure> {
+        let fetched = self.source.fetch(call.outside).await?;
+        let length = source::length(&fetched)?;
+        let described = Described::answer(&fetched.headers, length);
+        let asked = Asked::by(&call)?;
+        let etag = fetched.headers.get(header::ETAG).and_then(|etag| etag.to_str().ok()).map(str::to_owned);
+        let (op, account, keeping) = (self.clone(), call.account, Keeping::of(&call));
+        let partition = model::blob_partition(account, &op.container, &op.name);
+        let (done, job) = commit(call.engine, partition, move |rows, tick| {
+            let generation = model::generation(rows, account, &op.container)?;
+            let key = blob_key(generation, &op.name);
+            let found = model::find_blob(rows, &key)?;
+            let there = found.as_ref().filter(|blob| blob.is_there(tick.now));
+            let (lease, mut state) = op.decide(there, &described, tick).map_err(refuse)?;
+            let mut changes = Changes::none();
+            let job = pending::Job::new(&op.source.wish.url, etag.clone(), &key, tick);
+            let copy = CopyState::pending(&op.source.wish.url, length, tick);
+            let copy = Some(Box::new(CopyState { job: Some(job.id), ..copy }));
+            state.copy = copy.clone();
+            match state.kind {
+                BlobType::Block | BlobType::Append { .. } => state.length = 0,
+                BlobType::Page { .. } => {
+                    let view = View::new(tick.id(2));
+                    view.create(&mut changes);
+                    state.content = ContentRef::Pages(view);
+                }
+            }
+            job.begin(&mut changes);
+            state.encryption = encryption::effective(rows, account, &op.container, asked.encryption.as_ref())?;
+            let encryption = state.encryption.clone();
+            let written = keeping::replace(rows, key, found, (lease, state), keeping, tick, &mut changes)?;
+            Ok(Commit { changes, outcome: (Done { written, copy, encryption }, job) })
+        })
+        .await?;
+        call.service.pursue(job, Some(fetched));
+        Ok(self.answer(call, done, &Received::nothing(length)))
+    }
+
+    fn answer(&self, call: Call<'_>, done: Done, received: &Received) -> Reply {
+        let status = match self.result {
+            Makes::Copy | Makes::CopyInRequest => StatusCode::ACCEPTED,
+            Makes::BlockBlob => StatusCode::CREATED,
+        };
+        let mut answer = reply::reply(status);
+        reply::set_written(&mut answer.headers, done.written);
+        if let Some(copy) = &done.copy {
+            tell_copy(&mut answer, &copy.id, copy.status);
+        }
+        if self.result != Makes::Copy && call.head.since("2019-02-02") {
+            if let Some(md5) = &received.md5 {
+                reply::set_md5(&mut answer.headers, &reply::CONTENT_MD5, md5);
+            }
+            if let Some(crc64) = received.crc64 {
+                reply::set_crc64(&mut answer.headers, crc64);
+            }
+        }
+        if self.result == Makes::BlockBlob {
+            encryption::answer(&mut answer.headers, done.encryption.as_ref());
+        }
+        answer
+    }
+}
+
+/// The largest sources that are fetched within a request; from the REST reference.
+const COPY_BYTES_MAX: u64 = 256 * 1024 * 1024;
+const PUT_BYTES_MAX: u64 = 5_000 * 1024 * 1024;
+
+enum Outcome {
+    Done(Done),
+    /// Too many maps stand behind this one.
+    Settle(u64),
+}
+
+/// What the answer tells.
+struct Done {
+    written: Written,
+    copy: Option<Box<CopyState>>,
+    encryption: Option<Encryption>,
+}
+
+pub(super) fn tell_copy(answer: &mut Reply, id: &str, status: CopyStatus) {
+    answer.headers.insert("x-ms-copy-id", reply::value(id.to_owned()));
+    answer.headers.insert("x-ms-copy-status", HeaderValue::from_static(status.name()));
+}
+
+pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> {
+    request::no_body(body)?;
+    parse(&call, Makes::Copy)?.run(call).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{
+        Bench, Elsewhere, HELD, Interrupted, MINE, NOW, Script, Then, YOURS, bytes, committed, header, refusal,
+        request, tick, url,
+    };
+    use concurrency::{ETagMatch, LeaseDuration, Until};
+    use std::sync::Arc;
+
+    fn ask(result: Makes, headers: &[(&str, &str)]) -> WholeCopy {
+        let source = [("x-ms-copy-source", "http://127.0.0.1:10000/acct/cont/source")];
+        let head = request("PUT", "cont/blob", &[&source, headers].concat());
+        read_head(&head, 1, Reach::Overwrite, &Settings::default(), result).unwrap()
+    }
+
+    fn blob(lease: Lease, kind: BlobType) -> Blob {
+        Blob { uid: 3, lease, committed: Some(Committed { kind, ..committed() }), ..Blob::default() }
+    }
+
+    const SHORT: Lease =
+        Lease::Leased { id: MINE, duration: LeaseDuration::Seconds(15), until: Until::At(Timestamp(u64::MAX)) };
+    const APPEND: BlobType = BlobType::Append { blocks: 3, sealed: true };
+    const PAGE: BlobType = BlobType::Page { sequence: 5 };
+
+    #[test]
+    fn each_refusal_and_two_at_once() {
+        let mine = MINE.to_string();
+        let mine = [("x-ms-lease-id", mine.as_str())];
+        let yours = YOURS.to_string();
+        let yours = [("x-ms-lease-id", yours.as_str())];
+        let judge = |op: WholeCopy, found: Blob| op.judge(Some(&found), NOW).err();
+        let copy = |headers: &[(&str, &str)]| ask(Makes::Copy, headers);
+        assert_eq!(judge(copy(&[]), blob(Lease::Available, BlobType::Block)), None);
+        assert_eq!(judge(copy(&mine), blob(HELD, BlobType::Block)), None);
+        assert_eq!(judge(copy(&[]), blob(HELD, BlobType::Block)), Some(BlobError::LeaseIdMissing));
+        let mismatch = Some(BlobError::LeaseIdMismatchWithBlobOperation);
+        assert_eq!(judge(copy(&yours), blob(HELD, BlobType::Block)), mismatch);
+        // A finite lease is not enough for what goes on after the answer, and is for what does not.
+        let infinite = Some(BlobError::InfiniteLeaseDurationRequired);
+        assert_eq!(judge(copy(&mine), blob(SHORT, BlobType::Block)), infinite);
+        assert_eq!(judge(copy(&[]), blob(SHORT, BlobType::Block)), Some(BlobError::LeaseIdMissing));
+        assert_eq!(judge(ask(Makes::CopyInRequest, &mine), blob(SHORT, BlobType::Block)), None);
+        assert_eq!(judge(ask(Makes::BlockBlob, &mine), blob(SHORT, BlobType::Block)), None);
+        // A condition and a lease: the condition. "Must not exist" comes after the lease.
+        let stale = [("if-match", "\"0x1\"")];
+        assert_eq!(judge(copy(&stale), blob(HELD, BlobType::Block)), Some(BlobError::ConditionNotMet));
+        let new = [("if-none-match", "*")];
+        assert_eq!(judge(copy(&new), blob(HELD, BlobType::Block)), Some(BlobError::LeaseIdMissing));
+        assert_eq!(judge(copy(&new), blob(Lease::Available, BlobType::Block)), Some(BlobError::BlobAlreadyExists));
+        // A copy under way stands against another, whatever lease there is.
+        let mut waiting = blob(HELD, BlobType::Block);
+        let state = waiting.committed.as_mut().unwrap();
+        state.copy = Some(Box::new(CopyState::pending("http://elsewhere/x", 5, tick())));
+        assert_eq!(judge(copy(&mine), waiting.clone()), Some(BlobError::PendingCopyOperation));
+        assert_eq!(judge(copy(&[]), waiting), Some(BlobError::LeaseIdMissing));
+        let create = WholeCopy { reach: Reach::CreateOnly, ..copy(&stale) };
+        assert_eq!(judge(create, blob(HELD, BlobType::Block)), Some(BlobError::UnauthorizedBlobOverwrite));
+    }
+
+    #[test]
+    fn types_and_seals() {
+        let kind = |result, headers: &[(&str, &str)], found: Option<BlobType>, source| {
+            let found = found.map(|kind| blob(Lease::Available, kind));
+            ask(result, headers).kind(found.as_ref(), source)
+        };
+        assert_eq!(kind(Makes::Copy, &[], None, PAGE), Ok(PAGE));
+        assert_eq!(kind(Makes::Copy, &[], None, APPEND), Ok(APPEND));
+        let open = BlobType::Append { blocks: 3, sealed: false };
+        assert_eq!(kind(Makes::Copy, &[("x-ms-seal-blob", "false")], None, APPEND), Ok(open));
+        assert_eq!(kind(Makes::Copy, &[("x-ms-seal-blob", "true")], None, open), Ok(APPEND));
+        assert_eq!(kind(Makes::Copy, &[], Some(BlobType::Block), APPEND), Err(BlobError::InvalidBlobType));
+        assert_eq!(kind(Makes::Copy, &[], Some(open), APPEND), Ok(APPEND));
+        assert_eq!(kind(Makes::CopyInRequest, &[], None, PAGE), Err(BlobError::InvalidSourceBlobType));
+        assert_eq!(kind(Makes::BlockBlob, &[], Some(PAGE), APPEND), Ok(BlobType::Block));
+    }
+
+    async fn copy(bench: &Bench, to: &str, from: &str, headers: &[(&str, &str)]) -> Result<Reply, Failure> {
+        let from = url(from);
+        bench.call("PUT", to, &[&[("x-ms-copy-source", from.as_str())], headers].concat(), b"").await
+    }
+
+    const SYNC: (&str, &str) = ("x-ms-requires-sync", "true");
+    const PUT: (&str, &str) = ("x-ms-blob-type", "BlockBlob");
+
+    #[tokio::test]
+    async fn a_copy_is_what_its_source_was() {
+        let bench = Bench::with_container().await;
+        let put = [PUT, ("x-ms-meta-a", "1"), ("content-type", "text/plain"), ("x-ms-blob-cache-control", "no-store")];
+        bench.call("PUT", "cont/source", &put, b"hello").await.unwrap();
+        let before = bench.figures();
+        let answer = copy(&bench, "cont/blob", "cont/source", &[]).await.unwrap();
+        assert_eq!((answer.status.as_u16(), header(&answer, "x-ms-copy-status")), (202, Some("success")));
+        // A row for the blob and one for the reference; no content.
+        let after = bench.figures();
+        assert_eq!((after.0 - before.0, after.1 - before.1), (2, 0));
+        let told = bench.call("HEAD", "cont/blob", &[], b"").await.unwrap();
+        let text = |name| header(&told, name);
+        assert_eq!((text("content-type"), text("x-ms-meta-a")), (Some("text/plain"), Some("1")));
+        assert_eq!((text("cache-control"), text("content-md5")), (Some("no-store"), Some("XUFAKrxLKna5cZ2REBfFkg==")));
+        assert_eq!(text("x-ms-copy-id"), header(&answer, "x-ms-copy-id"));
+        assert_eq!((text("x-ms-copy-progress"), text("x-ms-copy-status")), (Some("5/5"), Some("success")));
+        assert_eq!(text("x-ms-copy-source"), Some(url("cont/source").as_str()));
+        assert!(text("x-ms-copy-completion-time").is_some());
+        let list = bench.text("GET", "cont?restype=container&comp=list&include=copy").await;
+        assert_eq!(list.matches("<CopyStatus>success</CopyStatus>").count(), 1);
+        assert!(list.contains("<CopyProgress>5/5</CopyProgress>"), "{list}");
+        assert!(!bench.text("GET", "cont?restype=container&comp=list").await.contains("Copy"));
+        // What the request says counts instead.
+        copy(&bench, "cont/blob", "cont/source", &[("x-ms-meta-b", "2"), ("x-ms-access-tier", "Cool")]).await.unwrap();
+        let told = bench.call("HEAD", "cont/blob", &[], b"").await.unwrap();
+        assert_eq!((header(&told, "x-ms-meta-a"), header(&told, "x-ms-meta-b")), (None, Some("2")));
+        assert_eq!(header(&told, "x-ms-access-tier"), Some("Cool"));
+        // Without its source.
+        bench.call("DELETE", "cont/source", &[], b"").await.unwrap();
+        bench.sweep().await;
+        assert_eq!(bench.get("cont/blob").await, b"hello");
+        bench.call("DELETE", "cont/blob", &[], b"").await.unwrap();
+        bench.sweep().await;
+        assert_eq!(bench.figures(), (1, 0));
+    }
+
+    #[tokio::test]
+    async fn writes_forget_the_copy_but_leases_blocks_and_pages_do_not() {
+        let bench = Bench::with_container().await;
+        bench.put("cont/source", b"hello").await;
+        bench.put_pages("cont/pages", 1_024).await;
+        let known = async |blob: &str| {
+            let told = bench.call("HEAD", blob, &[], b"").await.unwrap();
+            header(&told, "x-ms-copy-id").is_some()
+        };
+        let lease = [("x-ms-lease-action", "acquire"), ("x-ms-lease-duration", "15")];
+        let update = [("x-ms-page-write", "update"), ("range", "bytes=0-511")];
+        copy(&bench, "cont/blob", "cont/source", &[]).await.unwrap();
+        copy(&bench, "cont/copied", "cont/pages", &[]).await.unwrap();
+        bench.call("PUT", "cont/blob?comp=block&blockid=QQ==", &[], b"x").await.unwrap();
+        bench.call("PUT", "cont/copied?comp=page", &update, &[1; 512]).await.unwrap();
+        bench.call("PUT", "cont/copied?comp=lease", &lease, b"").await.unwrap();
+        let snapshot = bench.call("PUT", "cont/blob?comp=snapshot", &[], b"").await.unwrap();
+        let snapshot = format!("cont/blob?snapshot={}", header(&snapshot, "x-ms-snapshot").unwrap());
+        assert!(known("cont/blob").await && known("cont/copied").await && known(&snapshot).await);
+        bench.call("PUT", "cont/blob?comp=metadata", &[], b"").await.unwrap();
+        assert!(!known("cont/blob").await && known(&snapshot).await);
+        copy(&bench, "cont/blob", "cont/source", &[]).await.unwrap();
+        assert!(known("cont/blob").await);
+        bench.put("cont/blob", b"new").await;
+        assert!(!known("cont/blob").await);
+    }
+
+    #[tokio::test]
+    async fn sources_that_cannot_be_read() {
+        let bench = Bench::with_container().await;
+        bench.put("cont/source", b"hello").await;
+        let status = |error: &BlobError| {
+            let reply = error.to_reply();
+            let told = reply.headers.iter().find(|(name, _)| *name == "x-ms-copy-source-error-code");
+            (reply.status, reply.code, told.map(|(_, code)| code.clone()))
+        };
+        for manner in [&[][..], &[SYNC], &[PUT]] {
+            for (source, code) in [("cont/none", "BlobNotFound"), ("none/blob", "ContainerNotFound")] {
+                let refused = refusal(copy(&bench, "cont/blob", source, manner).await);
+                assert_eq!(status(&refused), (404, "CannotVerifyCopySource", Some(code.to_owned())), "{manner:?}");
+            }
+            let no_url = bench.call("PUT", "cont/blob", &[manner, &[("x-ms-copy-source", "/x")]].concat(), b"").await;
+            assert_eq!(refusal(no_url), BlobError::header("x-ms-copy-source", "/x"));
+        }
+        let private = |manner: &[(&'static str, &'static str)]| {
+            [manner, &[("x-ms-copy-source", "http://private/x?sig=secret")]].concat()
+        };
+        // Copy Blob answers as the source does; the others tell what it said.
+        let refused = refusal(bench.call("PUT", "cont/blob", &private(&[]), b"").await);
+        assert_eq!(status(&refused), (401, "NoAuthenticationInformation", None));
+        let refused = refusal(bench.call("PUT", "cont/blob", &private(&[PUT]), b"").await);
+        let told = Some("NoAuthenticationInformation".to_owned());
+        assert_eq!(status(&refused), (401, "CannotVerifyCopySource", told));
+        assert!(!format!("{refused:?}").contains("secret"));
+        // Nothing elsewhere without a way there, and no body beside a source.
+        let refused = bench.call("PUT", "cont/blob", &[("x-ms-copy-source", "http://elsewhere/x")], b"").await;
+        assert!(matches!(refusal(refused), BlobError::CannotVerifyCopySource(_)));
+        let with_body = bench.call("PUT", "cont/blob", &[("x-ms-copy-source", "http://private/x")], b"x").await;
+        assert_eq!(refusal(with_body), BlobError::header("content-length", "1"));
+        let missing = bench.call("GET", "cont/blob", &[], b"").await;
+        assert_eq!(refusal(missing), BlobError::BlobNotFound);
+    }
+
+    #[tokio::test]
+    async fn conditions_on_the_source() {
+        let bench = Bench::with_container().await;
+        let etag = bench.put("cont/source", b"hello").await;
+        let cases = [
+            ("x-ms-source-if-match", "\"0x1\""),
+            ("x-ms-source-if-none-match", etag.as_str()),
+            ("x-ms-source-if-modified-since", "Fri, 01 Jan 2100 00:00:00 GMT"),
+            ("x-ms-source-if-unmodified-since", "Fri, 01 Jan 1999 00:00:00 GMT"),
+        ];
+        for case in cases {
+            assert_eq!(
+                refusal(copy(&bench, "cont/blob", "cont/source", &[case]).await),
+                BlobError::SourceConditionNotMet,
+                "{case:?}"
+            );
+            let reply = refusal(copy(&bench, "cont/blob", "cont/source", &[PUT, case]).await).to_reply();
+            assert_eq!((reply.status, reply.code), (412, "CannotVerifyCopySource"), "{case:?}");
+        }
+        for case in [("x-ms-source-if-match", etag.as_str()), ("x-ms-source-if-none-match", "\"0x1\"")] {
+            copy(&bench, "cont/blob", "cont/source", &[case]).await.unwrap();
+            copy(&bench, "cont/blob", "cont/source", &[SYNC, case]).await.unwrap();
+        }
+    }
+
+    #[tokio::test]
+    async fn sums_of_the_source() {
+        let bench = Bench::with_container().await;
+        bench.put("cont/source", b"hello").await;
+        let (right, wrong) = ("XUFAKrxLKna5cZ2REBfFkg==", "1B2M2Y8AsgTpgAmY7PhCfg==");
+        for manner in [SYNC, PUT] {
+            let answer = copy(&bench, "cont/blob", "cont/source", &[manner, ("x-ms-source-content-md5", right)]).await;
+            let answer = answer.unwrap();
+            assert_eq!(header(&answer, "content-md5"), Some(right));
+            assert!(header(&answer, "x-ms-content-crc64").is_some());
+            let refused = copy(&bench, "cont/blob", "cont/source", &[manner, ("x-ms-source-content-md5", wrong)]).await;
+            assert!(matches!(refusal(refused), BlobError::Md5Mismatch { .. }));
+        }
+        // What was summed is what is copied, or nothing is.
+        let interrupted = Interrupted::by(&bench, request("PUT", "cont/source", &[PUT]), b"other");
+        let refused = copy(&interrupted, "cont/blob", "cont/source", &[PUT, ("x-ms-source-content-md5", right)]).await;
+        assert_eq!(refusal(refused), BlobError::SourceConditionNotMet);
+        assert_eq!(bench.get("cont/blob").await, b"hello");
+    }
+
+    #[tokio::test]
+    async fn what_put_blob_from_url_says_of_its_blob() {
+        let bench = Bench::with_container().await;
+        let put = [PUT, ("x-ms-meta-a", "1"), ("content-type", "text/plain"), ("x-ms-blob-content-language", "de")];
+        bench.call("PUT", "cont/source", &put, b"hello").await.unwrap();
+        let told = async |headers: &[(&str, &str)]| {
+            let answer = copy(&bench, "cont/blob", "cont/source", &[&[PUT], headers].concat()).await.unwrap();
+            assert_eq!((answer.status.as_u16(), header(&answer, "x-ms-copy-id")), (201, None));
+            bench.call("HEAD", "cont/blob", &[], b"").await.unwrap()
+        };
+        let taken = told(&[("x-ms-blob-content-type", "text/html")]).await;
+        assert_eq!(header(&taken, "content-type"), Some("text/html"));
+        assert_eq!((header(&taken, "content-language"), header(&taken, "x-ms-meta-a")), (Some("de"), Some("1")));
+        assert_eq!(header(&taken, "x-ms-copy-id"), None);
+        let own = told(&[("x-ms-copy-source-blob-properties", "false"), ("x-ms-meta-b", "2")]).await;
+        assert_eq!((header(&own, "content-language"), header(&own, "x-ms-meta-b")), (None, Some("2")));
+        assert_eq!(header(&own, "content-md5"), Some("XUFAKrxLKna5cZ2REBfFkg=="));
+        let other = copy(&bench, "cont/blob", "cont/source", &[("x-ms-blob-type", "PageBlob")]).await;
+        assert_eq!(refusal(other), BlobError::header("x-ms-blob-type", "PageBlob"));
+        // Of another type the bytes are taken.
+        bench.call("PUT", "cont/append", &[("x-ms-blob-type", "AppendBlob")], b"").await.unwrap();
+        bench.call("PUT", "cont/append?comp=appendblock", &[], b"six").await.unwrap();
+        copy(&bench, "cont/blob", "cont/append", &[PUT]).await.unwrap();
+        let told = bench.call("HEAD", "cont/blob", &[], b"").await.unwrap();
+        assert_eq!(header(&told, "x-ms-blob-type"), Some("BlockBlob"));
+        assert_eq!(bench.get("cont/blob").await, b"six");
+        let refused = copy(&bench, "cont/other", "cont/append", &[SYNC]).await;
+        assert_eq!(refusal(refused), BlobError::InvalidSourceBlobType);
+    }
+
+    #[tokio::test]
+    async fn onto_itself_and_from_a_snapshot() {
+        let bench = Bench::with_container().await;
+        bench.put("cont/blob", b"first").await;
+        let snapshot = bench.call("PUT", "cont/blob?comp=snapshot", &[], b"").await.unwrap();
+        let snapshot = format!("cont/blob?snapshot={}", header(&snapshot, "x-ms-snapshot").unwrap());
+        bench.put("cont/blob", b"second").await;
+        bench.call("PUT", "cont/blob?comp=block&blockid=QQ==", &[], b"x").await.unwrap();
+        copy(&bench, "cont/blob", "cont/blob", &[("x-ms-meta-a", "1")]).await.unwrap();
+        bench.sweep().await;
+        assert_eq!(bench.get("cont/blob").await, b"second");
+        let waiting = bench.text("GET", "cont/blob?comp=blocklist&blocklisttype=uncommitted").await;
+        assert!(!waiting.contains("<Block>"));
+        // A snapshot is made the blob again.
+        copy(&bench, "cont/blob", &snapshot, &[]).await.unwrap();
+        bench.sweep().await;
+        assert_eq!(bench.get("cont/blob").await, b"first");
+        bench.call("DELETE", "cont/blob", &[("x-ms-delete-snapshots", "include")], b"").await.unwrap();
+        bench.sweep().await;
+        assert_eq!(bench.figures(), (1, 0));
+    }
+
+    #[tokio::test]
+    async fn an_append_blob_and_its_copy_grow_apart() {
+        let bench = Bench::with_container().await;
+        bench.call("PUT", "cont/source", &[("x-ms-blob-type", "AppendBlob")], b"").await.unwrap();
+        let append = async |blob: &str, bytes: &[u8]| {
+            let answer = bench.call("PUT", &format!("{blob}?comp=appendblock"), &[], bytes).await.unwrap();
+            header(&answer, "x-ms-blob-committed-block-count").unwrap().to_owned()
+        };
+        for n in 0..120_u8 {
+            append("cont/source", &[n; 3]).await;
+        }
+        let start: Vec<u8> = (0..120).flat_map(|n| [n; 3]).collect();
+        copy(&bench, "cont/blob", "cont/source", &[]).await.unwrap();
+        copy(&bench, "cont/third", "cont/blob", &[]).await.unwrap();
+        append("cont/source", b"source").await;
+        assert_eq!(append("cont/blob", b"copy").await, "121");
+        assert_eq!(append("cont/blob", b"+").await, "122");
+        let with = |end: &[u8]| [&start, end].concat();
+        assert_eq!(bench.get("cont/source").await, with(b"source"));
+        assert_eq!(bench.get("cont/blob").await, with(b"copy+"));
+        assert_eq!(bench.get("cont/third").await, start);
+        bench.call("DELETE", "cont/source", &[], b"").await.unwrap();
+        bench.sweep().await;
+        assert_eq!(bench.get("cont/blob").await, with(b"copy+"));
+        assert_eq!(bench.get("cont/third").await, start);
+        for blob in ["cont/blob", "cont/third"] {
+            bench.call("DELETE", blob, &[], b"").await.unwrap();
+        }
+        bench.sweep().await;
+        assert_eq!(bench.figures(), (1, 0));
+    }
+
+    #[tokio::test]
+    async fn blocks_from_urls() {
+        let bench = Bench::with_container().await;
+        bench.put("cont/source", b"0123456789").await;
+        let block = async |id: &str, headers: &[(&str, &str)]| {
+            let from = url("cont/source");
+            let all = [&[("x-ms-copy-source", from.as_str())], headers].concat();
+            bench.call("PUT", &format!("cont/blob?comp=block&blockid={id}"), &all, b"").await
+        };
+        // The same bytes twice, once by the content that has them; then one of the two is replaced.
+        let before = bench.figures().1;
+        let answer = block("MDAx", &[]).await.unwrap();
+        assert!(header(&answer, "x-ms-content-crc64").is_some());
+        block("MDAy", &[("x-ms-source-range", "bytes=0-9")]).await.unwrap();
+        block("MDAy", &[]).await.unwrap();
+        assert_eq!(bench.figures().1, before);
+        block("MDAx", &[("x-ms-source-range", "bytes=2-4")]).await.unwrap();
+        bench.call("DELETE", "cont/source", &[], b"").await.unwrap();
+        bench.sweep().await;
+        let list = "<BlockList><Latest>MDAx</Latest><Latest>MDAy</Latest></BlockList>";
+        bench.call("PUT", "cont/blob?comp=blocklist", &[], list.as_bytes()).await.unwrap();
+        bench.sweep().await;
+        assert_eq!(bench.get("cont/blob").await, b"2340123456789");
+        // A whole block of the list is one content, too.
+        let from = url("cont/blob");
+        let part = [("x-ms-copy-source", from.as_str()), ("x-ms-source-range", "bytes=3-12")];
+        let before = bench.figures().1;
+        bench.call("PUT", "cont/other?comp=block&blockid=MDAx", &part, b"").await.unwrap();
+        assert_eq!(bench.figures().1, before);
+        let beyond = [("x-ms-copy-source", from.as_str()), ("x-ms-source-range", "bytes=90-91")];
+        let refused = refusal(bench.call("PUT", "cont/other?comp=block&blockid=MDAx", &beyond, b"").await).to_reply();
+        assert_eq!((refused.status, refused.code), (416, "CannotVerifyCopySource"));
+        let odd = [("x-ms-copy-source", from.as_str()), ("x-ms-source-range", "bytes=9-1")];
+        let refused = bench.call("PUT", "cont/other?comp=block&blockid=MDAx", &odd, b"").await;
+        assert_eq!(refusal(refused), BlobError::header("x-ms-source-range", "bytes=9-1"));
+        for blob in ["cont/blob", "cont/other"] {
+            bench.call("DELETE", blob, &[], b"").await.unwrap();
+        }
+        bench.sweep().await;
+        assert_eq!(bench.figures(), (1, 0));
+    }
+
+    #[tokio::test]
+    async fn appends_and_pages_from_urls() {
+        let bench = Bench::with_container().await;
+        bench.put("cont/source", &[7; 1_024]).await;
+        let from = url("cont/source");
+        let source = ("x-ms-copy-source", from.as_str());
+        bench.call("PUT", "cont/append", &[("x-ms-blob-type", "AppendBlob")], b"").await.unwrap();
+        let append = async |headers: &[(&str, &str)]| {
+            bench.call("PUT", "cont/append?comp=appendblock", &[&[source], headers].concat(), b"").await
+        };
+        append(&[]).await.unwrap();
+        append(&[("x-ms-source-range", "bytes=0-9")]).await.unwrap();
+        let small = append(&[("x-ms-blob-condition-maxsize", "1100")]).await;
+        assert_eq!(refusal(small), BlobError::MaxBlobSizeConditionNotMet);
+        let crc = append(&[("x-ms-source-content-crc64", "AQAAAAAAAAA=")]).await;
+        assert!(matches!(refusal(crc), BlobError::Crc64Mismatch { .. }));
+        assert_eq!(bench.get("cont/append").await, [7; 1_034]);
+        bench.put_pages("cont/pages", 2_048).await;
+        let pages = async |headers: &[(&str, &str)]| {
+            let all = [&[source, ("x-ms-page-write", "update")], headers].concat();
+            bench.call("PUT", "cont/pages?comp=page", &all, b"").await
+        };
+        let (to, part) = (("x-ms-range", "bytes=512-1023"), ("x-ms-source-range", "bytes=512-1023"));
+        let answer = pages(&[to, part]).await.unwrap();
+        assert_eq!((answer.status.as_u16(), header(&answer, "x-ms-blob-sequence-number")), (201, Some("0")));
+        assert_eq!(bench.get("cont/pages").await, [vec![0; 512], vec![7; 512], vec![0; 1_024]].concat());
+        let missing = BlobError::Request(RequestError::MissingRequiredHeader { name: "x-ms-source-range" });
+        assert_eq!(refusal(pages(&[to]).await), missing);
+        let other = pages(&[to, ("x-ms-source-range", "bytes=0-1023")]).await;
+        assert_eq!(refusal(other), BlobError::InvalidPageRange);
+        let sequence = pages(&[to, part, ("x-ms-if-sequence-number-lt", "0")]).await;
+        assert_eq!(refusal(sequence), BlobError::SequenceNumberConditionNotMet);
+    }
+
+    fn outside(bench: Bench, scripts: &[(&'static str, Script)]) -> (Bench, Arc<Elsewhere>) {
+        let elsewhere = Arc::new(Elsewhere::default());
+        elsewhere.0.lock().unwrap().extend(scripts.iter().cloned());
+        let Bench { engine, service, settings } = bench;
+        (Bench { engine, service: service.reaching(elsewhere.clone()), settings }, elsewhere)
+    }
+
+    #[tokio::test]
+    async fn from_elsewhere_within_the_request() {
+        let script = Script::of(b"hello").header("content-type", "text/plain").header("x-ms-meta-a", "1");
+        let broken = Script { length: 9, then: Then::Cut, ..script.clone() };
+        let missing = Script { status: 404, ..Script::of(b"").header("x-ms-error-code", "BlobNotFound") };
+        let scripts = [("http://a/x", script), ("http://a/broken", broken), ("http://a/missing", missing)];
+        let (bench, _) = outside(Bench::with_container().await, &scripts);
+        let call = async |target: &str, headers: &[(&str, &str)]| bench.call("PUT", target, headers, b"").await;
+        let answer = call("cont/blob", &[PUT, ("x-ms-copy-source", "http://a/x")]).await.unwrap();
+        assert_eq!(answer.status, 201);
+        let read = bench.call("GET", "cont/blob", &[], b"").await.unwrap();
+        assert_eq!((header(&read, "content-type"), header(&read, "x-ms-meta-a")), (Some("text/plain"), Some("1")));
+        assert_eq!(bytes(read).await, b"hello");
+        let before = bench.figures();
+        for (source, status) in [("http://a/broken", 500), ("http://a/missing", 404), ("http://a/none", 400)] {
+            for how in [PUT, SYNC] {
+                let refused = refusal(call("cont/blob", &[how, ("x-ms-copy-source", source)]).await).to_reply();
+                assert_eq!((refused.status, refused.code), (status, "CannotVerifyCopySource"), "{source}");
+            }
+        }
+        assert_eq!(bench.figures(), before);
+        let block = [("x-ms-copy-source", "http://a/x"), ("x-ms-source-range", "bytes=1-3")];
+        call("cont/blob?comp=block&blockid=QQ==", &block).await.unwrap();
+        let list = b"<BlockList><Latest>QQ==</Latest></BlockList>";
+        bench.call("PUT", "cont/blob?comp=blocklist", &[], list).await.unwrap();
+        assert_eq!(bench.get("cont/blob").await, b"ell");
+        let copied = call("cont/copy", &[SYNC, ("x-ms-copy-source", "http://a/x")]).await.unwrap();
+        assert_eq!((copied.status.as_u16(), header(&copied, "x-ms-copy-status")), (202, Some("success")));
+    }
+
+    #[test]
+    fn conditions_go_to_a_source_elsewhere() {
+        let head = request(
+            "PUT",
+            "cont/blob",
+            &[
+                ("x-ms-copy-source", "http://a/x"),
+                ("x-ms-source-if-match", "\"0x1\""),
+                ("x-ms-source-if-modified-since", "Fri, 01 Jan 1999 00:00:00 GMT"),
+                ("x-ms-source-range", "bytes=1-"),
+                ("x-ms-copy-source-authorization", "Bearer abc"),
+            ],
+        );
+        let source = Source::parse(&head, Manner::FromUrl).unwrap();
+        assert_eq!(source.conditions.if_match, Some(ETagMatch::OneOf(vec!["0x1".to_owned()])));
+        let headers = source.headers();
+        let text = |name: &str| headers[name].to_str().unwrap();
+        assert_eq!((text("if-match"), text("range")), ("\"0x1\"", "bytes=1-"));
+        assert_eq!(text("if-modified-since"), "Fri, 01 Jan 1999 00:00:00 GMT");
+        assert_eq!(text("authorization"), "Bearer abc");
+        let basic = [("x-ms-copy-source", "http://a/x"), ("x-ms-copy-source-authorization", "Basic abc")];
+        let refused = Source::parse(&request("PUT", "cont/blob", &basic), Manner::FromUrl).unwrap_err();
+        assert_eq!(refused, BlobError::header("x-ms-copy-source-authorization", ""));
+        let long = format!("http://a/{}", "x".repeat(2_100));
+        let long = [("x-ms-copy-source", long.as_str())];
+        assert!(Source::parse(&request("PUT", "cont/blob", &long), Manner::Copy).is_err());
+    }
+}

@@ -1,0 +1,12 @@
+//! Copy Blob From URL: Copy Blob that is done when it answers, for block blobs.
+
+use wire::http::{Body, Reply};
+
+use super::Call;
+use super::copy_blob::{self, Makes};
+use crate::{Failure, request};
+
+pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> {
+    request::no_body(body)?;
+    copy_blob::parse(&call, Makes::CopyInRequest)?.run(call).await
+}

@@ -1,0 +1,256 @@
+//! Incremental Copy Blob: copy a snapshot of a page blob, and after it later ones, each of which stays as a snapshot.
+//!
+//! The service copies what has changed since the last one. Here nothing is copied at all: the new state refers to the pages of
+//! the snapshot, like any copy.
+
+use concurrency::{Conditions, Lease, Timestamp};
+use engine::{Changes, Commit, Tick, commit};
+use service::RequestError;
+use service::sources::Manner;
+use wire::http::{Body, Head, Reply, StatusCode};
+use wire::names::{BlobName, ContainerName};
+
+use super::Call;
+use super::copy_blob::tell_copy;
+use crate::copy::{self, CopyState, CopyStatus, Incremental};
+use crate::encryption::{self, Asked};
+use crate::error::BlobError;
+use crate::keeping::Keeping;
+use crate::model::{self, Blob, BlobType, Committed, blob_key, refuse, snapshot_key};
+use crate::request::Which;
+use crate::source::{Place, Source};
+use crate::{Failure, Reach, codec, keeping, reply, request};
+
+#[derive(Clone)]
+struct IncrementalCopyBlob {
+    container: ContainerName,
+    name: BlobName,
+    conditions: Conditions,
+    source: Source,
+    reach: Reach,
+}
+
+fn parse(head: &Head, reach: Reach) -> Result<IncrementalCopyBlob, BlobError> {
+    let (container, name) = request::blob(head)?;
+    request::only_base(head)?;
+    request::no_unbuilt_headers(head)?;
+    let conditions = request::conditions(head)?;
+    conditions.check_write_combination()?;
+    Ok(IncrementalCopyBlob { container, name, conditions, source: Source::parse(head, Manner::Copy)?, reach })
+}
+
+/// The snapshot to copy: of which blob, and when it was taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct From {
+    blob: u64,
+    snapshot: Timestamp,
+}
+
+impl IncrementalCopyBlob {
+    /// Whether the copy may happen. The destination is new, or has been made by such copies of the same blob.
+    fn judge(&self, found: Option<&Blob>, from: From, now: Timestamp) -> Result<Lease, BlobError> {
+        let version = found.and_then(Blob::version);
+        if self.reach == Reach::CreateOnly && version.is_some() {
+            return Err(BlobError::UnauthorizedBlobOverwrite);
+        }
+        self.conditions.check_write(version.as_ref())?;
+        // The operation takes no lease id, so that a lease stands against it.
+        let lease = model::check_free(found, None, now)?;
+        self.conditions.check_create_only(version.is_some(), false)?;
+        let Some(state) = found.and_then(|blob| blob.committed.as_ref()) else { return Ok(lease) };
+        match state.copy.as_ref().and_then(|copy| copy.incremental) {
+            _ if !matches!(state.kind, BlobType::Page { .. }) => Err(BlobError::InvalidBlobType),
+            None => Err(BlobError::OperationNotAllowedOnIncrementalCopyBlob),
+            Some(last) if last.source != from.blob => Err(BlobError::IncrementalCopyBlobMismatch),
+            Some(last) if from.snapshot <= last.source_snapshot => {
+                Err(BlobError::IncrementalCopyOfEarlierSnapshotNotAllowed)
+            }
+            Some(_) => Ok(lease),
+        }
+    }
+
+    /// The state as it becomes; its pages come beside it.
+    fn decide(&self, source: &Committed, from: From, tick: Tick) -> Committed {
+        let incremental = Incremental { source: from.blob, source_snapshot: from.snapshot, snapshot: tick.stamp };
+        let copy = CopyState::success(&self.source.wish.url, source.length, tick);
+        Committed {
+            version: tick.id(1),
+            stamp: tick.stamp,
+            created: tick.stamp,
+            tier: None,
+            tags: None,
+            protection: None,
+            rehydration: None,
+            copy: Some(Box::new(CopyState { incremental: Some(incremental), ..copy })),
+            version_id: None,
+            deleted: None,
+            ..source.clone()
+        }
+    }
+}
+
+enum Outcome {
+    Done(keeping::Written, String),
+    Settle(u64),
+}
+
+async fn copy(op: &IncrementalCopyBlob, call: Call<'_>, place: &Place, at: Timestamp) -> Result<Outcome, Failure> {
+    let (op, place, account, keeping) = (op.clone(), place.clone(), call.account, Keeping::of(&call));
+    let asked = Asked::by(&call)?;
+    let partition = model::blob_partition(account, &op.container, &op.name);
+    let outcome = commit(call.engine, partition, move |rows, tick| {
+        let generation = model::generation(rows, account, &op.container)?;
+        let key = blob_key(generation, &op.name);
+        let found = model::find_blob(rows, &key)?;
+        let source = place.look(rows, &op.source.conditions, tick.now)?.state;
+        if !matches!(source.kind, BlobType::Page { .. }) {
+            return Err(refuse(BlobError::InvalidSourceBlobType));
+        }
+        let source_key = blob_key(model::generation(rows, place.account, &place.container)?, &place.name);
+        let blob = model::find_blob(rows, &source_key)?.map_or(0, |blob| blob.uid);
+        let from = From { blob, snapshot: at };
+        let there = found.as_ref().filter(|blob| blob.is_there(tick.now));
+        let lease = op.judge(there, from, tick.now).map_err(refuse)?;
+        let mut state = op.decide(&source, from, tick);
+        state.encryption = encryption::effective(rows, account, &op.container, asked.encryption.as_ref())?;
+        let mut changes = Changes::none();
+        state.content = match copy::share(rows, &place, &source, &key, tick, &mut changes)? {
+            copy::Shared::By(content) => content,
+            copy::Shared::AfterSettling(map) => return Ok(Commit::unchanged(Outcome::Settle(map))),
+        };
+        // The snapshot that the copy leaves, and the blob that goes on from it.
+        let snapshot = state.kept_as(tick.id(3), &mut changes);
+        let id = state.copy.as_ref().map(|copy| copy.id.clone()).unwrap_or_default();
+        let mut base = found.unwrap_or_else(|| Blob { uid: tick.id(0), ..Blob::default() });
+        base.snapshots = base.snapshots.saturating_add(1);
+        changes.put(snapshot_key(base.uid, tick.stamp), codec::encode(&snapshot));
+        // What was there is in a snapshot of its own already.
+        let before = base.committed.take();
+        if let Some(before) = before {
+            before.let_go(&mut changes, tick.now);
+        }
+        let written = keeping::replace(rows, key, Some(base), (lease, state), keeping, tick, &mut changes)?;
+        Ok(Commit { changes, outcome: Outcome::Done(written, id) })
+    });
+    Ok(outcome.await?)
+}
+
+pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> {
+    request::no_body(body)?;
+    let op = parse(call.head, call.reach)?;
+    // What elsewhere has changed between two snapshots cannot be asked for like a blob.
+    let place = op.source.find(call).await?.ok_or(BlobError::Request(RequestError::NotImplemented))?;
+    let Which::Snapshot(at) = place.which else {
+        return Err(BlobError::IncrementalCopySourceMustBeSnapshot.into());
+    };
+    let (written, id) = loop {
+        match copy(&op, call, &place, at).await? {
+            Outcome::Done(written, id) => break (written, id),
+            Outcome::Settle(map) => copy::settle(call.engine, map).await?,
+        }
+    };
+    let mut answer = reply::reply(StatusCode::ACCEPTED);
+    reply::set_written(&mut answer.headers, written);
+    // It is done, but clients of this operation expect to have to ask.
+    tell_copy(&mut answer, &id, CopyStatus::Pending);
+    Ok(answer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Bench, HELD, NOW, between, committed, header, refusal, request, tick, url};
+
+    #[test]
+    fn each_refusal_and_two_at_once() {
+        let ask = |headers: &[(&str, &str)]| {
+            let source = [("x-ms-copy-source", "http://127.0.0.1:10000/acct/cont/source")];
+            let head = request("PUT", "cont/blob?comp=incrementalcopy", &[&source, headers].concat());
+            parse(&head, Reach::Overwrite).unwrap()
+        };
+        let at = |ticks| Timestamp(NOW.0 + ticks);
+        let from = |blob, ticks| From { blob, snapshot: at(ticks) };
+        let page = Committed { kind: BlobType::Page { sequence: 0 }, ..committed() };
+        let copied = ask(&[]).decide(&page, from(5, 10), tick());
+        let blob = |lease, state: &Committed| Blob { uid: 3, lease, committed: Some(state.clone()), ..Blob::default() };
+        let judge = |op: IncrementalCopyBlob, found: Option<Blob>, from| op.judge(found.as_ref(), from, NOW).err();
+        let free = |state| Some(blob(Lease::Available, state));
+        assert_eq!(judge(ask(&[]), None, from(5, 1)), None);
+        assert_eq!(judge(ask(&[]), free(&copied), from(5, 11)), None);
+        let earlier = Some(BlobError::IncrementalCopyOfEarlierSnapshotNotAllowed);
+        assert_eq!(judge(ask(&[]), free(&copied), from(5, 10)), earlier);
+        assert_eq!(judge(ask(&[]), free(&copied), from(5, 9)), earlier);
+        assert_eq!(judge(ask(&[]), free(&copied), from(6, 9)), Some(BlobError::IncrementalCopyBlobMismatch));
+        let other = Some(BlobError::OperationNotAllowedOnIncrementalCopyBlob);
+        assert_eq!(judge(ask(&[]), free(&page), from(5, 11)), other);
+        assert_eq!(judge(ask(&[]), free(&committed()), from(5, 11)), Some(BlobError::InvalidBlobType));
+        let leased = Some(BlobError::LeaseIdMissing);
+        assert_eq!(judge(ask(&[]), Some(blob(HELD, &copied)), from(6, 9)), leased);
+        let stale = [("if-match", "\"0x1\"")];
+        assert_eq!(judge(ask(&stale), Some(blob(HELD, &copied)), from(6, 9)), Some(BlobError::ConditionNotMet));
+    }
+
+    #[tokio::test]
+    async fn each_copy_leaves_a_snapshot() {
+        let bench = Bench::with_container().await;
+        bench.put_pages("cont/source", 2_048).await;
+        let write = async |at: u64, with: u8| {
+            let range = format!("bytes={at}-{}", at + 511);
+            let headers = [("x-ms-page-write", "update"), ("range", &*range)];
+            bench.call("PUT", "cont/source?comp=page", &headers, &[with; 512]).await.unwrap();
+            let answer = bench.call("PUT", "cont/source?comp=snapshot", &[], b"").await.unwrap();
+            format!("cont/source?snapshot={}", header(&answer, "x-ms-snapshot").unwrap())
+        };
+        let (first, second) = (write(0, 1).await, write(1_024, 2).await);
+        let copy = async |from: &str| {
+            let from = url(from);
+            bench.call("PUT", "cont/blob?comp=incrementalcopy", &[("x-ms-copy-source", from.as_str())], b"").await
+        };
+        let told = async || {
+            let told = bench.call("HEAD", "cont/blob", &[], b"").await.unwrap();
+            assert_eq!(header(&told, "x-ms-incremental-copy"), Some("true"));
+            assert_eq!(header(&told, "x-ms-copy-status"), Some("success"));
+            header(&told, "x-ms-copy-destination-snapshot").unwrap().to_owned()
+        };
+        let answer = copy(&first).await.unwrap();
+        assert_eq!((answer.status.as_u16(), header(&answer, "x-ms-copy-status")), (202, Some("pending")));
+        let one = told().await;
+        copy(&second).await.unwrap();
+        let two = told().await;
+        assert_eq!(refusal(copy(&first).await), BlobError::IncrementalCopyOfEarlierSnapshotNotAllowed);
+        assert_eq!(refusal(copy("cont/source").await), BlobError::IncrementalCopySourceMustBeSnapshot);
+        // The copies do not need the source.
+        bench.call("DELETE", "cont/source", &[("x-ms-delete-snapshots", "include")], b"").await.unwrap();
+        bench.sweep().await;
+        let after_one = [vec![1; 512], vec![0; 1_536]].concat();
+        let after_two = [vec![1; 512], vec![0; 512], vec![2; 512], vec![0; 512]].concat();
+        assert!(bench.get(&format!("cont/blob?snapshot={one}")).await == after_one);
+        assert!(bench.get(&format!("cont/blob?snapshot={two}")).await == after_two);
+        let changed = bench.text("GET", &format!("cont/blob?comp=pagelist&snapshot={two}&prevsnapshot={one}")).await;
+        assert_eq!(between(&changed, "<Start>", "</Start>"), ["1024"]);
+        let list = bench.text("GET", "cont?restype=container&comp=list&include=copy,snapshots").await;
+        assert_eq!(list.matches("<IncrementalCopy>true</IncrementalCopy>").count(), 3);
+        // Only its snapshots are for reading, and nothing is written to it.
+        let refused = BlobError::OperationNotAllowedOnIncrementalCopyBlob;
+        assert_eq!(refusal(bench.call("GET", "cont/blob", &[], b"").await), refused);
+        let update = [("x-ms-page-write", "update"), ("range", "bytes=0-511")];
+        assert_eq!(refusal(bench.call("PUT", "cont/blob?comp=page", &update, &[1; 512]).await), refused);
+        assert_eq!(refusal(bench.call("PUT", "cont/blob?comp=metadata", &[], b"").await), refused);
+        bench.call("DELETE", "cont/blob", &[("x-ms-delete-snapshots", "include")], b"").await.unwrap();
+        bench.sweep().await;
+        assert_eq!(bench.figures(), (1, 0));
+    }
+
+    #[tokio::test]
+    async fn sources_that_are_no_pages_or_elsewhere() {
+        let bench = Bench::with_container().await;
+        bench.put("cont/source", b"x").await;
+        let answer = bench.call("PUT", "cont/source?comp=snapshot", &[], b"").await.unwrap();
+        let snapshot = url(&format!("cont/source?snapshot={}", header(&answer, "x-ms-snapshot").unwrap()));
+        let copy = async |from: &str| {
+            refusal(bench.call("PUT", "cont/blob?comp=incrementalcopy", &[("x-ms-copy-source", from)], b"").await)
+        };
+        assert_eq!(copy(&snapshot).await, BlobError::InvalidSourceBlobType);
+        assert_eq!(copy("http://elsewhere/x?snapshot=y").await, BlobError::Request(RequestError::NotImplemented));
+    }
+}

@@ -1,0 +1,29 @@
+//! Put Block From URL: a block whose bytes come from elsewhere.
+//!
+//! Bytes that are a content of their own in this server are referred to; others are read and written.
+
+use service::sources::Manner;
+use wire::http::{Body, Reply};
+
+use super::{Call, put_block};
+use crate::encryption::Asked;
+use crate::error::BlobError;
+use crate::source::Source;
+use crate::upload::Wanted;
+use crate::{Failure, request};
+
+pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> {
+    request::no_body(body)?;
+    let mut op = put_block::parse(call.head)?;
+    let source = Source::parse(call.head, Manner::FromUrl)?;
+    op.sums = source.sums;
+    let asked = Asked::by(&call)?;
+    op.may(call, &asked).await?;
+    let opened = source.open(call, put_block::body_bytes_max(call.head)).await?;
+    if opened.length == 0 {
+        return Err(BlobError::InvalidSourceBlobType.into());
+    }
+    let wanted = Wanted::of_block(call.head, &op.sums);
+    let received = opened.receive(call.engine, wanted, &op.sums, asked.key.as_ref()).await?;
+    op.store(call, asked, received).await
+}

@@ -1,0 +1,36 @@
+//! Put Page From URL: pages whose bytes come from elsewhere.
+
+use service::RequestError;
+use service::sources::Manner;
+use wire::http::{Body, Reply};
+use wire::ranges::RangeHeader;
+
+use super::Call;
+use super::put_page::{self, BODY_BYTES_MAX, PageWrite};
+use crate::encryption::Asked;
+use crate::error::BlobError;
+use crate::source::Source;
+use crate::upload::Wanted;
+use crate::{Failure, request};
+
+pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> {
+    request::no_body(body)?;
+    let mut op = put_page::parse(call.head)?;
+    let source = Source::parse(call.head, Manner::FromUrl)?;
+    if op.write == PageWrite::Clear {
+        return Err(BlobError::header("x-ms-page-write", "clear").into());
+    }
+    if source.range == RangeHeader::None {
+        return Err(BlobError::Request(RequestError::MissingRequiredHeader { name: "x-ms-source-range" }).into());
+    }
+    op.sums = source.sums;
+    let asked = Asked::by(&call)?;
+    op.may(call, &asked).await?;
+    let opened = source.open(call, BODY_BYTES_MAX).await?.unshared();
+    if opened.length != op.span.end - op.span.start {
+        return Err(BlobError::InvalidPageRange.into());
+    }
+    let wanted = Wanted::of_block(call.head, &op.sums);
+    let received = opened.receive(call.engine, wanted, &op.sums, asked.key.as_ref()).await?;
+    op.store(call, asked, Some(received)).await
+}

@@ -1,0 +1,678 @@
+//! Copies from elsewhere, which go on after their answer.
+//!
+//! The blob says that a copy into it is pending, a row says what is to be fetched, and a due row asks every few seconds
+//! whether somebody does. Who does so runs beside the requests; when the server starts again nobody does, and the due row finds
+//! that out and has the copy begin anew. A copy that fails for good, or that takes longer than two weeks, leaves an empty blob
+//! that says why. Readers never see a part of a block or append blob; a page blob fills up before their eyes, as the service has
+//! it.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::sync::{Mutex, PoisonError};
+
+use bytes::{Bytes, BytesMut};
+use concurrency::Timestamp;
+use engine::due::{self, Due, Kind};
+use engine::{Changes, Commit, Engine, EngineError, Key, Rows, Staged, Tick, Unread, commit, space};
+use minicbor::{Decode, Encode};
+use wire::http::{Body, HeaderMap, HeaderValue, header};
+
+use crate::collect::failed;
+use crate::copy::{CopyState, CopyStatus};
+use crate::model::{self, Blob, BlobType, Committed, ContentRef, ListEntry, chunk_key};
+use crate::pages::{PAGE_BYTES, PageSpan, View};
+use crate::source::{Fetched, Running};
+use crate::{BlobService, blocks, codec};
+
+/// How often somebody looks whether a copy is being done.
+const LOOK_SECONDS: u64 = 5;
+/// The service gives up after two weeks.
+const SECONDS_MAX: u64 = 14 * 24 * 60 * 60;
+/// How often a source may break off or be out of reach.
+const ATTEMPTS_MAX: u32 = 5;
+/// One content holds at most so many bytes of a copy.
+const CONTENT_BYTES_MAX: u64 = 1 << 30;
+/// Pages are written so many bytes at a time.
+const PAGES_BYTES: usize = 4 * 1024 * 1024;
+/// Progress is told when this much more has come, or a quarter of what was there, if that is less.
+const PROGRESS_BYTES: u64 = 4 * 1024 * 1024;
+
+/// What is to be fetched, and for whom.
+#[derive(Clone, PartialEq, Eq, Encode, Decode)]
+#[cbor(map)]
+pub struct Job {
+    #[n(0)]
+    pub id: u64,
+    /// With whatever opens it.
+    #[n(1)]
+    url: String,
+    /// What the source was when the copy began; it must still be that.
+    #[n(2)]
+    etag: Option<String>,
+    /// The key of the blob.
+    #[cbor(n(3), with = "minicbor::bytes")]
+    blob: Vec<u8>,
+    #[cbor(n(4), with = "codec::time")]
+    begun: Timestamp,
+    #[n(5)]
+    attempts: u32,
+    /// When somebody looks next.
+    #[cbor(n(6), with = "codec::time")]
+    due: Timestamp,
+}
+
+/// Leaves out the URL, which may carry a signature.
+impl std::fmt::Debug for Job {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Job").field("id", &self.id).field("attempts", &self.attempts).finish_non_exhaustive()
+    }
+}
+
+/// The copies that this process is doing.
+#[derive(Debug, Default)]
+pub struct Copies(Mutex<HashMap<u64, Option<Box<dyn Running>>>>);
+
+fn job_key(id: u64) -> Key {
+    Key::new(space::COPY).number(id)
+}
+
+fn due_key(id: u64, at: Timestamp) -> Key {
+    due::key(at, Kind::Other, &[&[space::COPY][..], &id.to_be_bytes()].concat())
+}
+
+/// The copy that a due row asks to be looked after.
+pub fn due_owner(owner: &[u8]) -> Option<u64> {
+    let (&space::COPY, id) = owner.split_first()? else { return None };
+    Some(u64::from_be_bytes(id.try_into().ok()?))
+}
+
+impl Job {
+    pub fn new(url: &str, etag: Option<String>, blob: &Key, tick: Tick) -> Job {
+        Job {
+            id: tick.id(3),
+            url: url.to_owned(),
+            etag,
+            blob: blob.as_bytes().to_vec(),
+            begun: tick.now,
+            attempts: 0,
+            due: tick.now.plus_seconds(LOOK_SECONDS),
+        }
+    }
+
+    /// Stores it, with the due row that looks after it.
+    pub fn begin(&self, changes: &mut Changes) {
+        changes.put(job_key(self.id), codec::encode(self));
+        changes.put(due_key(self.id, self.due), Bytes::new());
+    }
+
+    fn find(rows: &dyn Rows, id: u64) -> Result<Option<Job>, Unread> {
+        rows.get(&job_key(id))?.map(|row| codec::decode(&row)).transpose()
+    }
+
+    /// There is nothing left to do.
+    fn finish(&self, changes: &mut Changes) {
+        changes.delete(job_key(self.id));
+        changes.delete(due_key(self.id, self.due));
+    }
+
+    fn key(&self) -> Key {
+        Key::from_bytes(&self.blob)
+    }
+
+    /// The blob, if it still waits for this copy.
+    fn blob(&self, rows: &dyn Rows) -> Result<Option<(Blob, Committed)>, Unread> {
+        let Some(mut blob) = model::find_blob(rows, &self.key())? else { return Ok(None) };
+        let is_ours = |copy: &CopyState| copy.status == CopyStatus::Pending && copy.job == Some(self.id);
+        let Some(state) = blob.committed.take() else { return Ok(None) };
+        Ok(state.copy.as_deref().is_some_and(is_ours).then_some((blob, state)))
+    }
+
+    fn headers(&self) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        if let Some(etag) = self.etag.as_ref().and_then(|etag| HeaderValue::try_from(etag).ok()) {
+            headers.insert(header::IF_MATCH, etag);
+        }
+        headers
+    }
+}
+
+/// Ends the copy that `blob` waits for, without its bytes, and returns whose job it was.
+pub fn end(
+    rows: &dyn Rows,
+    blob: &mut Blob,
+    status: CopyStatus,
+    description: Option<String>,
+    tick: Tick,
+    changes: &mut Changes,
+) -> Result<Option<u64>, Unread> {
+    let Some(state) = &mut blob.committed else { return Ok(None) };
+    state.let_go(changes, tick.now);
+    state.content = match state.kind {
+        BlobType::Block | BlobType::Append { .. } => ContentRef::Empty,
+        BlobType::Page { .. } => {
+            let view = View::new(tick.id(2));
+            view.create(changes);
+            ContentRef::Pages(view)
+        }
+    };
+    state.length = 0;
+    state.stamp = tick.stamp;
+    let Some(copy) = &mut state.copy else { return Ok(None) };
+    copy.status = status;
+    copy.description = description;
+    copy.completed = Some(tick.now);
+    let job = copy.job.take();
+    if let Some(id) = job
+        && let Some(job) = Job::find(rows, id)?
+    {
+        job.finish(changes);
+    }
+    Ok(job)
+}
+
+/// Why a copy does not go on.
+enum Halted {
+    /// Its blob does not wait for it any longer.
+    Unwanted,
+    /// It cannot succeed: as the blob will say.
+    Failed(String),
+    /// It may, another time.
+    Broken,
+    /// The engine could not do it, and will be asked again.
+    Engine,
+}
+
+impl From<EngineError> for Halted {
+    fn from(_: EngineError) -> Halted {
+        Halted::Engine
+    }
+}
+
+impl BlobService {
+    /// Looks after a copy: has it done if nobody does it.
+    pub(crate) async fn tend(&self, due: &Due) -> Result<bool, EngineError> {
+        let Some(id) = due_owner(&due.owner) else { return Ok(false) };
+        let key = due.key();
+        let is_possible = self.outside.is_some();
+        let job = commit::<_, Infallible, _>(&*self.engine, due.key(), move |rows, tick| {
+            let mut changes = Changes::none();
+            changes.delete(key.clone());
+            let Some(mut job) = Job::find(rows, id)? else { return Ok(Commit { changes, outcome: None }) };
+            let Some((mut blob, state)) = job.blob(rows)? else {
+                job.finish(&mut changes);
+                return Ok(Commit { changes, outcome: None });
+            };
+            let why = match tick.now >= job.begun.plus_seconds(SECONDS_MAX) {
+                true => Some("500 OperationCancelled \"The copy took too long.\""),
+                false if !is_possible => Some("500 CannotVerifyCopySource \"This server copies only from itself.\""),
+                false => None,
+            };
+            if let Some(why) = why {
+                blob.committed = Some(state);
+                end(rows, &mut blob, CopyStatus::Failed, Some(why.to_owned()), tick, &mut changes)?;
+                changes.put(job.key(), codec::encode(&blob));
+                return Ok(Commit { changes, outcome: None });
+            }
+            job.due = tick.now.plus_seconds(LOOK_SECONDS);
+            job.begin(&mut changes);
+            Ok(Commit { changes, outcome: Some(job) })
+        });
+        match job.await.or_else(failed)? {
+            Some(job) => self.pursue(job, None),
+            None => self.abandon(id),
+        }
+        Ok(true)
+    }
+
+    /// Does a copy beside the requests, unless that is being done. `begun`: the answer of the source is already there.
+    pub(crate) fn pursue(&self, job: Job, begun: Option<Fetched>) {
+        let Some(outside) = &self.outside else { return };
+        let mut copies = self.copies.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if copies.contains_key(&job.id) {
+            return;
+        }
+        let (service, id) = (self.clone(), job.id);
+        copies.insert(id, None);
+        let running = outside.spawn(Box::pin(async move {
+            service.copy(job, begun).await;
+            service.abandon(id);
+        }));
+        copies.insert(id, Some(running));
+    }
+
+    /// Stops doing a copy.
+    pub(crate) fn abandon(&self, id: u64) {
+        let running = self.copies.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
+        drop(running);
+    }
+
+    async fn copy(&self, job: Job, begun: Option<Fetched>) {
+        let engine = &*self.engine;
+        let outcome = match self.fetch(&job, begun).await {
+            Ok(fetched) => Copy { engine, job: job.clone() }.run(fetched).await,
+            Err(halted) => Err(halted),
+        };
+        // What the engine could not do now stays due.
+        let _ = match outcome {
+            Ok(()) | Err(Halted::Unwanted | Halted::Engine) => Ok(()),
+            Err(Halted::Failed(why)) => give_up(engine, job, Some(why)).await,
+            Err(Halted::Broken) => give_up(engine, job, None).await,
+        };
+    }
+
+    async fn fetch(&self, job: &Job, begun: Option<Fetched>) -> Result<Fetched, Halted> {
+        let Some(outside) = &self.outside else { return Err(Halted::Broken) };
+        let fetched = match begun {
+            Some(fetched) => fetched,
+            None => outside.fetch(&job.url, job.headers()).await.map_err(|error| match error.is_forbidden {
+                true => Halted::Failed(format!("500 CannotVerifyCopySource \"{}\"", error.message)),
+                false => Halted::Broken,
+            })?,
+        };
+        match fetched.status {
+            200 => Ok(fetched),
+            // The server of the source may come to itself.
+            500..=599 | 429 => Err(Halted::Broken),
+            status => {
+                let code = fetched.headers.get("x-ms-error-code").and_then(|code| code.to_str().ok());
+                let code = code.unwrap_or("CannotVerifyCopySource");
+                Err(Halted::Failed(format!("{status} {code} \"Copy failed when reading the source.\"")))
+            }
+        }
+    }
+}
+
+/// Notes that a source has broken off; after some times, or if there is a reason, the copy has failed.
+async fn give_up(engine: &dyn Engine, job: Job, why: Option<String>) -> Result<(), EngineError> {
+    let partition = job.key();
+    let noted = commit::<_, Infallible, _>(engine, partition, move |rows, tick| {
+        let mut changes = Changes::none();
+        let Some(mut stored) = Job::find(rows, job.id)? else { return Ok(Commit { changes, outcome: () }) };
+        let Some((mut blob, state)) = job.blob(rows)? else { return Ok(Commit { changes, outcome: () }) };
+        stored.attempts += 1;
+        let exhausted = "500 CannotVerifyCopySource \"Copy failed when reading the source.\"".to_owned();
+        match why.clone().or((stored.attempts >= ATTEMPTS_MAX).then_some(exhausted)) {
+            Some(why) => {
+                blob.committed = Some(state);
+                end(rows, &mut blob, CopyStatus::Failed, Some(why), tick, &mut changes)?;
+                changes.put(job.key(), codec::encode(&blob));
+            }
+            None => _ = changes.put(job_key(job.id), codec::encode(&stored)),
+        }
+        Ok(Commit { changes, outcome: () })
+    });
+    noted.await.or_else(failed)
+}
+
+/// A copy under way.
+struct Copy<'a> {
+    engine: &'a dyn Engine,
+    job: Job,
+}
+
+impl Copy<'_> {
+    async fn run(&self, mut fetched: Fetched) -> Result<(), Halted> {
+        let state = self.look().await?;
+        let total = state.copy.as_ref().map_or(0, |copy| copy.total);
+        if fetched.body.length() != Some(total) {
+            return Err(Halted::Failed("412 ConditionNotMet \"The source has changed.\"".to_owned()));
+        }
+        let pieces = match state.kind {
+            BlobType::Block | BlobType::Append { .. } => self.take(&mut *fetched.body, total).await?,
+            BlobType::Page { .. } => {
+                self.take_pages(&mut *fetched.body, total).await?;
+                Vec::new()
+            }
+        };
+        self.finish(pieces, total).await
+    }
+
+    async fn look(&self) -> Result<Committed, Halted> {
+        let job = self.job.clone();
+        let state =
+            engine::read::<_, Infallible, _>(self.engine, |rows, _| Ok(job.blob(rows)?.map(|(_, state)| state)));
+        state.await.or_else(failed)?.ok_or(Halted::Unwanted)
+    }
+
+    /// Takes all bytes into contents that nobody sees yet.
+    async fn take(&self, body: &mut dyn Body, total: u64) -> Result<Vec<Staged>, Halted> {
+        let mut pieces = Vec::new();
+        let (mut arrived, mut told) = (0, 0);
+        let mut rest = Bytes::new();
+        while arrived < total {
+            let length = (total - arrived).min(CONTENT_BYTES_MAX);
+            let mut writer = self.engine.writer(Some(length));
+            let end = arrived + length;
+            while arrived < end {
+                if rest.is_empty() {
+                    rest = next(body).await?;
+                }
+                let bytes = rest.split_to(rest.len().min(usize::try_from(end - arrived).unwrap_or(usize::MAX)));
+                arrived += bytes.len() as u64;
+                writer.write(bytes).await?;
+                if arrived - told >= PROGRESS_BYTES.min(told / 4 + 1) {
+                    self.tell(arrived).await?;
+                    told = arrived;
+                }
+            }
+            pieces.push(writer.finish().await?);
+        }
+        Ok(pieces)
+    }
+
+    /// Writes the pages as they come. Zeros are not written: that is what is there.
+    async fn take_pages(&self, body: &mut dyn Body, total: u64) -> Result<(), Halted> {
+        let (mut written, mut buffer) = (0, BytesMut::new());
+        while written < total {
+            let length = usize::try_from(total - written).unwrap_or(usize::MAX).min(PAGES_BYTES);
+            while buffer.len() < length {
+                buffer.extend_from_slice(&next(body).await?);
+            }
+            let bytes = buffer.split_to(length).freeze();
+            for span in written_pages(&bytes) {
+                let mut writer = self.engine.writer(Some(span.end - span.start));
+                writer.write(bytes.slice(span.start as usize..span.end as usize)).await?;
+                let staged = writer.finish().await?;
+                self.write(PageSpan { start: written + span.start, end: written + span.end }, staged).await?;
+            }
+            written += length as u64;
+            self.tell(written).await?;
+        }
+        Ok(())
+    }
+
+    async fn write(&self, span: PageSpan, staged: Staged) -> Result<(), Halted> {
+        self.change(move |state, rows, tick, changes| match state.content {
+            ContentRef::Pages(view) => view.write(rows, span, &staged, tick, changes),
+            ContentRef::Empty | ContentRef::Whole(_) | ContentRef::Blocks(_) | ContentRef::Shared(_) => Ok(()),
+        })
+        .await
+    }
+
+    /// Says how much has come.
+    async fn tell(&self, arrived: u64) -> Result<(), Halted> {
+        self.change(move |state, _, _, _| {
+            if let Some(copy) = &mut state.copy {
+                copy.done = arrived;
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    /// All of it is there: from now on it is the content of the blob.
+    async fn finish(&self, pieces: Vec<Staged>, total: u64) -> Result<(), Halted> {
+        let job = self.job.clone();
+        self.change(move |state, rows, tick, changes| {
+            state.stamp = tick.stamp;
+            if let Some(copy) = &mut state.copy {
+                (copy.status, copy.done, copy.completed, copy.job) = (CopyStatus::Success, total, Some(tick.now), None);
+            }
+            if let BlobType::Append { sealed, .. } = state.kind {
+                state.kind = BlobType::Append { blocks: u32::try_from(pieces.len()).unwrap_or(u32::MAX), sealed };
+            }
+            if let Some(stored) = Job::find(rows, job.id)? {
+                stored.finish(changes);
+            }
+            state.length = total;
+            match (state.kind, pieces.as_slice()) {
+                (BlobType::Page { .. }, _) | (_, []) => {}
+                (BlobType::Block, [whole]) => {
+                    changes.store(whole, state.version);
+                    state.content = ContentRef::Whole(whole.id().0);
+                }
+                (BlobType::Block | BlobType::Append { .. }, pieces) => {
+                    state.content = ContentRef::Blocks(list(pieces, state, tick, changes));
+                }
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    /// Changes the blob, if it still waits for this copy.
+    async fn change(
+        &self,
+        change: impl Fn(&mut Committed, &dyn Rows, Tick, &mut Changes) -> Result<(), Unread> + Send + 'static,
+    ) -> Result<(), Halted> {
+        let job = self.job.clone();
+        let changed = commit::<_, Infallible, _>(self.engine, job.key(), move |rows, tick| {
+            let mut changes = Changes::none();
+            let Some((mut blob, mut state)) = job.blob(rows)? else {
+                return Ok(Commit { changes, outcome: false });
+            };
+            change(&mut state, rows, tick, &mut changes)?;
+            blob.committed = Some(state);
+            changes.put(job.key(), codec::encode(&blob));
+            Ok(Commit { changes, outcome: true })
+        });
+        if changed.await.or_else(failed)? { Ok(()) } else { Err(Halted::Unwanted) }
+    }
+}
+
+/// A list of contents that follow each other. A block has an id in it, an appended one has none.
+fn list(pieces: &[Staged], state: &Committed, tick: Tick, changes: &mut Changes) -> u64 {
+    let list = tick.id(2);
+    let id = |at: usize| match state.kind {
+        BlobType::Block | BlobType::Page { .. } => (at as u64).to_be_bytes().to_vec(),
+        BlobType::Append { .. } => Vec::new(),
+    };
+    let entry = |(at, piece): (usize, &Staged)| ListEntry { id: id(at), content: piece.id().0, size: piece.length() };
+    let entries: Vec<ListEntry> = pieces.iter().enumerate().map(entry).collect();
+    for piece in pieces {
+        changes.store(piece, list);
+    }
+    for (end, row) in blocks::list_chunks(&entries) {
+        changes.put(chunk_key(list, end), row);
+    }
+    changes.refer(list, state.version);
+    list
+}
+
+async fn next(body: &mut dyn Body) -> Result<Bytes, Halted> {
+    match body.next().await {
+        Some(Ok(bytes)) => Ok(bytes),
+        Some(Err(_)) | None => Err(Halted::Broken),
+    }
+}
+
+/// The pages that hold something, merged where they touch.
+fn written_pages(bytes: &Bytes) -> Vec<PageSpan> {
+    let mut spans: Vec<PageSpan> = Vec::new();
+    for (at, page) in bytes.chunks(PAGE_BYTES as usize).enumerate() {
+        if page.iter().all(|byte| *byte == 0) {
+            continue;
+        }
+        let start = at as u64 * PAGE_BYTES;
+        let end = start + page.len() as u64;
+        match spans.last_mut() {
+            Some(last) if last.end == start => last.end = end,
+            _ => spans.push(PageSpan { start, end }),
+        }
+    }
+    spans
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::BlobError;
+    use crate::testing::{Bench, Elsewhere, Script, Then, header, refusal};
+    use std::sync::Arc;
+
+    /// A request that changes a blob: method, URL and headers.
+    type Write<'a> = (&'a str, &'a str, &'a [(&'a str, &'a str)]);
+
+    const SOURCE: &str = "http://a/x?sig=secret";
+    const COPY: [(&str, &str); 1] = [("x-ms-copy-source", SOURCE)];
+
+    async fn bench(script: Script) -> (Bench, Arc<Elsewhere>) {
+        let Bench { engine, service, settings } = Bench::with_container().await;
+        let elsewhere = Arc::new(Elsewhere::default());
+        elsewhere.0.lock().unwrap().insert(SOURCE, script);
+        (Bench { engine, service: service.reaching(elsewhere.clone()), settings }, elsewhere)
+    }
+
+    async fn told(bench: &Bench, name: &str) -> Option<String> {
+        for _ in 0..1_000 {
+            tokio::task::yield_now().await;
+        }
+        let told = bench.call("HEAD", "cont/blob", &[], b"").await.unwrap();
+        header(&told, name).map(str::to_owned)
+    }
+
+    fn stalled() -> Script {
+        Script { length: 1_000, then: Then::Stall, ..Script::of(b"begin") }
+    }
+
+    #[tokio::test]
+    async fn while_it_is_pending() {
+        let (bench, _) = bench(stalled().header("content-type", "text/plain").header("x-ms-meta-a", "1")).await;
+        bench.put("cont/blob", b"before").await;
+        let answer = bench.call("PUT", "cont/blob", &COPY, b"").await.unwrap();
+        assert_eq!((answer.status.as_u16(), header(&answer, "x-ms-copy-status")), (202, Some("pending")));
+        assert_eq!(told(&bench, "x-ms-copy-progress").await.as_deref(), Some("5/1000"));
+        assert_eq!(told(&bench, "x-ms-copy-source").await.as_deref(), Some("http://a/x"));
+        assert_eq!(told(&bench, "content-length").await.as_deref(), Some("0"));
+        assert_eq!(bench.get("cont/blob").await, b"");
+        let block_blob = [("x-ms-blob-type", "BlockBlob")];
+        let acquire = [("x-ms-lease-action", "acquire"), ("x-ms-lease-duration", "-1")];
+        let writes: [Write<'_>; 8] = [
+            ("PUT", "cont/blob", &block_blob),
+            ("PUT", "cont/blob", &COPY),
+            ("PUT", "cont/blob?comp=block&blockid=QQ==", &[]),
+            ("PUT", "cont/blob?comp=metadata", &[]),
+            ("PUT", "cont/blob?comp=properties", &[]),
+            ("PUT", "cont/blob?comp=snapshot", &[]),
+            ("PUT", "cont/blob?comp=lease", &acquire),
+            ("DELETE", "cont/blob", &[]),
+        ];
+        for (method, url, headers) in writes {
+            let body: &[u8] = if url.contains("block") { b"x" } else { b"" };
+            let refused = bench.call(method, url, headers, body).await;
+            assert_eq!(refusal(refused), BlobError::PendingCopyOperation, "{method} {url}");
+        }
+        let list = "<BlockList/>";
+        let refused = bench.call("PUT", "cont/blob?comp=blocklist", &[], list.as_bytes()).await;
+        assert_eq!(refusal(refused), BlobError::PendingCopyOperation);
+        // Nobody has its bytes, so nobody copies them on.
+        let from = crate::testing::url("cont/blob");
+        let refused = refusal(bench.call("PUT", "cont/next", &[("x-ms-copy-source", from.as_str())], b"").await);
+        assert_eq!(refused.to_reply().status, 409);
+        // Whoever looks after it sees that it is being done.
+        bench.advance(60).await;
+        bench.sweep().await;
+        assert_eq!(told(&bench, "x-ms-copy-progress").await.as_deref(), Some("5/1000"));
+
+        let id = header(&answer, "x-ms-copy-id").unwrap();
+        let abort = [("x-ms-copy-action", "abort")];
+        let answer = bench.call("PUT", &format!("cont/blob?comp=copy&copyid={id}"), &abort, b"").await.unwrap();
+        assert_eq!(answer.status, 204);
+        assert_eq!(told(&bench, "x-ms-copy-status").await.as_deref(), Some("aborted"));
+        assert_eq!(told(&bench, "x-ms-meta-a").await.as_deref(), Some("1"));
+        assert_eq!(bench.get("cont/blob").await, b"");
+        let again = bench.call("PUT", &format!("cont/blob?comp=copy&copyid={id}"), &abort, b"").await;
+        assert_eq!(refusal(again), BlobError::NoPendingCopyOperation);
+        bench.put("cont/blob", b"after").await;
+        bench.advance(60).await;
+        bench.sweep().await;
+        assert_eq!(bench.get("cont/blob").await, b"after");
+        bench.call("DELETE", "cont/blob", &[], b"").await.unwrap();
+        bench.sweep().await;
+        assert_eq!(bench.figures(), (1, 0));
+    }
+
+    #[tokio::test]
+    async fn it_comes_to_its_end() {
+        let whole: Vec<u8> = (0..200_000_u32).map(|n| n as u8).collect();
+        let pieces = whole.chunks(7_777).map(Bytes::copy_from_slice).collect();
+        let (bench, _) = bench(Script { bytes: pieces, ..Script::of(&whole) }).await;
+        bench.call("PUT", "cont/blob", &COPY, b"").await.unwrap();
+        let before = told(&bench, "etag").await;
+        assert_eq!(told(&bench, "x-ms-copy-status").await.as_deref(), Some("success"));
+        assert_eq!(told(&bench, "x-ms-copy-progress").await.as_deref(), Some("200000/200000"));
+        assert!(bench.get("cont/blob").await == whole);
+        assert!(before.is_some() && told(&bench, "x-ms-copy-completion-time").await.is_some());
+        bench.call("DELETE", "cont/blob", &[], b"").await.unwrap();
+        bench.sweep().await;
+        assert_eq!(bench.figures(), (1, 0));
+    }
+
+    #[tokio::test]
+    async fn pages_that_hold_nothing_are_not_written() {
+        let whole = [vec![0; 1_024], vec![5; 512], vec![0; 512], vec![6; 1_024]].concat();
+        let script = Script::of(&whole).header("x-ms-blob-type", "PageBlob").header("x-ms-blob-sequence-number", "7");
+        let (bench, _) = bench(script).await;
+        bench.call("PUT", "cont/blob", &COPY, b"").await.unwrap();
+        assert_eq!(told(&bench, "x-ms-copy-status").await.as_deref(), Some("success"));
+        assert_eq!(told(&bench, "x-ms-blob-sequence-number").await.as_deref(), Some("7"));
+        assert!(bench.get("cont/blob").await == whole);
+        let pages = bench.text("GET", "cont/blob?comp=pagelist").await;
+        assert!(pages.contains("<Start>1024</Start><End>1535</End>") && pages.contains("<Start>2048</Start>"));
+    }
+
+    #[tokio::test]
+    async fn a_source_that_breaks_off_is_tried_again_and_in_the_end_given_up() {
+        let cut = Script { length: 10, then: Then::Cut, ..Script::of(b"begin") };
+        let (bench, elsewhere) = bench(cut.clone()).await;
+        let look = async || {
+            bench.advance(LOOK_SECONDS + 1).await;
+            bench.sweep().await;
+            told(&bench, "x-ms-copy-status").await
+        };
+        bench.call("PUT", "cont/blob", &COPY, b"").await.unwrap();
+        assert_eq!(told(&bench, "x-ms-copy-status").await.as_deref(), Some("pending"));
+        elsewhere.0.lock().unwrap().insert(SOURCE, Script::of(b"0123456789"));
+        assert_eq!(look().await.as_deref(), Some("success"));
+        assert_eq!(bench.get("cont/blob").await, b"0123456789");
+
+        elsewhere.0.lock().unwrap().insert(SOURCE, cut);
+        bench.call("PUT", "cont/blob", &COPY, b"").await.unwrap();
+        assert_eq!(told(&bench, "x-ms-copy-status").await.as_deref(), Some("pending"));
+        for _ in 2..ATTEMPTS_MAX {
+            assert_eq!(look().await.as_deref(), Some("pending"));
+        }
+        assert_eq!(look().await.as_deref(), Some("failed"));
+        let why = told(&bench, "x-ms-copy-status-description").await.unwrap();
+        assert!(why.starts_with("500 CannotVerifyCopySource"), "{why}");
+        assert_eq!(bench.get("cont/blob").await, b"");
+        bench.call("DELETE", "cont/blob", &[], b"").await.unwrap();
+        bench.sweep().await;
+        assert_eq!(bench.figures(), (1, 0));
+    }
+
+    #[tokio::test]
+    async fn a_source_that_changes_and_one_that_goes_fail_the_copy() {
+        let cut = Script { length: 10, then: Then::Cut, ..Script::of(b"begin").header("etag", "\"1\"") };
+        let other = Script::of(b"other bytes").header("etag", "\"2\"");
+        let gone = Script { status: 404, ..Script::of(b"").header("x-ms-error-code", "BlobNotFound") };
+        for (then, why) in [(Some(other), "412 "), (Some(gone), "404 BlobNotFound"), (None, "500 ")] {
+            let (bench, elsewhere) = bench(cut.clone()).await;
+            bench.call("PUT", "cont/blob", &COPY, b"").await.unwrap();
+            assert_eq!(told(&bench, "x-ms-copy-status").await.as_deref(), Some("pending"));
+            match then {
+                Some(script) => _ = elsewhere.0.lock().unwrap().insert(SOURCE, script),
+                None => _ = elsewhere.0.lock().unwrap().remove(SOURCE),
+            }
+            for _ in 0..ATTEMPTS_MAX {
+                bench.advance(LOOK_SECONDS + 1).await;
+                bench.sweep().await;
+                told(&bench, "x-ms-copy-status").await;
+            }
+            assert_eq!(told(&bench, "x-ms-copy-status").await.as_deref(), Some("failed"), "{why}");
+            let described = told(&bench, "x-ms-copy-status-description").await.unwrap();
+            assert!(described.starts_with(why), "{described}");
+        }
+    }
+
+    #[tokio::test]
+    async fn after_two_weeks_it_is_over() {
+        let (bench, _) = bench(stalled()).await;
+        bench.call("PUT", "cont/blob", &COPY, b"").await.unwrap();
+        assert_eq!(told(&bench, "x-ms-copy-status").await.as_deref(), Some("pending"));
+        bench.advance(SECONDS_MAX).await;
+        bench.sweep().await;
+        assert_eq!(told(&bench, "x-ms-copy-status").await.as_deref(), Some("failed"));
+        bench.put("cont/blob", b"x").await;
+    }
+}

@@ -1,0 +1,399 @@
+//! Where the bytes of a copy come from: a blob of this server, which is read by reference or through the engine, or a URL
+//! elsewhere, which is fetched.
+//!
+//! Which of the two a URL is, and whether the caller may read it, is for [`service::sources`] to say: it is judged as any read of
+//! the same URL would be. Nothing here knows a socket.
+
+use std::collections::VecDeque;
+use std::fmt::Debug;
+
+use bytes::Bytes;
+use concurrency::{Conditions, Timestamp};
+use engine::{BoxFuture, Engine, Rows, read};
+use wire::http::{Body, BodyError, ErrorReply, Head, HeaderMap, HeaderValue, header};
+use wire::names::{BlobName, ContainerName};
+use wire::ranges::{RangeHeader, Span};
+
+use service::RequestError;
+use service::sources::{Located, Manner, Wish, without_signature};
+
+use crate::download::{self, Piece};
+use crate::encryption::{self, CustomerKey};
+use crate::error::{BlobError, CopySourceFault};
+use crate::model::{self, Committed, ContentRef, Halt, Seen, refuse};
+use crate::ops::Call;
+use crate::request::{BodySums, Which};
+use crate::upload::{self, Announced, Received, Wanted};
+use crate::{Failure, request};
+
+/// From the REST reference.
+const URL_BYTES_MAX: usize = 2 * 1024;
+/// Bytes that are shared by reference are read for their checksum only up to this size.
+pub const SUMMED_BYTES_MAX: u64 = 4 * 1024 * 1024;
+
+/// What is elsewhere.
+pub trait Outside: Debug + Send + Sync {
+    /// Asks for a URL. An answer with an error status is an answer.
+    fn fetch<'a>(&'a self, url: &'a str, headers: HeaderMap) -> BoxFuture<'a, Result<Fetched, Unreached>>;
+
+    /// Runs something beside the requests. What it returns ends it when it is dropped.
+    fn spawn(&self, work: BoxFuture<'static, ()>) -> Box<dyn Running>;
+}
+
+/// Something that runs beside the requests, until this is dropped.
+pub trait Running: Debug + Send + Sync {}
+
+/// What came from elsewhere.
+pub struct Fetched {
+    pub status: u16,
+    pub headers: HeaderMap,
+    pub body: Box<dyn Body>,
+}
+
+impl Debug for Fetched {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Fetched({})", self.status)
+    }
+}
+
+/// Nothing did.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Unreached {
+    /// We may not go there, and trying again does not help.
+    pub is_forbidden: bool,
+    pub message: String,
+}
+
+/// A source as a request describes it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Source {
+    pub wish: Wish,
+    pub conditions: Conditions,
+    /// What is asked of its tags, as it was written.
+    if_tags: Option<String>,
+    pub range: RangeHeader,
+    pub sums: BodySums,
+}
+
+impl Source {
+    pub fn parse(head: &Head, manner: Manner) -> Result<Source, BlobError> {
+        const URL: &str = "x-ms-copy-source";
+        const AUTHORIZATION: &str = "x-ms-copy-source-authorization";
+        const RANGE: &str = "x-ms-source-range";
+        let url = request::required(head, URL)?;
+        if url.len() > URL_BYTES_MAX {
+            return Err(BlobError::header(URL, url));
+        }
+        request::no_source_headers_unbuilt(head)?;
+        let range = match request::text(head, RANGE)? {
+            None => RangeHeader::None,
+            Some(text) => match RangeHeader::parse(Some(text)) {
+                range @ RangeHeader::Span { .. } => range,
+                RangeHeader::None | RangeHeader::Ignored => return Err(BlobError::header(RANGE, text)),
+            },
+        };
+        let authorization = match request::text(head, AUTHORIZATION)? {
+            None => None,
+            Some(text) if text.get(..7).is_some_and(|scheme| scheme.eq_ignore_ascii_case("bearer ")) => {
+                Some(text.to_owned())
+            }
+            // Not repeated: whatever it is, it was meant as a secret.
+            Some(_) => return Err(BlobError::header(AUTHORIZATION, "")),
+        };
+        let conditions = request::source_conditions(head)?;
+        let reads_tags = conditions.if_tags.is_some() || request::takes_tags(head)?;
+        Ok(Source {
+            wish: Wish { url: url.to_owned(), authorization, reads_tags, manner },
+            if_tags: request::text(head, request::SOURCE_IF_TAGS)?.map(str::to_owned),
+            conditions,
+            range,
+            sums: request::source_sums(head)?,
+        })
+    }
+
+    /// Finds out what the URL names; `None`: something elsewhere.
+    pub async fn find(&self, call: Call<'_>) -> Result<Option<Place>, Failure> {
+        let manner = self.wish.manner;
+        match call.asker.sources.locate(&self.wish).await? {
+            Located::There => Ok(None),
+            Located::Unclear => Err(BlobError::header("x-ms-copy-source", without_signature(&self.wish.url)).into()),
+            Located::Refused(refusal) => Err(refused(refusal, manner).into()),
+            Located::Here { account, head } => {
+                let place = Place::parse(account, &head, manner);
+                Ok(Some(place.map_err(|error| refused(error.to_reply(), manner))?))
+            }
+        }
+    }
+
+    /// Asks for the source elsewhere, or for `span` of it. What comes back is its head, and a body to be read.
+    pub async fn fetch(&self, outside: Option<&dyn Outside>) -> Result<Fetched, BlobError> {
+        let outside = outside.ok_or_else(|| nowhere("This server copies only from itself."))?;
+        let fetched = outside.fetch(&self.wish.url, self.headers()).await.map_err(|error| nowhere(&error.message))?;
+        let code = fetched.headers.get("x-ms-error-code").and_then(|code| code.to_str().ok());
+        match (fetched.status, self.range) {
+            (206, RangeHeader::Span { .. }) | (200, RangeHeader::None | RangeHeader::Ignored) => Ok(fetched),
+            (304 | 412, _) if self.wish.manner == Manner::Copy => Err(BlobError::SourceConditionNotMet),
+            (status, _) => Err(fault(status, code, "The copy source did not answer with what was asked for.")),
+        }
+    }
+
+    /// What a request for the source carries.
+    pub fn headers(&self) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        let mut set = |name, text: String| {
+            if let Ok(value) = HeaderValue::try_from(text) {
+                headers.insert(name, value);
+            }
+        };
+        if let RangeHeader::Span { first, last } = self.range {
+            set(header::RANGE, format!("bytes={first}-{}", last.map(|last| last.to_string()).unwrap_or_default()));
+        }
+        if let Some(authorization) = &self.wish.authorization {
+            set(header::AUTHORIZATION, authorization.clone());
+            // Tokens need one.
+            set(wire::http::HeaderName::from_static("x-ms-version"), "2023-11-03".to_owned());
+        }
+        let quoted = |tags: &concurrency::ETagMatch| match tags {
+            concurrency::ETagMatch::Any => "*".to_owned(),
+            concurrency::ETagMatch::OneOf(tags) => {
+                tags.iter().map(|tag| format!("\"{tag}\"")).collect::<Vec<_>>().join(", ")
+            }
+        };
+        let Conditions { if_match, if_none_match, if_modified_since, if_unmodified_since, if_tags: _ } =
+            &self.conditions;
+        if let Some(text) = &self.if_tags {
+            set(wire::http::HeaderName::from_static("x-ms-if-tags"), text.clone());
+        }
+        if let Some(tags) = if_match {
+            set(header::IF_MATCH, quoted(tags));
+        }
+        if let Some(tags) = if_none_match {
+            set(header::IF_NONE_MATCH, quoted(tags));
+        }
+        if let Some(at) = if_modified_since {
+            set(header::IF_MODIFIED_SINCE, wire::dates::http_date(*at).as_str().to_owned());
+        }
+        if let Some(at) = if_unmodified_since {
+            set(header::IF_UNMODIFIED_SINCE, wire::dates::http_date(*at).as_str().to_owned());
+        }
+        headers
+    }
+
+    /// Opens the bytes that are meant, wherever they are.
+    pub async fn open(&self, call: Call<'_>, most: u64) -> Result<Opened, Failure> {
+        let opened = match self.find(call).await? {
+            Some(place) => {
+                read(call.engine, |rows, now| {
+                    let seen = place.look(rows, &self.conditions, now)?;
+                    let span = self.span(seen.state.length).map_err(refuse)?;
+                    let share = shared(rows, &seen.state, span)?;
+                    let pieces = download::open(rows, &seen.state, span)?;
+                    let length = span.map_or(seen.state.length, |span| span.count());
+                    let body = PieceBody { pieces, length };
+                    Ok(Opened { length, share, body: Box::new(body), state: Some(seen.state) })
+                })
+                .await?
+            }
+            None => {
+                let fetched = self.fetch(call.outside).await?;
+                let length = length(&fetched)?;
+                Opened::fetched(length, fetched.body)
+            }
+        };
+        if opened.length > most {
+            return Err(BlobError::Request(RequestError::RequestBodyTooLarge { most }).into());
+        }
+        Ok(opened)
+    }
+
+    /// The bytes that are meant, of a source of `length` bytes; `None` for all of them.
+    fn span(&self, length: u64) -> Result<Option<Span>, BlobError> {
+        let outside = |_| fault(416, Some("InvalidRange"), "The range is not within the copy source.");
+        self.range.resolve(length).map_err(outside)
+    }
+}
+
+/// The length that an answer announces. Without one nobody could tell a whole answer from a cut one.
+pub fn length(fetched: &Fetched) -> Result<u64, BlobError> {
+    fetched.body.length().ok_or_else(|| nowhere("The copy source does not say how long it is."))
+}
+
+/// A read that the source refuses.
+fn refused(refusal: ErrorReply, manner: Manner) -> BlobError {
+    match (manner, refusal.status) {
+        (Manner::Copy, 401 | 403) => BlobError::SourceRefused(Box::new(refusal)),
+        _ => fault(refusal.status, Some(refusal.code), &refusal.message),
+    }
+}
+
+/// An answer of the source that is not its bytes.
+fn fault(status: u16, code: Option<&str>, message: &str) -> BlobError {
+    BlobError::CannotVerifyCopySource(Box::new(CopySourceFault {
+        // A read may be told that nothing has changed; a write that was not done has failed.
+        status: if (400..500).contains(&status) { status } else { 412 },
+        source_status: Some(status),
+        source_code: code.map(str::to_owned),
+        message: message.to_owned(),
+    }))
+}
+
+/// No answer of the source.
+fn nowhere(message: &str) -> BlobError {
+    BlobError::CannotVerifyCopySource(Box::new(CopySourceFault {
+        status: 400,
+        source_status: None,
+        source_code: None,
+        message: message.to_owned(),
+    }))
+}
+
+/// A blob of this server that is copied from.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Place {
+    pub account: u64,
+    pub container: ContainerName,
+    pub name: BlobName,
+    pub which: Which,
+    manner: Manner,
+}
+
+impl Place {
+    fn parse(account: u64, head: &Head, manner: Manner) -> Result<Place, BlobError> {
+        let (container, name) = request::blob(head)?;
+        Ok(Place { account, container, name, which: request::which(head)?, manner })
+    }
+
+    /// The state that is to be copied, if it is there and as the conditions want it.
+    pub fn look(&self, rows: &dyn Rows, conditions: &Conditions, now: Timestamp) -> Result<Seen, Halt> {
+        let refused = |error: BlobError| refuse(refused(error.to_reply(), self.manner));
+        let generation = match model::generation(rows, self.account, &self.container) {
+            Err(engine::Stop::Refused(error)) => return Err(refused(error)),
+            other => other?,
+        };
+        let seen = model::see(rows, generation, &self.name, self.which)?;
+        let seen = seen.ok_or_else(|| refused(BlobError::BlobNotFound))?;
+        conditions.check_read(&seen.state.version()).map_err(|unmet| match self.manner {
+            Manner::Copy => refuse(BlobError::SourceConditionNotMet),
+            Manner::FromUrl => refused(unmet.into()),
+        })?;
+        // Nobody can read it without its key, by which it would have to be opened first.
+        encryption::check_read(seen.state.encryption.as_ref(), None).map_err(refused)?;
+        seen.state.check_not_archived(now).map_err(refused)?;
+        // Nobody has all of its bytes yet.
+        let is_pending = seen.state.copy.as_ref().is_some_and(|copy| copy.status == crate::copy::CopyStatus::Pending);
+        if is_pending {
+            return Err(refused(BlobError::PendingCopyOperation));
+        }
+        Ok(seen)
+    }
+}
+
+/// The content that holds exactly these bytes, if there is one.
+fn shared(rows: &dyn Rows, state: &Committed, span: Option<Span>) -> Result<Option<u64>, engine::Unread> {
+    let (first, end) = span.map_or((0, state.length), |span| (span.first, span.first + span.count()));
+    match state.content {
+        ContentRef::Whole(content) => Ok((first == 0 && end == state.length).then_some(content)),
+        ContentRef::Blocks(list) | ContentRef::Shared(list) if first < end => {
+            let mut found = None;
+            download::for_each_chunk(rows, list, first, |chunk| {
+                let mut start = chunk.start;
+                for entry in &chunk.entries {
+                    if start == first && start + entry.size == end {
+                        found = Some(entry.content);
+                    }
+                    start += entry.size;
+                }
+                false
+            })?;
+            Ok(found)
+        }
+        ContentRef::Blocks(_) | ContentRef::Shared(_) | ContentRef::Empty | ContentRef::Pages(_) => Ok(None),
+    }
+}
+
+/// A source whose bytes can be read.
+pub struct Opened {
+    pub length: u64,
+    /// The content that holds exactly these bytes.
+    share: Option<u64>,
+    body: Box<dyn Body>,
+    /// What the source is, if it is a blob of this server.
+    pub state: Option<Committed>,
+}
+
+impl Opened {
+    /// What has begun to come from elsewhere.
+    pub fn fetched(length: u64, body: Box<dyn Body>) -> Opened {
+        Opened { length, share: None, body, state: None }
+    }
+
+    /// Reads the bytes for their sums, which are held against what the client says.
+    pub async fn sum(mut self, wanted: Wanted, sums: &BodySums) -> Result<Received, Failure> {
+        let summed = upload::sum(&mut *self.body, self.length, wanted).await.map_err(broken)?;
+        upload::verify(sums, summed.md5, summed.crc64)?;
+        Ok(summed)
+    }
+
+    /// Its bytes are to be read in any case.
+    pub fn unshared(self) -> Opened {
+        Opened { share: None, ..self }
+    }
+
+    /// Takes the bytes in: by reference if they are a content of their own, else by reading them. The sums are held against
+    /// what the client says.
+    pub async fn receive(
+        mut self,
+        engine: &dyn Engine,
+        wanted: Wanted,
+        sums: &BodySums,
+        key: Option<&CustomerKey>,
+    ) -> Result<Received, Failure> {
+        let is_checked = sums.md5.is_some() || sums.crc64.is_some();
+        // What is sealed for one blob is no content of another.
+        let received = match self.share.filter(|_| key.is_none()) {
+            Some(content) if !is_checked && self.length > SUMMED_BYTES_MAX => {
+                Received { shared: Some(content), ..Received::nothing(self.length) }
+            }
+            Some(content) => {
+                let summed = upload::sum(&mut *self.body, self.length, wanted).await.map_err(broken)?;
+                Received { shared: Some(content), ..summed }
+            }
+            None => {
+                let announced = Announced::from(self.length).sealed_with(key);
+                upload::receive(engine, &mut *self.body, announced, wanted).await.map_err(broken)?
+            }
+        };
+        upload::verify(sums, received.md5, received.crc64)?;
+        Ok(received)
+    }
+}
+
+/// It is the source that did not send its bytes, not the client.
+fn broken(failure: Failure) -> Failure {
+    match failure {
+        Failure::Body(_) => BlobError::CannotVerifyCopySource(Box::new(CopySourceFault {
+            status: 500,
+            source_status: None,
+            source_code: None,
+            message: "The copy source ended before its end.".to_owned(),
+        }))
+        .into(),
+        other => other,
+    }
+}
+
+/// The bytes of a blob of this server, as if a client had sent them.
+struct PieceBody {
+    pieces: VecDeque<Piece>,
+    length: u64,
+}
+
+impl Body for PieceBody {
+    fn length(&self) -> Option<u64> {
+        Some(self.length)
+    }
+
+    fn next(&mut self) -> BoxFuture<'_, Option<Result<Bytes, BodyError>>> {
+        Box::pin(async { download::next(&mut self.pieces).await.map_err(|_| BodyError::Incomplete).transpose() })
+    }
+}

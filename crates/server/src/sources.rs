@@ -1,0 +1,221 @@
+//! Where copies come from: which URLs name something of this server, whether the caller may read that, and how to get what is
+//! elsewhere.
+//!
+//! A source in this server is judged by the code that judges reads: the same signatures, tokens, policies and public access.
+//! It is not fetched. What is elsewhere is, from hosts that the operator allows.
+
+use std::net::{IpAddr, SocketAddr};
+
+use auth::{Caller, GrantKind};
+use blob::{Fetched, Outside, Running, Unreached};
+use engine::{BoxFuture, EngineError};
+use fetch::{FetchError, Url};
+use http::{HeaderMap, HeaderValue, Method, header};
+use service::sources::{Located, Manner, Sources, Wish};
+use wire::http::{ErrorReply, Head};
+
+use crate::op::Op;
+use crate::pipeline::{Entered, Pipeline, Stop};
+use crate::target::{self, Hosts, Target};
+
+/// What a source is judged as.
+const GET_BLOB: Op = Op::Blob(blob::Op::GetBlob);
+const GET_BLOB_TAGS: Op = Op::Blob(blob::Op::GetBlobTags);
+
+/// Finds sources for one request.
+pub(crate) struct CallersSources<'a> {
+    pub pipeline: &'a Pipeline,
+    pub entered: &'a Entered,
+}
+
+/// Says no more than whose they are: what they hold opens doors.
+impl std::fmt::Debug for CallersSources<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "CallersSources({})", self.entered.head.request_id)
+    }
+}
+
+impl Sources for CallersSources<'_> {
+    fn locate<'a>(&'a self, wish: &'a Wish) -> BoxFuture<'a, Result<Located, EngineError>> {
+        Box::pin(async move {
+            let Ok(url) = Url::parse(&wish.url) else { return Ok(Located::Unclear) };
+            if !self.is_ours(&url) {
+                return Ok(Located::There);
+            }
+            match self.read(&url, wish).await {
+                Ok((account, head)) => Ok(Located::Here { account, head: Box::new(head) }),
+                Err(Stop::Refused(reply)) => Ok(Located::Refused(reply)),
+                Err(Stop::Failed(error)) => Err(error),
+                // Nobody reads a body here, nor is anybody's patience measured.
+                Err(Stop::Body(_) | Stop::TimedOut) => Err(EngineError::Busy),
+            }
+        })
+    }
+}
+
+impl CallersSources<'_> {
+    /// Whether a request for the URL would come to this server: it has the host that the caller has reached us by, or an
+    /// address and port at which we listen.
+    fn is_ours(&self, url: &Url) -> bool {
+        let hosts = self.pipeline.house.hosts;
+        let by_host = Url::parse(&self.entered.head.endpoint).is_ok_and(|own| site(&own, hosts) == site(url, hosts));
+        by_host || self.pipeline.house.blob_doors().iter().any(|door| is_at(url, *door))
+    }
+
+    /// The request that would read the source, if it would be answered.
+    async fn read(&self, url: &Url, wish: &Wish) -> Result<(u64, Head), Stop> {
+        let uri = url.uri().map_err(|_| ErrorReply::new(400, "InvalidUri", "The URL cannot be parsed."))?;
+        let target = Target::parse(&uri, &HeaderMap::new(), self.pipeline.house.hosts, url.is_https())?;
+        if self.entered.accounts.get(&target.account).is_none() {
+            return Err(auth::Refusal::AccountNotFound.into());
+        }
+        let mut headers = HeaderMap::new();
+        let mut set = |name, text: &str| {
+            if let Ok(value) = HeaderValue::from_str(text) {
+                headers.insert(name, value);
+            }
+        };
+        set(http::HeaderName::from_static("x-ms-version"), &self.entered.head.version);
+        if let Some(token) = &wish.authorization {
+            set(header::AUTHORIZATION, token);
+        }
+        let head = Head {
+            method: Method::GET,
+            account: target.account,
+            secondary: target.secondary,
+            resource: target.resource,
+            raw_path: uri.path().to_owned(),
+            query: target::query(&uri)?,
+            headers,
+            endpoint: target.endpoint,
+            version: self.entered.head.version.clone(),
+            request_id: self.entered.head.request_id.clone(),
+            // A token came the way of this request; a signature says by itself which way it may be used.
+            https: if wish.authorization.is_some() { self.entered.head.https } else { url.is_https() },
+        };
+        let account = self.pipeline.house.account_ids.of(&head.account).await?;
+        let (accounts, path_style) = (&self.entered.accounts, target.path_style);
+        let caller =
+            self.pipeline.identify(&head, path_style, self.entered.peer, accounts, account, self.entered.now).await?;
+        if caller == Caller::Anonymous && wish.manner == Manner::Copy && self.may_as_caller(&head) {
+            return Ok((account, head));
+        }
+        self.pipeline.may(&caller, GET_BLOB, account, &head).await?;
+        if wish.reads_tags {
+            self.pipeline.may(&caller, GET_BLOB_TAGS, account, &head).await?;
+        }
+        Ok((account, head))
+    }
+
+    /// Whether who may copy into the account may read from it, too. A signature for one container or blob says nothing
+    /// about others.
+    fn may_as_caller(&self, source: &Head) -> bool {
+        let is_own = source.account == self.entered.head.account;
+        is_own
+            && match &self.entered.caller {
+                Caller::Owner | Caller::Bearer(_) => true,
+                Caller::Sas(grant) => {
+                    matches!(grant.kind, GrantKind::Account { .. }) && grant.may(&GET_BLOB.needed_by(source)).is_ok()
+                }
+                Caller::Anonymous => false,
+            }
+    }
+}
+
+/// The host without the account that it may name, and the port if it is not the usual one.
+fn site(url: &Url, hosts: Hosts) -> (String, Option<u16>) {
+    let host = url.host();
+    let host = match hosts {
+        Hosts::MayNameAccounts => target::site_of_host(host).unwrap_or(host),
+        Hosts::NeverNameAccounts => host,
+    };
+    let usual = if url.is_https() { 443 } else { 80 };
+    (host.to_owned(), Some(url.port()).filter(|port| *port != usual))
+}
+
+fn is_at(url: &Url, door: SocketAddr) -> bool {
+    let is_here = match url.ip() {
+        Some(IpAddr::V6(six)) if six.to_ipv4_mapped().is_some_and(|four| four.is_loopback()) => true,
+        Some(ip) => ip.is_loopback() || ip == door.ip(),
+        None => url.host() == "localhost" || url.host().ends_with(".localhost"),
+    };
+    is_here
+        && url.port() == door.port()
+        && (door.ip().is_loopback() || door.ip().is_unspecified() || url.ip().is_some())
+}
+
+/// What is elsewhere, as far as the operator allows.
+#[derive(Debug)]
+pub(crate) struct Elsewhere {
+    pub client: fetch::Client,
+}
+
+impl Outside for Elsewhere {
+    fn fetch<'a>(&'a self, url: &'a str, headers: HeaderMap) -> BoxFuture<'a, Result<Fetched, Unreached>> {
+        Box::pin(async move {
+            let uri = Url::parse(url).and_then(|url| url.uri()).map_err(|_| unreached(&FetchError::Url))?;
+            let answer = self.client.get(&uri, headers).await.map_err(|error| unreached(&error))?;
+            let status = answer.status.as_u16();
+            Ok(Fetched { status, headers: answer.headers, body: Box::new(answer.body) })
+        })
+    }
+
+    fn spawn(&self, work: BoxFuture<'static, ()>) -> Box<dyn Running> {
+        Box::new(Task(tokio::spawn(work).abort_handle()))
+    }
+}
+
+/// Tells the caller nothing of what the network looks like from here.
+fn unreached(error: &FetchError) -> Unreached {
+    tracing::debug!(%error, "a copy source was not reached");
+    let (is_forbidden, message) = match error {
+        FetchError::Url => (true, "The copy source is not a URL that can be read."),
+        FetchError::NotAllowed => (true, "The copy source is not at a host that this server may read from."),
+        FetchError::Unreachable(_)
+        | FetchError::NoTrust
+        | FetchError::Tls(_)
+        | FetchError::Protocol(_)
+        | FetchError::Slow
+        | FetchError::TooLarge
+        | FetchError::Incomplete => (false, "The copy source cannot be read."),
+    };
+    Unreached { is_forbidden, message: message.to_owned() }
+}
+
+#[derive(Debug)]
+struct Task(tokio::task::AbortHandle);
+
+impl Running for Task {}
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn which_urls_are_ours() {
+        let url = |text: &str| Url::parse(text).unwrap();
+        let same = |a: &str, b: &str| site(&url(a), Hosts::MayNameAccounts) == site(&url(b), Hosts::MayNameAccounts);
+        assert!(same("http://127.0.0.1:10000/acct", "http://127.0.0.1:10000/other/c/b"));
+        assert!(same("http://a.blob.localhost:10000", "http://b.blob.localhost:10000/c/b"));
+        // A proxy in front of us may speak https.
+        assert!(same("http://store.example.org/acct", "https://store.example.org/acct/c/b"));
+        assert!(!same("http://127.0.0.1:10000/acct", "http://127.0.0.1:10001/acct/c/b"));
+        assert!(!same("http://a.blob.example.org", "http://a.blob.example.net/c/b"));
+        assert!(!same("http://a.blob.example.org", "http://a.queue.example.org/c/b"));
+        let at = |text: &str, door: &str| is_at(&url(text), door.parse().unwrap());
+        assert!(at("http://localhost:10000/a/c/b", "127.0.0.1:10000"));
+        assert!(at("http://127.0.0.1:10000/a/c/b", "0.0.0.0:10000"));
+        assert!(at("http://a.blob.localhost:10000/c/b", "127.0.0.1:10000"));
+        assert!(at("http://[::ffff:127.0.0.1]:10000/a/c/b", "127.0.0.1:10000"));
+        assert!(at("http://10.0.0.7:10000/a/c/b", "10.0.0.7:10000"));
+        assert!(!at("http://localhost:10001/a/c/b", "127.0.0.1:10000"));
+        assert!(!at("http://10.0.0.8:10000/a/c/b", "10.0.0.7:10000"));
+        assert!(!at("http://store.example.org:10000/a/c/b", "127.0.0.1:10000"));
+    }
+}
