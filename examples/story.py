@@ -8,6 +8,7 @@ import uuid
 from contextlib import contextmanager
 
 from azure.core.exceptions import HttpResponseError
+from azure.data.tables import TableServiceClient
 from azure.storage.blob import BlobLeaseClient, BlobServiceClient
 from azure.storage.queue import QueueServiceClient
 
@@ -17,6 +18,7 @@ DEVELOPMENT = (
     "AccountKey=Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==;"
     "BlobEndpoint=http://127.0.0.1:10000/devstoreaccount1;"
     "QueueEndpoint=http://127.0.0.1:10001/devstoreaccount1;"
+    "TableEndpoint=http://127.0.0.1:10002/devstoreaccount1;"
 )
 
 
@@ -52,6 +54,22 @@ def new_queue():
         yield queue.queue_name
     finally:
         queue.delete_queue()
+
+
+def connect_to_tables():
+    """The same for tables."""
+    text = os.environ.get("AZURE_STORAGE_CONNECTION_STRING") or DEVELOPMENT
+    return TableServiceClient.from_connection_string(text)
+
+
+@contextmanager
+def new_table():
+    """The name of a table that exists while the story is told."""
+    table = connect_to_tables().create_table(f"example{uuid.uuid4().hex}")
+    try:
+        yield table.table_name
+    finally:
+        table.delete_table()
 
 
 def let_pass(seconds):

@@ -8,6 +8,7 @@ use wire::http::{Head, Method};
 
 use crate::address::Address;
 use crate::error::TableError;
+use crate::name::TableName;
 use crate::op::Op;
 
 impl Op {
@@ -18,7 +19,12 @@ impl Op {
         }
         let comp = head.query.get("comp").map(str::to_ascii_lowercase);
         let verb = verb(head)?;
-        match (Address::parse(&head.resource)?, comp.as_deref()) {
+        let address = Address::parse(&head.resource)?;
+        if let Address::Beyond(name) = address {
+            // A name that is none is what is wrong with it first.
+            TableName::parse(name)?;
+        }
+        match (address, comp.as_deref()) {
             (Address::Service, comp) => service(head, verb, comp),
             (Address::Entities(_), Some("acl")) => match verb {
                 Verb::Get | Verb::Head => Ok(Op::GetTableAcl),
@@ -186,6 +192,7 @@ mod tests {
         assert_eq!(named("POST", "tab/Tables", &[]), Ok(Op::InsertEntity));
         assert_eq!(named("DELETE", "tab/Tables('tab')", &[]), Ok(Op::DeleteEntity));
         assert_eq!(named("GET", "tab/Tables", &[]), Err(TableError::KeysDoNotMatch));
+        assert_eq!(named("GET", "a//?comp=acl", &[]), Err(TableError::NameLength));
         let properties = named("GET", "tab/?restype=service&comp=properties", &[]);
         assert_eq!(properties, Err(RequestError::query("comp", "properties").into()));
         assert_eq!(named("GET", "tab?comp=x", &[]), Err(RequestError::query("comp", "x").into()));

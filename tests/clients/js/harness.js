@@ -68,6 +68,10 @@ class Server {
     return `${this.urls.queue}/${ACCOUNT}`;
   }
 
+  tableUrl() {
+    return `${this.urls.table}/${ACCOUNT}`;
+  }
+
   /** Moves the server's time forward. */
   async advance(seconds) {
     const body = JSON.stringify({ advance_seconds: seconds });

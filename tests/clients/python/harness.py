@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from azure.core.exceptions import HttpResponseError
+from azure.data.tables import TableServiceClient
 from azure.storage.blob import BlobServiceClient
 from azure.storage.queue import QueueClient, QueueServiceClient
 
@@ -81,13 +82,17 @@ class Server:
         return f"{self.urls['queue']}/{ACCOUNT}"
 
     @property
+    def table_url(self):
+        return f"{self.urls['table']}/{ACCOUNT}"
+
+    @property
     def admin_url(self):
         return self.urls["admin"]
 
     @property
     def conn_str(self):
         protocol = self.blob_url.partition(":")[0]
-        endpoints = f"BlobEndpoint={self.blob_url};QueueEndpoint={self.queue_url};"
+        endpoints = f"BlobEndpoint={self.blob_url};QueueEndpoint={self.queue_url};TableEndpoint={self.table_url};"
         return f"DefaultEndpointsProtocol={protocol};AccountName={ACCOUNT};AccountKey={KEY};{endpoints}"
 
     @property
@@ -104,6 +109,9 @@ class Server:
 
     def queue(self, name, **settings):
         return QueueClient.from_connection_string(self.conn_str, name, **{**self.settings, **settings})
+
+    def tables(self, **settings):
+        return TableServiceClient.from_connection_string(self.conn_str, **{**self.settings, **settings})
 
     def advance(self, seconds):
         """Moves the server's time forward."""

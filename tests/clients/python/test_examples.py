@@ -14,7 +14,7 @@ LONGEST_SECONDS = 30  # Nothing waits: leases end on the test clock.
 
 
 def test_there_are_examples():
-    assert len(EXAMPLES) == 7
+    assert len(EXAMPLES) == 9
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
@@ -32,5 +32,5 @@ def test_an_example(server, example):
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip(), "it tells its story"
     assert time.monotonic() - began < LONGEST_SECONDS
-    left = list(server.service().list_containers()) + list(server.queues().list_queues())
+    left = [*server.service().list_containers(), *server.queues().list_queues(), *server.tables().list_tables()]
     assert not left, "it leaves nothing behind"
