@@ -238,7 +238,7 @@ fn fault(status: u16, code: Option<&str>, message: &str) -> BlobError {
 }
 
 /// No answer of the source.
-fn nowhere(message: &str) -> BlobError {
+pub fn nowhere(message: &str) -> BlobError {
     BlobError::CannotVerifyCopySource(Box::new(CopySourceFault {
         status: 400,
         source_status: None,

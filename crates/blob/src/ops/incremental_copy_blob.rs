@@ -5,7 +5,6 @@
 
 use concurrency::{Conditions, Lease, Timestamp};
 use engine::{Changes, Commit, Tick, commit};
-use service::RequestError;
 use service::sources::Manner;
 use wire::http::{Body, Head, Reply, StatusCode};
 use wire::names::{BlobName, ContainerName};
@@ -18,7 +17,7 @@ use crate::error::BlobError;
 use crate::keeping::Keeping;
 use crate::model::{self, Blob, BlobType, Committed, blob_key, refuse, snapshot_key};
 use crate::request::Which;
-use crate::source::{Place, Source};
+use crate::source::{self, Place, Source};
 use crate::{Failure, Reach, codec, keeping, reply, request};
 
 #[derive(Clone)]
@@ -139,7 +138,8 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
     request::no_body(body)?;
     let op = parse(call.head, call.reach)?;
     // What elsewhere has changed between two snapshots cannot be asked for like a blob.
-    let place = op.source.find(call).await?.ok_or(BlobError::Request(RequestError::NotImplemented))?;
+    let place = op.source.find(call).await?;
+    let place = place.ok_or_else(|| source::nowhere("An incremental copy is made within this server only."))?;
     let Which::Snapshot(at) = place.which else {
         return Err(BlobError::IncrementalCopySourceMustBeSnapshot.into());
     };
@@ -251,6 +251,7 @@ mod tests {
             refusal(bench.call("PUT", "cont/blob?comp=incrementalcopy", &[("x-ms-copy-source", from)], b"").await)
         };
         assert_eq!(copy(&snapshot).await, BlobError::InvalidSourceBlobType);
-        assert_eq!(copy("http://elsewhere/x?snapshot=y").await, BlobError::Request(RequestError::NotImplemented));
+        let elsewhere = copy("http://elsewhere/x?snapshot=y").await;
+        assert!(matches!(elsewhere, BlobError::CannotVerifyCopySource(_)));
     }
 }
