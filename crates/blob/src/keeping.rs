@@ -78,7 +78,9 @@ pub fn replace(
     if let Some(staging) = blob.staging.take() {
         staging.leave(&key, changes, tick.now);
     }
-    let is_other = |deleted: &Committed| deleted.kind.name() != state.kind.name();
+    // What is over counts for nothing, swept or not.
+    let is_kept = |deleted: &Committed| deleted.deleted.is_some_and(|mark| mark.is_kept(tick.now));
+    let is_other = |deleted: &Committed| deleted.kind.name() != state.kind.name() && is_kept(deleted);
     if blob.past.as_ref().and_then(|past| past.deleted.as_ref()).is_some_and(is_other) {
         forget_deleted(&mut blob, tick, changes);
     }

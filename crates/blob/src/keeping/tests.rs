@@ -682,3 +682,18 @@ async fn which_writes_make_versions() {
         }
     }
 }
+
+#[tokio::test]
+async fn a_deleted_blob_whose_time_is_over_takes_nothing_with_it() {
+    let mut bench = softly().await;
+    bench.put("cont/blob", b"first").await;
+    bench.put("cont/blob", b"second").await;
+    bench.settings.blob_soft_delete_days = Some(1);
+    bench.delete("cont/blob").await;
+    bench.advance(2 * DAY).await;
+    // Of another type, and nobody has swept yet: the first is kept for five days more.
+    bench.call("PUT", "cont/blob", &[("x-ms-blob-type", "AppendBlob")], b"").await.unwrap();
+    bench.undelete().await;
+    let listed = bench.text("GET", "cont?restype=container&comp=list&include=snapshots").await;
+    assert_eq!(listed.matches("<Snapshot>").count(), 1, "{listed}");
+}
