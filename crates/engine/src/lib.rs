@@ -14,6 +14,7 @@
 //!   [`Content`] once opened can be read to its end whatever happens to its owner.
 
 pub mod account;
+pub mod byte_store;
 mod clock;
 pub mod collector;
 #[doc(hidden)]

@@ -2,6 +2,8 @@
 //!
 //! One lock makes every decision atomic and every read one state. Nothing is durable, so nothing has to be waited for.
 
+mod objects;
+
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 
@@ -11,6 +13,8 @@ use crate::{
     BoxFuture, Changes, Clock, Content, ContentId, ContentReader, ContentWriter, Decision, Engine, EngineError, Key,
     Part, Query, Rows, Staged, StampSource, Tick, Timestamp, Unread, Verdict, Visit,
 };
+
+pub use objects::MemoryBytes;
 
 /// An engine that forgets everything when it is dropped.
 #[derive(Debug)]

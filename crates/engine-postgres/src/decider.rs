@@ -1,0 +1,333 @@
+//! Decisions: gathered by partition, run against rows of one snapshot, committed in one call.
+//!
+//! At most one batch of a partition is under way on a node; it runs all that wait, one after another, each on the changes
+//! of those before it. Between nodes the database decides: a commit holds only if all that was read is still so, else the
+//! batch is run again.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+use engine::{Decision, EngineError, Key, Tick, Unread, Verdict};
+use tokio::sync::{Notify, oneshot};
+
+use crate::commit::{self, Committed};
+use crate::key::partition_number;
+use crate::session::Session;
+use crate::trouble::Trouble;
+use crate::view::{Loaded, Overlay, Seen, View};
+use crate::{Inner, Options};
+
+/// How many decisions one batch takes.
+const DECISIONS_PER_BATCH: usize = 128;
+/// A batch is closed when its commit has grown to this.
+const BYTES_PER_BATCH: usize = 4 << 20;
+/// After so many conflicts in a row the nodes queue up for the partition.
+const CONFLICTS_BEFORE_QUEUEING: u32 = 2;
+/// The longest pause before another try.
+const PAUSE_MAX: Duration = Duration::from_millis(500);
+
+type Answer = Result<(), EngineError>;
+
+struct Request {
+    decision: Box<dyn Decision>,
+    answer: oneshot::Sender<Answer>,
+}
+
+/// What waits, by partition. A partition is in the map while somebody works on it.
+#[derive(Default)]
+pub struct Waiting {
+    lines: Mutex<Lines>,
+    /// Nobody works any more.
+    idle: Notify,
+}
+
+#[derive(Default)]
+struct Lines {
+    by_partition: HashMap<Key, VecDeque<Request>>,
+    count: usize,
+    closed: bool,
+}
+
+impl std::fmt::Debug for Waiting {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Waiting").field("count", &self.lines().count).finish()
+    }
+}
+
+impl Waiting {
+    fn lines(&self) -> MutexGuard<'_, Lines> {
+        self.lines.lock().expect("nothing panics under this lock")
+    }
+
+    pub fn count(&self) -> usize {
+        self.lines().count
+    }
+
+    /// Takes no more, and waits until all that waited is answered.
+    pub async fn close(&self) {
+        self.lines().closed = true;
+        loop {
+            let idle = self.idle.notified();
+            if self.lines().by_partition.is_empty() {
+                return;
+            }
+            idle.await;
+        }
+    }
+
+    /// What waits for the partition; `None`, and the partition is free, when nothing does.
+    fn take(&self, partition: &Key) -> Option<Vec<Request>> {
+        let mut lines = self.lines();
+        let line = lines.by_partition.get_mut(partition)?;
+        let taken: Vec<Request> = line.drain(..line.len().min(DECISIONS_PER_BATCH)).collect();
+        lines.count -= taken.len();
+        if taken.is_empty() {
+            lines.by_partition.remove(partition);
+            self.idle.notify_waiters();
+            return None;
+        }
+        Some(taken)
+    }
+
+    /// Those that found no room in their batch are the first of the next.
+    fn put_back(&self, partition: &Key, requests: Vec<Request>) {
+        let mut lines = self.lines();
+        lines.count += requests.len();
+        if let Some(line) = lines.by_partition.get_mut(partition) {
+            requests.into_iter().rev().for_each(|request| line.push_front(request));
+        }
+    }
+}
+
+/// Puts the decision in line; somebody works on it from here on, whether or not the asker waits.
+pub fn submit(inner: &Arc<Inner>, decision: Box<dyn Decision>) -> Result<oneshot::Receiver<Answer>, EngineError> {
+    let (answer, receiver) = oneshot::channel();
+    let partition = decision.partition().clone();
+    let mut lines = inner.waiting.lines();
+    if lines.closed {
+        return Err(EngineError::Closed);
+    }
+    if lines.count >= inner.options.waiting_max {
+        return Err(EngineError::Busy);
+    }
+    lines.count += 1;
+    let mut is_new = false;
+    let line = lines.by_partition.entry(partition.clone()).or_insert_with(|| {
+        is_new = true;
+        VecDeque::new()
+    });
+    line.push_back(Request { decision, answer });
+    drop(lines);
+    if is_new {
+        let shared = Arc::clone(inner);
+        inner.source.runtime.spawn(async move { serve(&shared, &partition).await });
+    }
+    Ok(receiver)
+}
+
+/// Works on a partition until nothing waits for it.
+async fn serve(inner: &Arc<Inner>, partition: &Key) {
+    while let Some(requests) = inner.waiting.take(partition) {
+        let left = Batch { inner, partition, requests, conflicts: 0 }.run().await;
+        inner.waiting.put_back(partition, left);
+    }
+}
+
+struct Batch<'a> {
+    inner: &'a Arc<Inner>,
+    partition: &'a Key,
+    requests: Vec<Request>,
+    conflicts: u32,
+}
+
+/// What became of the functions of a batch: the commit that is to be, and who is answered what.
+struct Decided {
+    overlay: Overlay,
+    seen: Seen,
+    first: i64,
+    stamp: i64,
+    answers: Vec<Answer>,
+}
+
+impl Batch<'_> {
+    /// Runs and commits, until it is done or time is up. Returns the requests that found no room.
+    async fn run(mut self) -> Vec<Request> {
+        let deadline = Instant::now() + self.inner.options.patience;
+        let mut pause = Duration::from_millis(2);
+        loop {
+            let trouble = match self.try_once(deadline).await {
+                Ok((answers, left)) => {
+                    for (request, answer) in self.requests.into_iter().zip(answers) {
+                        let _ = request.answer.send(answer);
+                    }
+                    return left;
+                }
+                Err(trouble) => trouble,
+            };
+            let counters = &self.inner.counters;
+            match &trouble {
+                Trouble::Conflict => {
+                    self.conflicts += 1;
+                    counters.conflicts.fetch_add(1, Ordering::Relaxed);
+                }
+                Trouble::Fatal(error) => tracing::error!(error, "the database refuses a commit"),
+                Trouble::Refused(_) | Trouble::Lost(_) | Trouble::Away(_) => {
+                    counters.retries.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+            if matches!(trouble, Trouble::Fatal(_)) || Instant::now() + pause > deadline {
+                // What is lost here is a connection that only read: nothing was done.
+                let error = match trouble {
+                    Trouble::Fatal(_) => trouble.into_engine(),
+                    _ => EngineError::Busy,
+                };
+                for request in self.requests {
+                    let _ = request.answer.send(Err(error.clone()));
+                }
+                return Vec::new();
+            }
+            if trouble != Trouble::Conflict {
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(PAUSE_MAX);
+            }
+        }
+    }
+
+    async fn try_once(&mut self, deadline: Instant) -> Result<(Vec<Answer>, Vec<Request>), Trouble> {
+        let pool = &self.inner.source.pool;
+        let number = partition_number(self.partition);
+        let queued = self.conflicts >= CONFLICTS_BEFORE_QUEUEING;
+        let mut session = None;
+        if queued {
+            session = Some(Session::begin_in_turn(pool, number).await?);
+        }
+        let mut loaded = Loaded::default();
+        let decided = self.decide(&mut session, &mut loaded).await?;
+        let left = self.requests.split_off(decided.answers.len());
+        if decided.overlay.is_empty() {
+            // Nothing to write; what was decided on was durable when it was read.
+            if let Some(session) = session {
+                session.end();
+            }
+            return Ok((decided.answers, left));
+        }
+        let Decided { overlay, seen, first, stamp, answers } = decided;
+        let commit = commit::Batch { part: number, first, stamp, overlay: &overlay, seen: &seen, loaded: &loaded };
+        let done = commit::run(self.inner, &commit, session, deadline).await;
+        let counters = &self.inner.counters;
+        match done {
+            Ok(Committed { dropped_bytes }) => {
+                commit::keep(&overlay);
+                let stored: u64 = overlay.contents.values().map(engine::Staged::length).sum();
+                self.inner.source.node.count_bytes(stored.cast_signed() - dropped_bytes);
+                counters.batches.fetch_add(1, Ordering::Relaxed);
+                counters.commits.fetch_add(answers.len() as u64, Ordering::Relaxed);
+                Ok((answers, left))
+            }
+            Err(trouble) => {
+                if trouble.is_unknown() {
+                    commit::keep(&overlay);
+                    self.inner.waiting.put_back(self.partition, left);
+                    return self.unknown(trouble, answers.len());
+                }
+                self.requests.extend(left);
+                Err(trouble)
+            }
+        }
+    }
+
+    /// Time is up and nobody knows whether the commit was done: it must not be decided again.
+    fn unknown(&self, trouble: Trouble, count: usize) -> Result<(Vec<Answer>, Vec<Request>), Trouble> {
+        tracing::error!(%trouble, count, "it is not known whether a commit was done");
+        let error = trouble.into_engine();
+        Ok((vec![Err(error); count], Vec::new()))
+    }
+
+    /// Runs the functions in their order.
+    async fn decide(&mut self, session: &mut Option<Session>, loaded: &mut Loaded) -> Result<Decided, Trouble> {
+        let mut decided = Decided {
+            overlay: Overlay::default(),
+            seen: Seen::default(),
+            first: 0,
+            stamp: 0,
+            answers: Vec::with_capacity(self.requests.len()),
+        };
+        let hold = self.inner.source.node.begin_read();
+        for request in &mut self.requests {
+            if decided.overlay.bytes >= BYTES_PER_BATCH {
+                break;
+            }
+            let node = &self.inner.source.node;
+            let mut moment = node.moment();
+            let mut stamp = node.stamp(&self.inner.source.pool).await?;
+            let entropy = entropy()?;
+            let answer = loop {
+                let tick = Tick { now: moment.now, stamp, entropy };
+                let view = View::new(loaded, &decided.overlay, &self.inner.source, &hold);
+                let verdict = run(&mut request.decision, &view, tick);
+                let (wanted, promised, seen) = (view.wanted.take(), view.promised.take(), view.seen.take());
+                drop(view);
+                if !wanted.is_empty() {
+                    self.inner.load(session, &wanted, loaded).await?;
+                    if node.follow_offset(&mut moment) {
+                        stamp = node.stamp(&self.inner.source.pool).await?;
+                        continue;
+                    }
+                    if matches!(verdict, Verdict::Unread(Unread::NotYet)) || !loaded.fulfil(&promised) {
+                        continue;
+                    }
+                }
+                decided.seen.add(seen);
+                break match verdict {
+                    Verdict::Commit(changes) => match changes.validate() {
+                        Ok(()) if changes.is_empty() => Ok(()),
+                        Ok(()) => {
+                            let stamp = stamp.0.cast_signed();
+                            decided.first = if decided.first == 0 { stamp } else { decided.first };
+                            decided.stamp = stamp;
+                            decided.overlay.apply(changes, stamp);
+                            Ok(())
+                        }
+                        Err(error) => Err(error),
+                    },
+                    Verdict::Refuse => {
+                        self.inner.counters.refusals.fetch_add(1, Ordering::Relaxed);
+                        Ok(())
+                    }
+                    Verdict::Unread(Unread::Failed(error)) => Err(error),
+                    Verdict::Unread(Unread::NotYet) => {
+                        Err(EngineError::Unavailable("a decision waits for a row it did not ask for".into()))
+                    }
+                };
+            };
+            decided.answers.push(answer);
+        }
+        Ok(decided)
+    }
+}
+
+/// A decision that panics is a fault of the service; it must not take everybody's engine with it.
+fn run(decision: &mut Box<dyn Decision>, view: &View<'_>, tick: Tick) -> Verdict {
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| decision.decide(view, tick)))
+        .unwrap_or_else(|_| Verdict::Unread(Unread::Failed(EngineError::Unavailable("a decision panicked".into()))))
+}
+
+fn entropy() -> Result<u128, Trouble> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes)
+        .map_err(|error| Trouble::Fatal(format!("the system gives no random bytes: {error}")))?;
+    Ok(u128::from_le_bytes(bytes))
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            connections: 16,
+            waiting_max: 16 * 1024,
+            patience: Duration::from_secs(10),
+            schema: "lazurite".into(),
+        }
+    }
+}

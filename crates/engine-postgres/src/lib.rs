@@ -1,0 +1,308 @@
+//! The engine for many machines: rows in PostgreSQL, large contents in a byte store, any number of stateless nodes.
+//!
+//! What always holds:
+//!
+//! - A decision is committed only if all it has read is still so, in one call that either happens once or not at all.
+//! - A read sees one snapshot of the primary, and the primary shows a commit only when its standby has it.
+//! - A row never points at bytes that are not durable; bytes are removed only when no node can be reading them.
+//! - Nothing that matters is kept on a node: it can be killed at any time.
+//!
+//! `decider` runs decisions and `commit` commits them, `session` reads, `node` is this node among the others, `garbage`
+//! removes what nobody needs.
+
+mod commit;
+mod contents;
+mod decider;
+mod garbage;
+mod key;
+mod node;
+mod pool;
+mod schema;
+mod session;
+mod trouble;
+mod view;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use engine::byte_store::ByteStore;
+use engine::{BoxFuture, ContentWriter, Decision, Engine, EngineError, Query, Timestamp, Unread};
+use tokio::task::JoinHandle;
+
+use contents::{Source, Writer, joined};
+use decider::Waiting;
+use garbage::Garbage;
+use node::Node;
+use pool::Pool;
+use session::Session;
+use trouble::Trouble;
+use view::{Loaded, Overlay, View, Wanted};
+
+/// How often what nobody needs is looked for.
+const GARBAGE_PAUSE: Duration = Duration::from_secs(3);
+
+/// Limits and names.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// How many connections to the database this node may have.
+    pub connections: usize,
+    /// How many decisions may wait.
+    pub waiting_max: usize,
+    /// How long a decision or a read is tried while the database is away or others are faster.
+    pub patience: Duration,
+    /// The schema the tables are in: letters, digits and underscores.
+    pub schema: String,
+}
+
+/// The engine of one node.
+#[derive(Debug)]
+pub struct PostgresEngine {
+    inner: Arc<Inner>,
+    tasks: Mutex<Vec<JoinHandle<()>>>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    source: Source,
+    options: Options,
+    waiting: Waiting,
+    garbage: Garbage,
+    counters: Counters,
+}
+
+#[derive(Debug, Default)]
+struct Counters {
+    commits: AtomicU64,
+    refusals: AtomicU64,
+    batches: AtomicU64,
+    conflicts: AtomicU64,
+    retries: AtomicU64,
+    queries: AtomicU64,
+    objects_removed: AtomicU64,
+    orphans_removed: AtomicU64,
+}
+
+/// Creates the schema in the database or brings it up to date. Returns the versions before and after.
+pub async fn migrate(url: &str, options: &Options) -> Result<(i64, i64), String> {
+    schema::migrate(&Pool::new(url, checked(&options.schema)?, 1)?, &options.schema).await
+}
+
+fn checked(schema: &str) -> Result<&str, String> {
+    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+    match !schema.is_empty() && schema.bytes().all(plain) {
+        true => Ok(schema),
+        false => Err(format!("the schema's name {schema} is not of lower-case letters, digits and underscores")),
+    }
+}
+
+impl PostgresEngine {
+    /// Connects, checks the schema and takes a place among the nodes. The database must be there.
+    pub async fn open(url: &str, store: Arc<dyn ByteStore>, options: Options) -> Result<Arc<PostgresEngine>, String> {
+        let pool = Arc::new(Pool::new(url, checked(&options.schema)?, options.connections.max(2))?);
+        let client = pool.connect_plain().await.map_err(|error| Trouble::of(&error).to_string())?;
+        schema::check(&client).await.map_err(|trouble| trouble.to_string())?;
+        drop(client);
+        let node = Arc::new(Node::new());
+        node.renew(&pool, false).await.map_err(|trouble| trouble.to_string())?;
+        let inner = Arc::new(Inner {
+            source: Source::new(pool, node, store),
+            options,
+            waiting: Waiting::default(),
+            garbage: Garbage::default(),
+            counters: Counters::default(),
+        });
+        let tasks = vec![tokio::spawn(beat(Arc::clone(&inner))), tokio::spawn(tidy(Arc::clone(&inner)))];
+        Ok(Arc::new(PostgresEngine { inner, tasks: Mutex::new(tasks) }))
+    }
+
+    /// Removes what nobody needs, as far as that is known now. For tests.
+    pub async fn collect_now(&self) -> Result<(), EngineError> {
+        let inner = Arc::clone(&self.inner);
+        let round = async move {
+            inner.source.node.renew(&inner.source.pool, false).await?;
+            garbage::round(&inner).await.map(|_| ())
+        };
+        joined(self.inner.source.runtime.spawn(async { round.await.map_err(Trouble::into_engine) })).await
+    }
+}
+
+/// Says that this node lives, until the engine is closed.
+async fn beat(inner: Arc<Inner>) {
+    loop {
+        tokio::time::sleep(node::BEAT).await;
+        if let Err(error) = inner.source.node.renew(&inner.source.pool, false).await {
+            tracing::debug!(%error, "the node could not say that it lives");
+        }
+    }
+}
+
+async fn tidy(inner: Arc<Inner>) {
+    loop {
+        tokio::time::sleep(GARBAGE_PAUSE).await;
+        loop {
+            match garbage::round(&inner).await {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(error) => {
+                    tracing::debug!(%error, "what nobody needs stays for now");
+                    break;
+                }
+            }
+        }
+    }
+}
+
+impl Inner {
+    /// Loads what is wanted into `loaded`, from the session's snapshot.
+    async fn load(&self, session: &mut Option<Session>, wanted: &Wanted, loaded: &mut Loaded) -> Result<(), Trouble> {
+        let mut open = match session.take() {
+            Some(open) => open,
+            None => Session::begin(&self.source.pool).await?,
+        };
+        open.load(wanted, loaded, &self.source.node).await?;
+        *session = Some(open);
+        Ok(())
+    }
+
+    /// Runs the query on one snapshot, from its start.
+    async fn query_once(self: &Arc<Self>, query: &mut dyn Query) -> Result<Result<(), EngineError>, Trouble> {
+        let (mut session, mut loaded, overlay) = (None, Loaded::default(), Overlay::default());
+        let hold = self.source.node.begin_read();
+        let mut moment = self.source.node.moment();
+        let ended = loop {
+            let (answer, wanted, promised) = {
+                let view = View::new(&loaded, &overlay, &self.source, &hold);
+                let answer = query.run(&view, moment.now);
+                (answer, view.wanted.take(), view.promised.take())
+            };
+            if wanted.is_empty() {
+                break answer;
+            }
+            // On the engine's own runtime, whoever polls this: it has timers, and nothing stops half way.
+            let inner = Arc::clone(self);
+            let mut moved = (session.take(), loaded);
+            let task = self
+                .source
+                .runtime
+                .spawn(async move { inner.load(&mut moved.0, &wanted, &mut moved.1).await.map(|()| moved) });
+            let back = task.await.unwrap_or_else(|error| Err(Trouble::Fatal(error.to_string())))?;
+            (session, loaded) = back;
+            self.source.node.follow_offset(&mut moment);
+            let complete = answer != Err(Unread::NotYet) && loaded.fulfil(&promised);
+            if complete {
+                break answer;
+            }
+        };
+        if let Some(session) = session {
+            let _in_runtime = self.source.runtime.enter();
+            session.end();
+        }
+        Ok(ended.map_err(|unread| match unread {
+            Unread::Failed(error) => error,
+            Unread::NotYet => EngineError::Unavailable("a query waits for a row it did not ask for".into()),
+        }))
+    }
+
+    async fn query(self: &Arc<Self>, query: &mut dyn Query) -> Result<(), EngineError> {
+        let deadline = Instant::now() + self.options.patience;
+        let mut pause = Duration::from_millis(5);
+        self.counters.queries.fetch_add(1, Ordering::Relaxed);
+        loop {
+            let trouble = match self.query_once(query).await {
+                Ok(answer) => return answer,
+                Err(Trouble::Fatal(what)) => return Err(Trouble::Fatal(what).into_engine()),
+                Err(trouble) => trouble,
+            };
+            self.counters.retries.fetch_add(1, Ordering::Relaxed);
+            if Instant::now() + pause > deadline {
+                tracing::debug!(%trouble, "a read was given up");
+                return Err(EngineError::Busy);
+            }
+            let _ = self.source.runtime.spawn(tokio::time::sleep(pause)).await;
+            pause = (pause * 2).min(Duration::from_millis(500));
+        }
+    }
+
+    async fn advance_clock(&self, seconds: u64) -> Result<u64, Trouble> {
+        let pool = &self.source.pool;
+        let loan = pool.get().await?;
+        let sql = "UPDATE state SET clock_offset = clock_offset + $1 RETURNING clock_offset";
+        let seconds = i64::try_from(seconds).map_err(|_| Trouble::Fatal("that is too far ahead".into()))?;
+        let offset: i64 = pool.ask_one(&loan, sql, &[&seconds]).await?.get(0);
+        pool.give_back(loan);
+        self.source.node.raise_offset(offset);
+        Ok(self.source.node.offset_seconds())
+    }
+}
+
+impl Engine for PostgresEngine {
+    fn commit(&self, decision: Box<dyn Decision>) -> BoxFuture<'_, Result<(), EngineError>> {
+        let waiting = decider::submit(&self.inner, decision);
+        Box::pin(async move { waiting?.await.unwrap_or(Err(EngineError::Closed)) })
+    }
+
+    fn query<'a>(&'a self, query: &'a mut dyn Query) -> BoxFuture<'a, Result<(), EngineError>> {
+        Box::pin(self.inner.query(query))
+    }
+
+    fn writer(&self, length: Option<u64>) -> Box<dyn ContentWriter> {
+        Box::new(Writer::new(self.inner.source.clone(), length))
+    }
+
+    fn now(&self) -> Timestamp {
+        self.inner.source.node.now()
+    }
+
+    fn advance_clock(&self, seconds: u64) -> BoxFuture<'_, Result<u64, EngineError>> {
+        let inner = Arc::clone(&self.inner);
+        let moving = self
+            .inner
+            .source
+            .runtime
+            .spawn(async move { inner.advance_clock(seconds).await.map_err(Trouble::into_engine) });
+        Box::pin(joined(moving))
+    }
+
+    fn figures(&self) -> Vec<(&'static str, u64)> {
+        let counters = &self.inner.counters;
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let pool = &self.inner.source.pool;
+        vec![
+            ("commits", load(&counters.commits)),
+            ("refusals", load(&counters.refusals)),
+            ("batches", load(&counters.batches)),
+            ("queries", load(&counters.queries)),
+            ("conflicts", load(&counters.conflicts)),
+            ("retries", load(&counters.retries)),
+            ("round_trips", load(&pool.round_trips)),
+            ("connects", load(&pool.connects)),
+            ("database_away", u64::from(pool.is_away())),
+            ("waiting", self.inner.waiting.count() as u64),
+            ("content_bytes", self.inner.source.node.content_bytes()),
+            ("objects_removed", load(&counters.objects_removed)),
+            ("orphans_removed", load(&counters.orphans_removed)),
+        ]
+    }
+
+    fn close(&self) -> BoxFuture<'_, Result<(), EngineError>> {
+        let tasks = std::mem::take(&mut *self.tasks.lock().expect("nothing panics under this lock"));
+        let inner = Arc::clone(&self.inner);
+        let closing = self.inner.source.runtime.spawn(async move {
+            inner.waiting.close().await;
+            if !tasks.is_empty() {
+                tasks.iter().for_each(JoinHandle::abort);
+                inner.source.node.leave(&inner.source.pool).await;
+            }
+            Ok(())
+        });
+        Box::pin(joined(closing))
+    }
+}
+
+impl Drop for PostgresEngine {
+    fn drop(&mut self) {
+        let tasks = std::mem::take(&mut *self.tasks.lock().expect("nothing panics under this lock"));
+        tasks.iter().for_each(JoinHandle::abort);
+    }
+}

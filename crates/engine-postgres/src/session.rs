@@ -1,0 +1,194 @@
+//! Reads: one connection, one snapshot, and one round trip for all that is wanted at a time.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use engine::EngineError;
+use futures_util::future::join_all;
+use tokio_postgres::types::ToSql;
+
+use crate::contents::{Extent, Found, Whereabouts};
+use crate::key::{StoredKey, whole};
+use crate::node::Node;
+use crate::pool::{Loan, Pool};
+use crate::trouble::Trouble;
+use crate::view::{Loaded, Wanted};
+
+/// Contents opened together are loaded with their bytes only up to this number; otherwise when they are read.
+const LOADED_AT_ONCE: usize = 4;
+
+const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+const EXTENTS: &str =
+    "SELECT content, object, length, sums FROM extent WHERE content = ANY ($1::bigint[]) ORDER BY content, number";
+
+/// A snapshot that is being read.
+#[derive(Debug)]
+pub struct Session {
+    pool: Arc<Pool>,
+    loan: Loan,
+    begun: bool,
+    /// The partition that is held: nobody else commits to it meanwhile.
+    in_turn: Option<i64>,
+}
+
+impl Session {
+    pub async fn begin(pool: &Arc<Pool>) -> Result<Session, Trouble> {
+        Ok(Session { pool: Arc::clone(pool), loan: pool.get().await?, begun: false, in_turn: None })
+    }
+
+    /// Waits for the partition first, as the nodes do that keep getting in each other's way.
+    pub async fn begin_in_turn(pool: &Arc<Pool>, partition: i64) -> Result<Session, Trouble> {
+        let loan = pool.get().await?;
+        pool.ask(&loan, "SELECT pg_advisory_lock($1)", &[&partition]).await?;
+        Ok(Session { pool: Arc::clone(pool), loan, begun: false, in_turn: Some(partition) })
+    }
+
+    /// Adds what is wanted to what is loaded, in one round trip. The first one takes the snapshot.
+    pub async fn load(&mut self, wanted: &Wanted, loaded: &mut Loaded, node: &Node) -> Result<(), Trouble> {
+        let begin = !std::mem::replace(&mut self.begun, true);
+        let pool = Arc::clone(&self.pool);
+        pool.answer(self.load_all(begin, wanted, loaded, node)).await
+    }
+
+    async fn load_all(&self, begin: bool, wanted: &Wanted, loaded: &mut Loaded, node: &Node) -> Result<(), Trouble> {
+        let (client, statements) = (&self.loan.conn.client, &self.loan.conn.statements);
+        let begun = async {
+            match begin {
+                true => client.batch_execute(BEGIN).await,
+                false => Ok(()),
+            }
+        };
+        let keys: Vec<StoredKey<'_>> = wanted.points.iter().map(|key| StoredKey::of(key)).collect();
+        let heads: Vec<&[u8]> = keys.iter().map(|key| key.head).collect();
+        let discs: Vec<Vec<u8>> = keys.iter().map(StoredKey::disc).collect();
+        let point_parameters: [&(dyn ToSql + Sync); 2] = [&heads, &discs];
+        let points = client.query(&statements.points, &point_parameters);
+        let ranges = join_all(wanted.ranges.iter().map(|(from, to, limit)| async move {
+            let (from, to) = (StoredKey::of(from), StoredKey::of(to));
+            let limit = i64::try_from(*limit).unwrap_or(i64::MAX);
+            client.query(&statements.range, &[&from.head, &from.rest, &to.head, &to.rest, &limit]).await
+        }));
+        let ids: Vec<i64> = wanted.contents.iter().map(|id| id.cast_signed()).collect();
+        let contents = async {
+            if ids.is_empty() {
+                return Ok(Vec::new());
+            }
+            let with_bytes = ids.len() <= LOADED_AT_ONCE;
+            client.query(&statements.contents, &[&ids, &with_bytes, &false]).await
+        };
+        // Sent one after another without waiting for answers: the order in which they are first polled is the order on
+        // the wire.
+        let (begun, points, ranges, contents) = tokio::join!(biased; begun, points, ranges, contents);
+        begun?;
+        for key in &wanted.points {
+            loaded.add_point(key.clone(), None);
+        }
+        for row in points? {
+            match row.get::<_, Option<&[u8]>>(0) {
+                Some(head) => {
+                    let value = Bytes::copy_from_slice(row.get::<_, &[u8]>(3));
+                    loaded.add_point(whole(head, row.get(1)), Some((row.get(2), value)));
+                }
+                None => node.raise_offset(row.get(2)),
+            }
+        }
+        for ((from, to, limit), rows) in wanted.ranges.iter().zip(ranges) {
+            let row = |row: &tokio_postgres::Row| {
+                let value = Bytes::copy_from_slice(row.get::<_, &[u8]>(3));
+                (whole(row.get(0), row.get(1)), (row.get(2), value))
+            };
+            loaded.add_range(from.clone(), to.clone(), *limit, rows?.iter().map(row).collect());
+        }
+        self.add_contents(&ids, contents?, loaded).await
+    }
+
+    async fn add_contents(
+        &self,
+        ids: &[i64],
+        rows: Vec<tokio_postgres::Row>,
+        loaded: &mut Loaded,
+    ) -> Result<(), Trouble> {
+        for id in ids {
+            loaded.add_content(id.cast_unsigned(), None);
+        }
+        let with_bytes = ids.len() <= LOADED_AT_ONCE;
+        let is_placed = |row: &&tokio_postgres::Row| row.get::<_, bool>(4);
+        let placed: Vec<i64> = rows.iter().filter(is_placed).map(|row| row.get(0)).collect();
+        let mut extents = match with_bytes && !placed.is_empty() {
+            true => extents(&self.loan, &placed).await?,
+            false => HashMap::new(),
+        };
+        for row in rows {
+            let id: i64 = row.get(0);
+            let length = row.get::<_, i64>(1).cast_unsigned();
+            let whereabouts = match row.get::<_, Option<&[u8]>>(3) {
+                Some(bytes) => Some(inline(id, row.get(2), bytes)?),
+                None => extents.remove(&id).map(Whereabouts::placed),
+            };
+            loaded.add_content(id.cast_unsigned(), Some(Arc::new(Found { length, whereabouts })));
+        }
+        Ok(())
+    }
+
+    /// Nothing more is read. Nobody waits for the snapshot's end.
+    pub fn end(self) {
+        let end = match (self.begun, self.in_turn) {
+            (false, None) => return self.pool.give_back(self.loan),
+            (true, None) => "COMMIT".to_owned(),
+            (false, Some(partition)) => format!("SELECT pg_advisory_unlock({partition})"),
+            (true, Some(partition)) => format!("COMMIT; SELECT pg_advisory_unlock({partition})"),
+        };
+        tokio::spawn(async move {
+            let ended = self.loan.conn.client.batch_execute(&end);
+            if self.pool.patiently(async { Ok(ended.await?) }).await.is_ok() {
+                self.pool.give_back(self.loan);
+            }
+        });
+    }
+
+    /// The connection, whether its snapshot must be ended, and the partition it holds.
+    pub fn into_parts(self) -> (Loan, bool, Option<i64>) {
+        (self.loan, self.begun, self.in_turn)
+    }
+}
+
+fn inline(id: i64, sum: Option<i64>, bytes: &[u8]) -> Result<Whereabouts, Trouble> {
+    if sum != Some(i64::from(crc32c::crc32c(bytes))) {
+        return Err(Trouble::Fatal(format!("the bytes of content {id} do not match their sum")));
+    }
+    Ok(Whereabouts::Inline(Bytes::copy_from_slice(bytes)))
+}
+
+async fn extents(loan: &Loan, ids: &[i64]) -> Result<HashMap<i64, Vec<Extent>>, Trouble> {
+    let mut extents: HashMap<i64, Vec<Extent>> = HashMap::new();
+    for row in loan.conn.client.query(EXTENTS, &[&ids]).await? {
+        let extent = Extent { object: row.get(1), length: row.get::<_, i64>(2).cast_unsigned(), sums: row.get(3) };
+        extents.entry(row.get(0)).or_default().push(extent);
+    }
+    Ok(extents)
+}
+
+/// Where the bytes of an open content are, though it may have been dropped since.
+pub async fn whereabouts(pool: &Arc<Pool>, id: u64) -> Result<Whereabouts, EngineError> {
+    let id = id.cast_signed();
+    let load = async {
+        let loan = pool.get().await?;
+        let found = pool
+            .answer(async {
+                let contents = &loan.conn.statements.contents;
+                let Some(row) = loan.conn.client.query_opt(contents, &[&[id].as_slice(), &true, &true]).await? else {
+                    return Ok(None);
+                };
+                match row.get::<_, Option<&[u8]>>(3) {
+                    Some(bytes) => inline(id, row.get(2), bytes).map(Some),
+                    None => Ok(extents(&loan, &[id]).await?.remove(&id).map(Whereabouts::placed)),
+                }
+            })
+            .await?;
+        pool.give_back(loan);
+        Ok::<_, Trouble>(found)
+    };
+    let found = load.await.map_err(Trouble::into_engine)?;
+    found.ok_or_else(|| EngineError::Corrupt(format!("content {id} is not there")))
+}

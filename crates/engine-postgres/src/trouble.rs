@@ -1,0 +1,84 @@
+//! What can go wrong with the database, by what is to be done about it.
+
+use engine::EngineError;
+use tokio_postgres::error::SqlState;
+
+/// Raised by `commit_batch` when a row has come that a decision did not see.
+const ROW_HAS_COME: &str = "LZ001";
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// Others were faster: nothing was done, and it may be tried again at once.
+    Conflict,
+    /// Nothing was done; another try, perhaps with another server, may work.
+    Refused(String),
+    /// The connection is gone. What was under way may have been done.
+    Lost(String),
+    /// No server was there to begin with; nothing was done.
+    Away(String),
+    /// It will not work the next time either.
+    Fatal(String),
+}
+
+impl Trouble {
+    pub fn of(error: &tokio_postgres::Error) -> Trouble {
+        let Some(db) = error.as_db_error() else { return Trouble::Lost(whole_story(error)) };
+        let text = format!("{} ({})", db.message(), db.code().code());
+        match db.code().code() {
+            ROW_HAS_COME | "40001" | "40P01" | "55P03" => Trouble::Conflict,
+            // Read-only: this server is not, or no longer, the one that takes writes.
+            "25006" | "53300" | "53400" => Trouble::Refused(text),
+            code if code.starts_with("08") || code.starts_with("57") => Trouble::Lost(text),
+            // A disk that is full, memory that is short: it may pass.
+            code if code.starts_with("53") || code.starts_with("58") => Trouble::Refused(text),
+            _ => Trouble::Fatal(text),
+        }
+    }
+
+    /// What the asker learns when no more is tried.
+    pub fn into_engine(self) -> EngineError {
+        match self {
+            Trouble::Conflict | Trouble::Refused(_) | Trouble::Away(_) => EngineError::Busy,
+            Trouble::Lost(what) => EngineError::Unavailable(format!("the database: {what}")),
+            Trouble::Fatal(what) => EngineError::Unavailable(format!("the database refuses: {what}")),
+        }
+    }
+
+    /// Nobody knows whether it was done.
+    pub fn is_unknown(&self) -> bool {
+        matches!(self, Trouble::Lost(_))
+    }
+}
+
+impl std::fmt::Display for Trouble {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Trouble::Conflict => f.write_str("others were faster"),
+            Trouble::Refused(what) | Trouble::Lost(what) | Trouble::Away(what) | Trouble::Fatal(what) => {
+                f.write_str(what)
+            }
+        }
+    }
+}
+
+/// The error and what is behind it; the outermost sentence alone often says nothing.
+fn whole_story(error: &tokio_postgres::Error) -> String {
+    let mut story = error.to_string();
+    let mut source = std::error::Error::source(error);
+    while let Some(error) = source {
+        story = format!("{story}: {error}");
+        source = error.source();
+    }
+    story
+}
+
+impl From<tokio_postgres::Error> for Trouble {
+    fn from(error: tokio_postgres::Error) -> Trouble {
+        Trouble::of(&error)
+    }
+}
+
+/// Whether the schema is missing, which needs a clearer sentence than the server's.
+pub fn is_missing_table(error: &tokio_postgres::Error) -> bool {
+    error.code().is_some_and(|code| *code == SqlState::UNDEFINED_TABLE || *code == SqlState::INVALID_SCHEMA_NAME)
+}
