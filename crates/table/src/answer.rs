@@ -1,5 +1,8 @@
 //! What operations have in common in what they answer. An answer goes out as it is, or as a part of a transaction's.
 
+use std::borrow::Cow;
+
+use bytes::Bytes;
 use concurrency::Timestamp;
 use wire::dates;
 use wire::http::{ErrorReply, HeaderName, HeaderValue, Reply, ReplyBody, StatusCode};
@@ -11,7 +14,7 @@ use crate::format::Prefer;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
     pub status: StatusCode,
-    pub headers: Vec<(&'static str, String)>,
+    pub headers: Vec<(&'static str, Cow<'static, str>)>,
     pub body: Vec<u8>,
 }
 
@@ -29,7 +32,7 @@ impl Answer {
 
     pub fn json(status: StatusCode, metadata: Metadata, prefer: Prefer, body: Vec<u8>) -> Answer {
         let mut answer = Answer::new(status).preferring(prefer).with("DataServiceVersion", "3.0;");
-        answer.headers.push(("Content-Type", metadata.content_type().to_owned()));
+        answer.headers.push(("Content-Type", metadata.content_type().into()));
         answer.body = body;
         answer
     }
@@ -46,7 +49,7 @@ impl Answer {
         answer.with("Location", location)
     }
 
-    pub fn with(mut self, name: &'static str, value: impl Into<String>) -> Answer {
+    pub fn with(mut self, name: &'static str, value: impl Into<Cow<'static, str>>) -> Answer {
         self.headers.push((name, value.into()));
         self
     }
@@ -105,7 +108,11 @@ impl From<Answer> for Reply {
         let mut reply = Reply::new(answer.status);
         for (name, value) in answer.headers {
             let name = HeaderName::from_bytes(name.as_bytes());
-            if let (Ok(name), Ok(value)) = (name, HeaderValue::try_from(value)) {
+            let value = match value {
+                Cow::Borrowed(text) => HeaderValue::from_str(text),
+                Cow::Owned(text) => HeaderValue::from_maybe_shared(Bytes::from(text)),
+            };
+            if let (Ok(name), Ok(value)) = (name, value) {
                 reply.headers.insert(name, value);
             }
         }

@@ -62,18 +62,19 @@ fn unsupported(kinds: &str) -> TableError {
 }
 
 fn level(kind: &str) -> Option<Metadata> {
-    let mut words = kind.split(';').map(|word| word.trim().to_ascii_lowercase());
+    let mut words = kind.split(';').map(str::trim);
     let name = words.next().unwrap_or_default();
-    if !["application/json", "application/*", "*/*"].contains(&name.as_str()) {
+    if !["application/json", "application/*", "*/*"].iter().any(|json| json.eq_ignore_ascii_case(name)) {
         return None;
     }
-    let odata = words.find_map(|word| word.strip_prefix("odata=").map(str::to_owned));
-    match odata.as_deref() {
-        None | Some("minimalmetadata") => Some(Metadata::Minimal),
-        Some("nometadata") => Some(Metadata::None),
-        Some("fullmetadata") => Some(Metadata::Full),
-        Some(_) => None,
-    }
+    let odata = words.find_map(|word| {
+        let (name, value) = word.split_once('=')?;
+        name.eq_ignore_ascii_case("odata").then_some(value)
+    });
+    let Some(odata) = odata else { return Some(Metadata::Minimal) };
+    let levels =
+        [("minimalmetadata", Metadata::Minimal), ("nometadata", Metadata::None), ("fullmetadata", Metadata::Full)];
+    levels.into_iter().find(|(name, _)| name.eq_ignore_ascii_case(odata)).map(|(_, level)| level)
 }
 
 #[cfg(test)]

@@ -7,6 +7,8 @@
 //! | insert or replace, insert or merge | is made | is replaced, is merged | none |
 //! | delete | 404 | goes | required |
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use concurrency::Timestamp;
 use engine::{Changes, Commit, Rows, commit, read as read_rows};
@@ -109,7 +111,7 @@ impl Write {
     /// What a request asks for. It must name a write of an entity.
     pub fn parse(op: Op, head: &Head, body: &[u8]) -> Result<Write, TableError> {
         let address = Address::parse(&head.resource)?;
-        let table = table_of(head)?;
+        let table = TableName::parse(address.entities_of().unwrap_or_default())?;
         if op != Op::InsertEntity && head.headers.contains_key("if-none-match") {
             return Err(TableError::InvalidInput("A write of an entity takes no If-None-Match."));
         }
@@ -179,7 +181,8 @@ pub async fn run(op: Op, call: Call<'_>, body: &[u8]) -> Result<Answer, Failure>
     Reach::of(call.asker.caller).check(&write.key)?;
     let account = call.account;
     let partition = model::partition(account, &write.table, &write.key);
-    let asked = write.clone();
+    let write = Arc::new(write);
+    let asked = Arc::clone(&write);
     let written = commit(call.engine, partition, move |rows, tick| {
         let generation = model::generation(rows, account, &asked.table)?;
         let mut changes = Changes::none();

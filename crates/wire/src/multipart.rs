@@ -65,7 +65,7 @@ pub fn parts<'a>(body: &'a [u8], boundary: &str, most: usize) -> Result<Vec<Part
     let mut at = 0;
     while at < body.len() {
         let line = &body[at..];
-        let length = line.iter().position(|byte| *byte == b'\n').map_or(line.len(), |end| end + 1);
+        let length = memchr::memchr(b'\n', line).map_or(line.len(), |end| end + 1);
         if let Some(delimiter) = Delimiter::read(&line[..length], boundary.as_bytes()) {
             if let Some(began) = began {
                 parts.push(part(without_line_end(&body[began..at]))?);
@@ -153,7 +153,7 @@ fn headers(rest: &mut &[u8]) -> Result<HeaderMap, Malformed> {
 
 /// The next line without its end.
 fn line<'a>(rest: &mut &'a [u8]) -> &'a [u8] {
-    let length = rest.iter().position(|byte| *byte == b'\n').map_or(rest.len(), |end| end + 1);
+    let length = memchr::memchr(b'\n', rest).map_or(rest.len(), |end| end + 1);
     let (line, after) = rest.split_at(length);
     *rest = after;
     without_line_end(line)

@@ -73,15 +73,20 @@ fn view<'a>((name, value): &'a Property<'_>) -> Property<'a> {
 
 /// Refuses properties that cannot be, each by itself.
 fn check_properties(properties: &[Property<'_>]) -> Result<(), TableError> {
-    let mut seen = HashSet::with_capacity(properties.len());
-    for (name, value) in properties {
+    // A look at all that came before is the quickest as long as they are few.
+    let mut seen = HashSet::new();
+    let mut is_known = |at: usize, name: &str| match properties.len() {
+        ..=16 => properties[..at].iter().any(|(known, _)| known == name),
+        _ => !seen.insert(name.to_owned()),
+    };
+    for (at, (name, value)) in properties.iter().enumerate() {
         if units(name) > NAME_UNITS_MAX {
             return Err(TableError::PropertyNameTooLong);
         }
         if !is_identifier(name) {
             return Err(TableError::PropertyNameInvalid { name: name.clone().into_owned() });
         }
-        if !seen.insert(name) {
+        if is_known(at, name) {
             return Err(TableError::DuplicatePropertiesSpecified);
         }
         if value.is_too_large() {
@@ -133,8 +138,12 @@ mod tests {
         }
         // Of two faults the length is seen first.
         assert_eq!(refused(&"-".repeat(256)), Some(TableError::PropertyNameTooLong));
-        let twice = [property("a", Value::Int32(1)), property("a", Value::Int32(2))];
-        assert_eq!(check_properties(&twice), Err(TableError::DuplicatePropertiesSpecified));
+        for count in [1, 10, 100] {
+            let mut twice = numbered(count);
+            assert_eq!(check_properties(&twice), Ok(()));
+            twice.push(property("p0", Value::Int32(2)));
+            assert_eq!(check_properties(&twice), Err(TableError::DuplicatePropertiesSpecified), "{count}");
+        }
         assert!(check_properties(&[property("a", Value::Int32(1)), property("A", Value::Int32(2))]).is_ok());
     }
 

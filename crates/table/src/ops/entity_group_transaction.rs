@@ -4,6 +4,7 @@
 //! refused, a single part with that refusal, whose text begins with the number of the operation.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use concurrency::Timestamp;
 use engine::{Changes, Commit, commit};
@@ -184,8 +185,8 @@ async fn change(call: Call<'_>, inner: &[Inner<'_>]) -> Result<Answers, (Failure
         let prefer = prefer(&error);
         (Failure::Refused(error), prefer)
     };
-    let writes = writes(call, inner).map_err(refused)?;
-    let written = match run_writes(call, writes.clone()).await {
+    let writes = Arc::new(writes(call, inner).map_err(refused)?);
+    let written = match run_writes(call, Arc::clone(&writes)).await {
         Ok(written) => written,
         Err(Failure::Refused(error)) => return Err(refused(error)),
         Err(failure) => return Err((failure, Prefer::Unsaid)),
@@ -197,7 +198,7 @@ async fn change(call: Call<'_>, inner: &[Inner<'_>]) -> Result<Answers, (Failure
     answers.collect()
 }
 
-async fn run_writes(call: Call<'_>, writes: Vec<Write>) -> Result<Vec<Written>, Failure> {
+async fn run_writes(call: Call<'_>, writes: Arc<Vec<Write>>) -> Result<Vec<Written>, Failure> {
     let Some(first) = writes.first() else { return Ok(Vec::new()) };
     let account = call.account;
     let partition = model::partition(account, &first.table, &first.key);
