@@ -382,10 +382,7 @@ impl Blob {
 
     /// A copy under way stands against everything but reads and its own end.
     pub fn check_no_copy(&self) -> Result<(), BlobError> {
-        match self.committed.as_ref().and_then(|state| state.copy.as_ref()) {
-            Some(copy) if copy.status == CopyStatus::Pending => Err(BlobError::PendingCopyOperation),
-            _ => Ok(()),
-        }
+        self.committed.as_ref().map_or(Ok(()), Committed::check_no_copy)
     }
 
     /// The blocks that wait at `now`. A week after the last of them came there are none, though their rows go later.
@@ -500,6 +497,14 @@ pub fn check_free(found: Option<&Blob>, lease: Option<LeaseId>, now: Timestamp) 
 }
 
 impl Committed {
+    /// Whether no copy into it is under way.
+    pub fn check_no_copy(&self) -> Result<(), BlobError> {
+        match &self.copy {
+            Some(copy) if copy.status == CopyStatus::Pending => Err(BlobError::PendingCopyOperation),
+            Some(_) | None => Ok(()),
+        }
+    }
+
     pub fn is_incremental_copy(&self) -> bool {
         self.copy.as_ref().is_some_and(|copy| copy.incremental.is_some())
     }

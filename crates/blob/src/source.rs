@@ -273,6 +273,8 @@ impl Place {
         let seen = model::see(rows, generation, &self.name, self.which)?;
         let seen = seen.ok_or_else(|| refused(BlobError::BlobNotFound))?;
         conditions.check_read(&seen.state.version()).map_err(|unmet| match self.manner {
+            // Only the tags are not as they should be: the service has no code of its own for a source's.
+            Manner::Copy if conditions.without_tags().check_read(&seen.state.version()).is_ok() => refuse(unmet.into()),
             Manner::Copy => refuse(BlobError::SourceConditionNotMet),
             Manner::FromUrl => refused(unmet.into()),
         })?;
@@ -280,10 +282,7 @@ impl Place {
         encryption::check_read(seen.state.encryption.as_ref(), None).map_err(refused)?;
         seen.state.check_not_archived(now).map_err(refused)?;
         // Nobody has all of its bytes yet.
-        let is_pending = seen.state.copy.as_ref().is_some_and(|copy| copy.status == crate::copy::CopyStatus::Pending);
-        if is_pending {
-            return Err(refused(BlobError::PendingCopyOperation));
-        }
+        seen.state.check_no_copy().map_err(refused)?;
         Ok(seen)
     }
 }

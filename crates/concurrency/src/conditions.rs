@@ -62,6 +62,11 @@ impl Conditions {
         Conditions { if_modified_since, if_unmodified_since, ..Conditions::default() }
     }
 
+    /// What is asked of anything but the tags.
+    pub fn without_tags(&self) -> Conditions {
+        Conditions { if_tags: None, ..self.clone() }
+    }
+
     /// A read of a resource that exists. (A read of a missing one is "not found" whatever the conditions.)
     ///
     /// "Changed" needs only one of its two headers to hold when both are given; a failure of the other two headers

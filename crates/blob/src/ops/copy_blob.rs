@@ -470,6 +470,8 @@ pub(super) fn tell_copy(answer: &mut Reply, id: &str, status: CopyStatus) {
 
 pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> {
     request::no_body(body)?;
+    // Neither yes, which is another operation, nor no.
+    request::flag(call.head, "x-ms-requires-sync")?;
     parse(&call, Makes::Copy)?.run(call).await
 }
 

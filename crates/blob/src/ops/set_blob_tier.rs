@@ -49,6 +49,7 @@ impl SetBlobTier {
         self.conditions.check_write(found.map(|target| target.state.version()).as_ref())?;
         let target = found.ok_or(BlobError::BlobNotFound)?;
         target.lease.check_write(self.lease, now).map_err(BlobError::lease_on_blob)?;
+        target.state.check_no_copy()?;
         self.tier.check(target.state.kind, target.state.length, self.is_premium)?;
         target.state.to_tier(self.tier, self.priority, now)
     }
