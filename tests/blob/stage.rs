@@ -1,6 +1,6 @@
 //! What the tests begin with: a server, a container, a client, and leases in every state.
 
-use crate::harness::{Answer, Client, Headers, Server};
+use crate::harness::{ACCOUNT, Answer, Client, Headers, Server};
 
 /// The id that holds or held the lease, and two others.
 pub const A: &str = "aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa";
@@ -66,6 +66,28 @@ impl Stage {
     pub fn put_pages(&self, blob: &str, length: u64) -> Answer {
         let length = length.to_string();
         self.call(&format!("PUT {blob}"), &[PAGE_BLOB, ("x-ms-blob-content-length", &length)], "").ok()
+    }
+
+    /// Has the server take something from a URL.
+    pub fn take(&self, line: &str, url: &str, headers: Headers<'_>) -> Answer {
+        self.call(line, &[&[("x-ms-copy-source", url)], headers].concat(), "")
+    }
+
+    /// Where a blob of this server is, with a signature that allows to read it.
+    pub fn readable(&self, blob: &str) -> String {
+        self.signed(blob, "r", "2099-01-01T00:00:00Z")
+    }
+
+    /// The same with any permissions, until then.
+    pub fn signed(&self, blob: &str, permissions: &str, end: &str) -> String {
+        const VERSION: &str = "2020-12-06";
+        let (path, query) =
+            blob.split_once('?').map_or((blob, String::new()), |(path, query)| (path, format!("&{query}")));
+        let resource = format!("/blob/{ACCOUNT}/{path}");
+        let signature =
+            self.client.sign(&format!("{permissions}\n\n{end}\n{resource}\n\n\n\n{VERSION}\nb\n\n\n\n\n\n\n"));
+        let signature = percent(&signature);
+        self.client.url(&format!("{path}?sv={VERSION}&sr=b&sp={permissions}&se={end}&sig={signature}{query}"))
     }
 
     /// Writes something that has nothing to do with the test, so that the server has work and a reason to tidy up.

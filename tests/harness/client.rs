@@ -120,6 +120,11 @@ impl Client {
         written(verb, &target, self.address, &all)
     }
 
+    /// Where something of the account is, as others would be told.
+    pub fn url(&self, target: &str) -> String {
+        format!("http://{}/{ACCOUNT}/{target}", self.address)
+    }
+
     /// Signs a text with the key of the account, for signatures that go into a URL.
     pub fn sign(&self, text: &str) -> String {
         self.key.sign(text.as_bytes()).to_string()

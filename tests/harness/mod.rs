@@ -11,7 +11,7 @@ mod table;
 mod xml;
 
 #[allow(unused_imports)]
-pub use client::{Answer, Client, Headers, date_after};
+pub use client::{ACCOUNT, Answer, Client, Headers, date_after};
 #[allow(unused_imports)]
 pub use server::{Server, Service};
 pub use table::Table;
