@@ -31,9 +31,9 @@ def account_signature(permission="rwdlac"):
     )
 
 
-def container_signature(permission="rwdlac"):
+def container_signature(permission="rwdlac", container="box"):
     return generate_container_sas(
-        ACCOUNT, "box", KEY, permission=ContainerSasPermissions.from_string(permission), expiry=soon()
+        ACCOUNT, container, KEY, permission=ContainerSasPermissions.from_string(permission), expiry=soon()
     )
 
 

@@ -37,3 +37,19 @@ def test_rclone(rclone, box, tree, tmp_path):
     assert rclone.try_to("check", tree, ":azureblob:box").returncode != 0
     rclone("sync", ":azureblob:box", tmp_path / "down")
     assert files(tmp_path / "down") == {**files(tree), "a.txt": b"changed behind its back"}
+
+
+def test_within_the_server(rclone, box, tree):
+    rclone("copy", tree, ":azureblob:box/from")
+    # With its own word for it the program would have to send the bytes itself.
+    said = rclone.try_to("copy", "-vv", ":azureblob:box/from", ":azureblob:box/to")
+    assert said.returncode == 0, said.stderr.decode()
+    assert said.stderr.count(b"Copied (server-side copy)") == len(files(tree)), said.stderr.decode()
+    rclone("check", "--download", ":azureblob:box/from", ":azureblob:box/to")
+    rclone("check", tree, ":azureblob:box/to")
+    rclone("purge", ":azureblob:box/from")
+    assert blobs(box) == {f"to/{name}": content for name, content in files(tree).items()}
+    large = (tree / "large.bin").read_bytes()
+    for offset, count in ((0, 1), (4 * 1024 * 1024 - 1, 2), (20 * 1024 * 1024, 1)):
+        read = rclone("cat", "--offset", offset, "--count", count, ":azureblob:box/to/large.bin")
+        assert read == large[offset : offset + count]
