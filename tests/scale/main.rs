@@ -139,6 +139,52 @@ fn many_blobs() {
     std::fs::remove_dir_all(&folder).expect("removed");
 }
 
+/// A copy refers to the bytes of its source: it takes no time and no space, and stays when the source goes.
+#[test]
+fn a_copy_of_a_large_blob_is_instant_and_safe() {
+    const BLOCK: u64 = 4 * MIB;
+    let folder = fresh_folder("scale-copy");
+    let bytes = 100 * MIB * scale();
+    if !has_room(&folder, bytes) {
+        return;
+    }
+    let server = Victim::start(&folder);
+    let client = Client::new(server.blob);
+    client.call("PUT cont?restype=container", &[], "").ok();
+    upload_in_blocks(&client, "cont/source", bytes, BLOCK);
+    let full = disk_used(&folder);
+    let source = client.url("cont/source");
+    let began = Instant::now();
+    let copied = client.call("PUT cont/copy", &[("x-ms-copy-source", &source)], "").ok();
+    println!("{} MiB copied in {:?}, memory {} MiB", bytes / MIB, began.elapsed(), server.memory() / MIB);
+    assert_eq!(copied.header("x-ms-copy-status"), Some("success"));
+    let grown = disk_used(&folder).saturating_sub(full);
+    assert!(grown < bytes / 4, "a copy took {} MiB", grown / MIB);
+    // The source goes. Something else comes, so that the server has a reason to tidy up, and is killed in the middle.
+    client.call("DELETE cont/source", &[], "").ok();
+    upload_in_blocks(&client, "cont/other", bytes / 10, BLOCK);
+    client.call("DELETE cont/other", &[], "").ok();
+    std::thread::sleep(Duration::from_secs(3));
+    server.kill();
+    let server = Victim::start(&folder);
+    let client = Client::new(server.blob);
+    assert_eq!(client.call("HEAD cont/source", &[], "").status, 404);
+    let told = client.call("HEAD cont/copy", &[], "").ok();
+    assert_eq!(told.header("content-length"), Some(bytes.to_string().as_str()));
+    let blocks = bytes / BLOCK;
+    for block in (0..50).map(|number| number * 7_919 % blocks).chain([0, blocks - 1]) {
+        // A part that goes over the border of two blocks, where there is one.
+        let (first, end) = ((block * BLOCK).saturating_sub(1_000), block * BLOCK + 1_000);
+        let range = format!("bytes={first}-{}", end - 1);
+        let read = client.call("GET cont/copy", &[("x-ms-range", &range)], "").ok();
+        let expected: Vec<u8> = (first..end).map(|at| (at / BLOCK) as u8).collect();
+        assert!(read.body == expected, "{range}");
+    }
+    server.kill();
+    victim::check(&folder);
+    std::fs::remove_dir_all(&folder).expect("removed");
+}
+
 /// A hundred clients upload in blocks at once; then everything is deleted and the space comes back.
 #[test]
 fn many_uploads_and_their_space() {
