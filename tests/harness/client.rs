@@ -6,6 +6,7 @@
 use std::cell::RefCell;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime};
 
 use auth::Key;
@@ -25,6 +26,8 @@ pub type Headers<'a> = &'a [(&'a str, &'a str)];
 /// A caller with one connection, kept open between requests as long as the server keeps it.
 pub struct Client {
     address: SocketAddr,
+    /// Further nodes of the same cluster: then every request goes to the next one, over a connection of its own.
+    others: Vec<SocketAddr>,
     key: Key,
     /// The text that it signs: that of the Table service is shorter.
     string_to_sign: fn(&str, &str, &[(String, String)]) -> String,
@@ -34,12 +37,26 @@ pub struct Client {
 impl Client {
     pub fn new(address: SocketAddr) -> Client {
         let key = Key::from_base64(KEY).expect("the well-known key");
-        Client { address, key, string_to_sign, connection: RefCell::new(None) }
+        Client { address, others: Vec::new(), key, string_to_sign, connection: RefCell::new(None) }
     }
 
     /// A caller of the Table service.
     pub fn of_tables(address: SocketAddr) -> Client {
         Client { string_to_sign: table_string_to_sign, ..Client::new(address) }
+    }
+
+    pub fn with_others(self, others: Vec<SocketAddr>) -> Client {
+        Client { others, ..self }
+    }
+
+    fn kept(&self) -> Option<BufReader<TcpStream>> {
+        self.connection.take().filter(|_| self.others.is_empty())
+    }
+
+    fn next_address(&self) -> SocketAddr {
+        static TURN: AtomicUsize = AtomicUsize::new(0);
+        let turn = TURN.fetch_add(1, Ordering::Relaxed) % (self.others.len() + 1);
+        turn.checked_sub(1).map_or(self.address, |other| self.others[other])
     }
 
     /// Sends `line`, a verb and what follows the account in the URL (`PUT cont/blob?comp=lease`), and takes the answer.
@@ -53,7 +70,7 @@ impl Client {
     pub fn try_call(&self, line: &str, headers: Headers<'_>, body: impl AsRef<[u8]>) -> Option<Answer> {
         let body = body.as_ref();
         let head = self.head(line, headers, Some(body.len() as u64));
-        let mut connection = match self.connection.take() {
+        let mut connection = match self.kept() {
             Some(connection) => connection,
             None => self.try_connect().ok()?,
         };
@@ -140,7 +157,7 @@ impl Client {
     }
 
     fn exchange(&self, line: &str, head: &str, body: &[u8]) -> Answer {
-        let mut connection = self.connection.take().unwrap_or_else(|| self.connect());
+        let mut connection = self.kept().unwrap_or_else(|| self.connect());
         let stream = connection.get_mut();
         // A server that refuses early may close before it has read everything; its answer is there all the same.
         let _ = stream.write_all(&[head.as_bytes(), body].concat());
@@ -157,7 +174,7 @@ impl Client {
     }
 
     fn try_connect(&self) -> std::io::Result<BufReader<TcpStream>> {
-        let stream = TcpStream::connect(self.address)?;
+        let stream = TcpStream::connect(self.next_address())?;
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_nodelay(true)?;
         Ok(BufReader::new(stream))

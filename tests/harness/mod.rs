@@ -5,6 +5,7 @@
 // Other suites take more of it, or less.
 #[allow(dead_code)]
 mod client;
+mod cluster;
 mod server;
 mod table;
 #[allow(dead_code)]

@@ -8,12 +8,23 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::client::{ACCOUNT, Client, KEY, plain_post};
+use super::cluster::{self, Environment};
 
 /// Ends with the value: the process is killed, what it leaves behind is checked, and its folder removed.
+///
+/// Under `scripts/cluster` it is a cluster with a database of its own, of one or more nodes.
 pub struct Server {
-    process: Child,
+    node: Node,
+    /// Further nodes of a cluster.
+    others: Vec<Node>,
+    /// What leads nodes to what they share; nothing for a server with a folder.
+    cluster: Environment,
     folder: PathBuf,
     service: Service,
+}
+
+struct Node {
+    process: Child,
     address: SocketAddr,
     admin: SocketAddr,
 }
@@ -62,27 +73,44 @@ impl Server {
     }
 
     fn start_in(folder: PathBuf, service: Service) -> Server {
-        let (process, address, admin) = launch(&folder, service, 0);
-        Server { process, folder, service, address, admin }
+        let cluster = cluster::make(&folder);
+        let node = launch(&folder, service, 0, &cluster);
+        let others = (1..cluster::nodes(&cluster)).map(|_| launch(&folder, service, 0, &cluster)).collect();
+        Server { node, others, cluster, folder, service }
     }
 
     /// `kill -9`, and a new process on what is left, at the same address.
     pub fn kill_and_restart(&mut self) {
-        self.process.kill().and_then(|()| self.process.wait()).expect("killed");
-        (self.process, self.address, self.admin) = launch(&self.folder, self.service, self.address.port());
+        self.node.process.kill().and_then(|()| self.node.process.wait()).expect("killed");
+        self.node = launch(&self.folder, self.service, self.node.address.port(), &self.cluster);
+    }
+
+    /// Where the nodes of a cluster listen.
+    pub fn addresses(&self) -> Vec<SocketAddr> {
+        std::iter::once(&self.node).chain(&self.others).map(|node| node.address).collect()
+    }
+
+    /// `kill -9` of the last node, for good; the others are not told.
+    pub fn lose_a_node(&mut self) {
+        let mut node = self.others.pop().expect("there are others");
+        assert!(!node.kill(), "it had ended before");
     }
 
     /// A client with a connection of its own, speaking for the owner of the account.
     pub fn client(&self) -> Client {
-        match self.service {
-            Service::Blob | Service::Queue => Client::new(self.address),
-            Service::Table => Client::of_tables(self.address),
-        }
+        let client = match self.service {
+            Service::Blob | Service::Queue => Client::new(self.node.address),
+            Service::Table => Client::of_tables(self.node.address),
+        };
+        client.with_others(self.others.iter().map(|node| node.address).collect())
     }
 
     /// Whether the killed server has left everything in order: every row readable, every content whole, no reference
     /// to nothing.
     fn check(&self) -> Result<(), String> {
+        if !self.cluster.is_empty() {
+            return Ok(());
+        }
         let mut check = Command::new(env!("CARGO_BIN_EXE_lazurite"));
         let report = check.env_clear().arg("check").arg(self.folder.join("data")).output().expect("the check runs");
         let said = [report.stdout, report.stderr].concat();
@@ -91,8 +119,12 @@ impl Server {
 
     /// Lets time pass.
     pub fn advance(&self, seconds: u64) {
-        let answer = plain_post(self.admin, "/test/clock", &format!("{{\"advance_seconds\": {seconds}}}"));
-        assert!(answer.starts_with("HTTP/1.1 200 "), "the clock did not move: {answer}");
+        // The clock is everybody's; the others are asked for it, so that they know at once.
+        let others = self.others.iter().map(|node| (node, 0));
+        for (node, seconds) in std::iter::once((&self.node, seconds)).chain(others) {
+            let answer = plain_post(node.admin, "/test/clock", &format!("{{\"advance_seconds\": {seconds}}}"));
+            assert!(answer.starts_with("HTTP/1.1 200 "), "the clock did not move: {answer}");
+        }
     }
 }
 
@@ -105,9 +137,8 @@ fn configure(folder: &Path, settings: &str) {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        let ended_early = self.process.try_wait().is_ok_and(|ended| ended.is_some());
-        let _ = self.process.kill();
-        let _ = self.process.wait();
+        let nodes = std::iter::once(&mut self.node).chain(&mut self.others);
+        let ended_early = nodes.map(Node::kill).filter(|early| *early).count() > 0;
         let errors = fs::read_to_string(self.folder.join("stderr.txt")).unwrap_or_default();
         let is_calm = !ended_early && !errors.contains("panick");
         let failed_already = std::thread::panicking();
@@ -122,10 +153,20 @@ impl Drop for Server {
     }
 }
 
-fn launch(folder: &Path, service: Service, port: u16) -> (Child, SocketAddr, SocketAddr) {
+impl Node {
+    /// Kills it. Whether it had ended by itself before.
+    fn kill(&mut self) -> bool {
+        let ended_early = self.process.try_wait().is_ok_and(|ended| ended.is_some());
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+        ended_early
+    }
+}
+
+fn launch(folder: &Path, service: Service, port: u16, cluster: &Environment) -> Node {
     let errors = OpenOptions::new().create(true).append(true).open(folder.join("stderr.txt"));
     let mut command = Command::new(env!("CARGO_BIN_EXE_lazurite"));
-    command.env_clear().arg("--location").arg(folder.join("data"));
+    command.env_clear().envs(cluster.iter().cloned()).arg("--location").arg(folder.join("data"));
     for one in ["blob", "queue", "table", "file", "dfs"] {
         let is_wanted = one.eq_ignore_ascii_case(service.name());
         let port = if is_wanted { port.to_string() } else { "off".to_owned() };
@@ -142,7 +183,7 @@ fn launch(folder: &Path, service: Service, port: u16) -> (Child, SocketAddr, Soc
         address.unwrap_or_else(|| panic!("no {who} in {said:?}; see {}", folder.display()))
     };
     let address = port_of(&format!("{} service", service.name()));
-    (process, address, port_of("Admin"))
+    Node { process, address, admin: port_of("Admin") }
 }
 
 fn fresh_folder() -> PathBuf {

@@ -100,6 +100,10 @@ impl Pool {
              -c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off -c statement_timeout=15s \
              -c lock_timeout=5s -c idle_in_transaction_session_timeout=30s"
         ));
+        // As psql does: so that the address can be told to everybody.
+        if let (None, Ok(password)) = (config.get_password(), std::env::var("PGPASSWORD")) {
+            config.password(password);
+        }
         config.application_name("lazurite").target_session_attrs(TargetSessionAttrs::ReadWrite);
         config.keepalives_idle(Duration::from_secs(10)).tcp_user_timeout(ANSWER_PATIENCE);
         if config.get_connect_timeout().is_none() {

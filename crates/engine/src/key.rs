@@ -10,6 +10,8 @@ pub mod space {
     pub const ACCOUNT: u8 = 0x01;
     /// Service properties, by account and service.
     pub const SERVICE: u8 = 0x02;
+    /// Secrets that all nodes share, by name.
+    pub const SECRET: u8 = 0x03;
     /// Containers by account and name; the row of a live container.
     pub const CONTAINER: u8 = 0x10;
     /// Deleted containers by account, name and version.

@@ -1,7 +1,10 @@
 //! What user delegation keys are made from: made once, kept beside the data, because what was signed with such keys must
 //! still count after a restart.
 
+use std::convert::Infallible;
 use std::path::Path;
+
+use engine::{Changes, Commit, Engine, EngineError, Key, NotCommitted, Stop, space};
 
 use crate::flags::Wrong;
 use crate::private_file::Replacement;
@@ -32,6 +35,28 @@ pub fn load(data_folder: Option<&Path>) -> Result<[u8; BYTES], Wrong> {
     })
 }
 
+/// The one that all nodes of a cluster share: whoever comes first makes it.
+pub async fn shared(engine: &dyn Engine) -> Result<[u8; BYTES], Wrong> {
+    let fresh = bytes(&random()?).ok_or_else(|| Wrong("No secret.".into()))?;
+    let key = Key::new(space::SECRET).text(FILE);
+    let found = engine::commit::<[u8; BYTES], Infallible, _>(engine, key.clone(), move |rows, _| {
+        if let Some(row) = rows.get(&key)? {
+            let damaged = || Stop::Unread(EngineError::Corrupt(format!("{key:?} has {} bytes", row.len())).into());
+            return Ok(Commit::unchanged(row.as_ref().try_into().map_err(|_| damaged())?));
+        }
+        let mut changes = Changes::none();
+        changes.put(key.clone(), fresh.to_vec());
+        Ok(Commit { changes, outcome: fresh })
+    });
+    match found.await {
+        Ok(secret) => Ok(secret),
+        Err(NotCommitted::Failed(error)) => {
+            Err(Wrong(format!("The secret of delegation keys cannot be had: {error}.")))
+        }
+        Err(NotCommitted::Refused(never)) => match never {},
+    }
+}
+
 fn random() -> Result<Secret, Wrong> {
     Secret::random::<BYTES>().map_err(|error| Wrong(format!("The system gives no random bytes: {error}.")))
 }
@@ -43,6 +68,14 @@ fn bytes(secret: &Secret) -> Option<[u8; BYTES]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn all_nodes_have_the_same() {
+        let engine = engine::memory::MemoryEngine::default();
+        let first = shared(&engine).await.unwrap();
+        assert_eq!(shared(&engine).await.unwrap(), first);
+        assert_ne!(first, [0; BYTES]);
+    }
 
     #[test]
     fn made_once_and_never_replaced() {

@@ -26,6 +26,8 @@ pub enum Command {
     Serve(Box<Options>),
     Account(Action, Box<Options>),
     Check(PathBuf),
+    /// Brings the tables of `--metadata` up to date.
+    Migrate(Box<Options>),
     Help,
     Version,
 }
@@ -42,6 +44,8 @@ pub struct Options {
     pub oauth: OAuth,
     pub in_memory: bool,
     pub durability: Durability,
+    /// Rows and bytes elsewhere, shared with other nodes.
+    pub cluster: Option<Cluster>,
     pub host: IpAddr,
     pub services: Vec<Door>,
     pub admin_port: Option<Port>,
@@ -53,6 +57,15 @@ pub struct Options {
     pub disable_product_style_url: bool,
     /// From where copies may come, apart from this server itself.
     pub copy_sources: fetch::Hosts,
+}
+
+/// Where a node of many finds what they share.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cluster {
+    /// May hold a password.
+    pub metadata: Secret,
+    /// `None` only where nothing is stored: `lazurite migrate`.
+    pub bytes: Option<engine_s3::Address>,
 }
 
 /// Where one service listens.
@@ -161,6 +174,8 @@ const FLAGS: &[Flag] = &[
     short('l', flag("location", "DIR", Section::Data, "data folder [./lazurite-data]")),
     switch("in-memory", Section::Data, "keep everything in memory and forget it at the end"),
     flag("durability", "full|relaxed", Section::Data, "answer writes when they are on disk, or earlier [full]"),
+    flag("metadata", "postgres://...", Section::Data, "for many machines: rows in this database (see docs/cluster.md)"),
+    flag("bytes", "s3://BUCKET?endpoint=URL", Section::Data, "and large contents in this store"),
     flag("create", "blob:NAME,queue:NAME,table:NAME,...", Section::Data, "make these at the start if they are missing"),
     flag("config", "FILE", Section::Callers, "accounts and their settings [LOCATION/lazurite.toml]"),
     flag("accounts", "NAME:KEY[:KEY];...", Section::Callers, "accounts; better as a variable, which others do not see"),
@@ -184,8 +199,6 @@ const FLAGS: &[Flag] = &[
     short('d', flag("debug", "FILE", Section::Running, "write a detailed log to this file")),
     switch("test-clock", Section::Running, "let tests move the time: POST /test/clock, admin port"),
     switch("azurite-compat", Section::Running, "behave as Azurite; allows its key on every address"),
-    flag("metadata", "URL", Section::NotYet, "metadata in PostgreSQL"),
-    flag("bytes", "URL", Section::NotYet, "contents in S3"),
     flag("smb-port", "PORT", Section::NotYet, "SMB"),
     flag("blob-host", "ADDRESS", Section::Azurite, "the address of one service"),
     flag("queue-host", "ADDRESS", Section::Azurite, ""),
@@ -208,11 +221,11 @@ pub fn parse(
     arguments: impl IntoIterator<Item = OsString>,
     environment: impl Fn(&str) -> Option<OsString>,
 ) -> Result<Command, Wrong> {
-    let (mut given, action) = match read_arguments(arguments)? {
-        Read::Serve(given) => (given, None),
-        Read::Account(action, given) => (given, Some(action)),
+    let (mut given, task) = match read_arguments(arguments)? {
+        Read::Task(task, given) => (given, task),
         Read::Other(command) => return Ok(command),
     };
+    refuse_password(&given)?;
     for flag in FLAGS {
         if !given.contains_key(flag.name)
             && let Some(value) = environment(&variable(flag.name))
@@ -220,38 +233,70 @@ pub fn parse(
             given.extend(from_environment(flag, value)?);
         }
     }
-    let options = Box::new(Given(given).options()?);
-    Ok(match action {
-        None => Command::Serve(options),
-        Some(action) => Command::Account(action, options),
+    let given = Given(given);
+    let mut options = Box::new(given.options()?);
+    Ok(match task {
+        Task::Serve => {
+            options.cluster = given.cluster()?;
+            Command::Serve(options)
+        }
+        Task::Account(action) => Command::Account(action, options),
+        Task::Migrate => {
+            let metadata = given.text("metadata")?.ok_or_else(|| {
+                Wrong("lazurite migrate needs --metadata postgres://USER@HOST/DATABASE (or LAZURITE_METADATA).".into())
+            })?;
+            options.cluster = Some(Cluster { metadata: Secret::new(metadata), bytes: None });
+            Command::Migrate(options)
+        }
     })
+}
+
+/// Others on this machine can read a command line.
+fn refuse_password(given: &Values) -> Result<(), Wrong> {
+    let url = given.get("metadata").map(|url| url.to_string_lossy().into_owned()).unwrap_or_default();
+    let user = url.split_once("://").and_then(|(_, rest)| rest.split(['/', '?']).next()?.rsplit_once('@'));
+    let has_password = user.is_some_and(|(user, _)| user.contains(':')) || url.contains("password=");
+    match has_password {
+        false => Ok(()),
+        true => Err(Wrong(
+            "A password has no place on the command line, where others see it: give it as PGPASSWORD, or the whole address \
+             as LAZURITE_METADATA."
+                .into(),
+        )),
+    }
 }
 
 /// What was given, by our spelling of the name. A switch has an empty value.
 type Values = HashMap<&'static str, OsString>;
 
 enum Read {
-    Serve(Values),
-    Account(Action, Values),
+    Task(Task, Values),
     Other(Command),
+}
+
+enum Task {
+    Serve,
+    Account(Action),
+    Migrate,
 }
 
 fn read_arguments(arguments: impl IntoIterator<Item = OsString>) -> Result<Read, Wrong> {
     let mut parser = Parser::from_args(arguments);
-    let mut given = Values::new();
+    let (mut given, mut task) = (Values::new(), Task::Serve);
     while let Some(argument) = next(&mut parser)? {
         match argument {
             Arg::Long("help") | Arg::Short('h') => return Ok(Read::Other(Command::Help)),
             Arg::Long("version") | Arg::Short('v' | 'V') => return Ok(Read::Other(Command::Version)),
             Arg::Value(word) if word == "check" && given.is_empty() => return check(parser),
             Arg::Value(word) if word == "account" && given.is_empty() => return account(parser),
+            Arg::Value(word) if word == "migrate" && given.is_empty() => task = Task::Migrate,
             argument => {
                 let flag = flag_of(&argument)?;
                 take(&mut given, flag, &mut parser)?;
             }
         }
     }
-    Ok(Read::Serve(given))
+    Ok(Read::Task(task, given))
 }
 
 fn next(parser: &mut Parser) -> Result<Option<Arg<'_>>, Wrong> {
@@ -308,7 +353,7 @@ fn account(mut parser: Parser) -> Result<Read, Wrong> {
         ("list", None) => Action::List,
         _ => return Err(usage()),
     };
-    Ok(Read::Account(action, given))
+    Ok(Read::Task(Task::Account(action), given))
 }
 
 fn check(mut parser: Parser) -> Result<Read, Wrong> {
@@ -368,6 +413,7 @@ impl Given {
             oauth: self.oauth()?,
             in_memory: self.has("in-memory") || self.has("in-memory-persistence"),
             durability: self.durability()?,
+            cluster: None,
             host,
             services,
             admin_port: self.port("admin-port")?,
@@ -388,15 +434,27 @@ impl Given {
         text.parse().map_err(|bad| Wrong(format!("--copy-sources: {bad}.")))
     }
 
-    /// What we do not have we do not pretend to have.
-    fn refuse_what_is_not_there(&self) -> Result<(), Wrong> {
-        for (name, what) in
-            [("metadata", "Metadata in another database is"), ("bytes", "Contents in another store are")]
-        {
-            if self.has(name) {
-                return Err(Wrong(format!("{what} not there yet (--{name}); start without it.")));
+    fn cluster(&self) -> Result<Option<Cluster>, Wrong> {
+        let (metadata, bytes) = match (self.text("metadata")?, self.text("bytes")?) {
+            (None, None) => return Ok(None),
+            (Some(metadata), Some(bytes)) => (metadata, bytes),
+            (Some(_), None) => return Err(Wrong("--metadata needs --bytes s3://BUCKET as well.".into())),
+            (None, Some(_)) => return Err(Wrong("--bytes needs --metadata postgres://... as well.".into())),
+        };
+        for (name, is_given) in [
+            ("in-memory", self.has("in-memory") || self.has("in-memory-persistence")),
+            ("durability relaxed", self.durability()? == Durability::Relaxed),
+        ] {
+            if is_given {
+                return Err(Wrong(format!("--{name} has no place beside --metadata.")));
             }
         }
+        let bytes = bytes.parse().map_err(|error| Wrong(format!("--bytes: {error}.")))?;
+        Ok(Some(Cluster { metadata: Secret::new(metadata), bytes: Some(bytes) }))
+    }
+
+    /// What we do not have we do not pretend to have.
+    fn refuse_what_is_not_there(&self) -> Result<(), Wrong> {
         match self.port("smb-port")? {
             Some(Port::At(_)) => Err(Wrong("SMB is not there yet (--smb-port); start without it.".into())),
             Some(Port::Off) | None => Ok(()),
@@ -541,6 +599,7 @@ pub fn help() -> String {
          Usage:  lazurite [options]       serve until SIGTERM or Ctrl-C\n\
          \x20       lazurite account ...     add NAME [--key KEY] | list | show NAME | rotate NAME [--secondary]\n\
          \x20       lazurite check DIR       verify a data folder (no server may be using it)\n\
+         \x20       lazurite migrate         make the tables of --metadata, or bring them up to date\n\
          \x20       lazurite --version | --help\n",
     );
     for (section, title) in [
@@ -613,6 +672,31 @@ mod tests {
     }
 
     #[test]
+    fn a_node_of_many_needs_a_database_and_a_store() {
+        let both = ["--metadata", "postgres://me@db/x", "--bytes", "s3://bytes?endpoint=http://127.0.0.1:8333"];
+        let cluster = options(&both, &[]).cluster.unwrap();
+        assert_eq!(cluster.metadata.expose(), "postgres://me@db/x");
+        assert_eq!(cluster.bytes.unwrap().bucket, "bytes");
+        for arguments in [&both[..2], &both[2..], &[&both[..], &["--in-memory"]].concat(), &["migrate"]] {
+            let Wrong(sentence) = parsed(arguments, &[]).unwrap_err();
+            assert!(sentence.ends_with('.'), "{sentence}");
+        }
+        let migrate = parsed(&["migrate"], &[("LAZURITE_METADATA", "postgres://me:secret@db/x")]);
+        assert!(matches!(migrate, Ok(Command::Migrate(_))), "{migrate:?}");
+    }
+
+    #[test]
+    fn a_password_is_not_taken_from_the_command_line() {
+        for url in ["postgres://me:secret@db/x", "postgres://db/x?password=secret", "host=db password=secret"] {
+            let Wrong(sentence) = parsed(&["--metadata", url, "--bytes", "s3://x"], &[]).unwrap_err();
+            assert!(sentence.contains("PGPASSWORD") && !sentence.contains("secret"), "{sentence}");
+            let whole = [("LAZURITE_METADATA", url), ("LAZURITE_BYTES", "s3://x")];
+            assert!(options(&[], &whole).cluster.is_some());
+        }
+        assert!(options(&["--metadata", "postgres://me@db:5432/x", "--bytes", "s3://x"], &[]).cluster.is_some());
+    }
+
+    #[test]
     fn everything_azurite_takes_is_taken() {
         let line = "-s -l data -d debug.log -L --skipApiVersionCheck --inMemoryPersistence --disableProductStyleUrl \
                     --extentMemoryLimit 100 --disableTelemetry --blobHost 0.0.0.0 --queueHost 127.0.0.1 --tableHost ::1 \
@@ -628,13 +712,8 @@ mod tests {
 
     #[test]
     fn what_is_not_there_yet_is_refused_in_a_sentence() {
-        for arguments in [
-            &["--metadata", "postgres://x"][..],
-            &["--bytes", "s3://x"],
-            &["--smb-port", "10445"],
-            &["--create", "blob:c11,file:s1"],
-        ] {
-            let Wrong(sentence) = parsed(arguments, &[]).unwrap_err();
+        for arguments in [["--smb-port", "10445"], ["--create", "blob:c11,file:s1"]] {
+            let Wrong(sentence) = parsed(&arguments, &[]).unwrap_err();
             assert!(sentence.contains("not there yet") && sentence.ends_with('.'), "{sentence}");
         }
     }

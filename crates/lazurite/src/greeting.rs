@@ -8,7 +8,7 @@ use std::path::Path;
 use server::Service;
 
 use crate::accounts::{Known, WELL_KNOWN_KEY};
-use crate::flags::{Durability, OAuth, Options, Tls};
+use crate::flags::{Cluster, Durability, OAuth, Options, Tls};
 use crate::name::CalledAs;
 
 /// Who listens where.
@@ -22,8 +22,7 @@ pub struct Endpoints {
 /// What there is to say beside that.
 #[derive(Debug)]
 pub struct Facts<'a> {
-    /// `None`: in memory.
-    pub folder: Option<&'a Path>,
+    pub data: Data<'a>,
     pub durability: Durability,
     pub known: &'a Known,
     /// The certificate that clients have to be told of.
@@ -35,6 +34,15 @@ pub struct Facts<'a> {
     pub silent: bool,
     pub azurite: bool,
     pub paint: Paint,
+}
+
+/// Where the data is.
+#[derive(Clone, Copy, Debug)]
+pub enum Data<'a> {
+    Memory,
+    Folder(&'a Path),
+    /// In a database and a store that other nodes use, too.
+    Cluster(&'a Cluster),
 }
 
 /// Whether there are colours.
@@ -163,9 +171,17 @@ fn put_facts(text: &mut String, endpoints: &Endpoints, facts: &Facts<'_>) {
 }
 
 fn put_data(text: &mut String, facts: &Facts<'_>) {
-    let Some(folder) = facts.folder else {
-        text.push_str("Data: in memory only; it is gone when the server ends\n");
-        return;
+    let folder = match facts.data {
+        Data::Memory => {
+            text.push_str("Data: in memory only; it is gone when the server ends\n");
+            return;
+        }
+        Data::Cluster(cluster) => {
+            let bucket = cluster.bytes.as_ref().map_or("", |bytes| bytes.bucket.as_str());
+            let _ = writeln!(text, "Data: in PostgreSQL and in the S3 bucket {bucket}, shared with other nodes");
+            return;
+        }
+        Data::Folder(folder) => folder,
     };
     let durability = match facts.durability {
         Durability::Full => "full (a write is answered when it is on disk)",
@@ -260,7 +276,7 @@ mod tests {
 
     fn facts(known: &Known) -> Facts<'_> {
         Facts {
-            folder: None,
+            data: Data::Memory,
             durability: Durability::Full,
             known,
             own_certificate: None,

@@ -3,6 +3,7 @@
 mod account_command;
 mod accounts;
 mod check;
+mod cluster;
 mod config;
 mod create;
 mod delegation_secret;
@@ -44,6 +45,9 @@ fn run(arguments: std::env::ArgsOs, called_as: CalledAs) -> Result<ExitCode, Wro
         Command::Version => greeting::say(greeting::VERSION),
         Command::Account(action, options) => account_command::run(action, &options, called_as)?,
         Command::Check(folder) => return check::run(&folder),
+        Command::Migrate(options) => {
+            cluster::migrate(options.cluster.as_ref().ok_or_else(|| Wrong("--metadata is missing.".into()))?)?;
+        }
         Command::Serve(options) => serve::run(*options, called_as)?,
     }
     Ok(ExitCode::SUCCESS)

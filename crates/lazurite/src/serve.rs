@@ -19,12 +19,12 @@ use tokio::time::timeout;
 use crate::accounts::{Known, Sources};
 use crate::config::BadConfig;
 use crate::flags::{Durability, OAuth, Options, Port, Tls, Wrong};
-use crate::greeting::{self, Endpoints, Facts, Paint};
+use crate::greeting::{self, Data, Endpoints, Facts, Paint};
 use crate::name::CalledAs;
 use crate::reload::{self, Files, Reload};
 use crate::secret::Secret;
 use crate::tls::{Certificate, Source};
-use crate::{create, delegation_secret, place};
+use crate::{cluster, create, delegation_secret, place};
 
 const ADMIN_PORT: u16 = 10_010;
 /// How long the start waits for the keys of an issuer. The server can do without them for a while.
@@ -67,7 +67,7 @@ async fn serve(options: Options, called_as: CalledAs) -> Result<(), Wrong> {
         Some(source) if own_certificate.is_none() => Some(load_certificate(source, &mut reloads)?),
         _ => None,
     };
-    if !options.in_memory {
+    if !options.in_memory && options.cluster.is_none() {
         place::refuse_azurites_data(&folder)?;
         warn_of_azurites_data(&options, called_as);
     }
@@ -75,9 +75,17 @@ async fn serve(options: Options, called_as: CalledAs) -> Result<(), Wrong> {
     // The ports first: a second server on the same ports must not get as far as the data.
     let mut doors = Doors::default();
     let endpoints = open(&mut doors, &options, called_as)?;
-    let data_folder = (!options.in_memory).then_some(folder.as_path());
-    let engine = open_engine(data_folder, options.durability)?;
-    let delegation_secret = delegation_secret::load(data_folder)?;
+    let data = match &options.cluster {
+        Some(cluster) => Data::Cluster(cluster),
+        None if options.in_memory => Data::Memory,
+        None => Data::Folder(&folder),
+    };
+    let engine = open_engine(data, options.durability).await?;
+    let delegation_secret = match data {
+        Data::Memory => delegation_secret::load(None)?,
+        Data::Folder(folder) => delegation_secret::load(Some(folder))?,
+        Data::Cluster(_) => delegation_secret::shared(engine.as_ref()).await?,
+    };
     if let (Some(own), Some(source)) = (&own_certificate, &tls) {
         own.prepare(OffsetDateTime::now_utc())?;
         certificate = Some(load_certificate(source, &mut reloads)?);
@@ -110,7 +118,7 @@ async fn serve(options: Options, called_as: CalledAs) -> Result<(), Wrong> {
         tokio::spawn(async move { issuer.keep_up().await });
     }
     let facts = Facts {
-        folder: data_folder,
+        data,
         durability: options.durability,
         known: &known,
         own_certificate: own_certificate.as_ref().map(|own| own.cert.as_path()),
@@ -130,7 +138,7 @@ async fn serve(options: Options, called_as: CalledAs) -> Result<(), Wrong> {
     if let Some(log) = access_log {
         log.close(LOG_PATIENCE);
     }
-    ended.map_err(|error| Wrong(format!("The data folder did not close in good order: {error}.")))?;
+    ended.map_err(|error| Wrong(format!("The data did not close in good order: {error}.")))?;
     greeting::say(&greeting::closed(&endpoints, options.silent, azurite));
     Ok(())
 }
@@ -343,8 +351,12 @@ fn no_port(address: SocketAddr, what: &str, flag: &str, error: io::Error) -> Wro
     })
 }
 
-fn open_engine(folder: Option<&Path>, durability: Durability) -> Result<Arc<dyn Engine>, Wrong> {
-    let Some(folder) = folder else { return Ok(Arc::new(MemoryEngine::new(seed()))) };
+async fn open_engine(data: Data<'_>, durability: Durability) -> Result<Arc<dyn Engine>, Wrong> {
+    let folder = match data {
+        Data::Memory => return Ok(Arc::new(MemoryEngine::new(seed()))),
+        Data::Cluster(cluster) => return cluster::open(cluster).await,
+        Data::Folder(folder) => folder,
+    };
     let durability = match durability {
         Durability::Full => engine_embedded::Durability::Full,
         Durability::Relaxed => engine_embedded::Durability::Relaxed,
