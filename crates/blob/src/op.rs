@@ -5,24 +5,7 @@ use wire::http::Head;
 
 use crate::model::PublicAccess;
 
-macro_rules! operations {
-    ($($name:ident),* $(,)?) => {
-        /// What a request asks for. Closed: a new operation makes the compiler name every place that must know it.
-        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-        pub enum Op { $($name),* }
-
-        impl Op {
-            pub const ALL: &'static [Op] = &[$(Op::$name),*];
-
-            #[must_use]
-            pub fn name(self) -> &'static str {
-                match self { $(Op::$name => stringify!($name)),* }
-            }
-        }
-    };
-}
-
-operations! {
+service::operations! {
     // The service.
     ListContainers,
     GetBlobServiceProperties,

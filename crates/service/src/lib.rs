@@ -33,6 +33,25 @@ pub use stats::stats;
 /// Names and values as the client wrote them.
 pub type Pairs = Vec<(String, String)>;
 
+/// Makes `Op`, the operations of one service, from their names in the REST reference.
+#[macro_export]
+macro_rules! operations {
+    ($($name:ident),* $(,)?) => {
+        /// What a request asks for. Closed: a new operation makes the compiler name every place that must know it.
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+        pub enum Op { $($name),* }
+
+        impl Op {
+            pub const ALL: &'static [Op] = &[$(Op::$name),*];
+
+            #[must_use]
+            pub fn name(self) -> &'static str {
+                match self { $(Op::$name => stringify!($name)),* }
+            }
+        }
+    };
+}
+
 /// Who asks, for the few operations that differ by it. That they may has been checked.
 #[derive(Clone, Copy, Debug)]
 pub struct Asker<'a> {
