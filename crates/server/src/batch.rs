@@ -115,6 +115,14 @@ impl Pipeline {
         }
         let (resource, path_style) = target::inside(&uri, &outer.account)?;
         let request_id = self.house.request_ids.next();
+        let mut headers = request.headers;
+        // A part has no version of its own. A token is only taken with one; it signs nothing, so the outer one can stand in.
+        let is_token = |value: &HeaderValue| value.as_bytes().starts_with(b"Bearer ");
+        if let (true, Ok(version)) =
+            (headers.get(header::AUTHORIZATION).is_some_and(is_token), HeaderValue::from_str(&outer.version))
+        {
+            headers.entry("x-ms-version").or_insert(version);
+        }
         let head = Head {
             method: request.method,
             account: outer.account.clone(),
@@ -122,9 +130,8 @@ impl Pipeline {
             resource,
             raw_path: uri.path().to_owned(),
             query: target::query(&uri)?,
-            headers: request.headers,
+            headers,
             endpoint: outer.endpoint.clone(),
-            // A part has no version of its own.
             version: outer.version.clone(),
             request_id: request_id.as_str().to_owned(),
             https: outer.https,

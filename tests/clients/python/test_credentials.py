@@ -162,6 +162,14 @@ def test_it_opens(secure, box, kind):
     assert box.download_blob("b").readall() == b"content"
 
 
+def test_a_token_opens_every_part_of_a_batch(secure, box):
+    mine = service(secure, Bearer()).get_container_client(box.container_name)
+    for name in ("x", "y"):
+        mine.upload_blob(name, b"")
+    assert [answer.status_code for answer in mine.delete_blobs("x", "y")] == [202, 202]
+    assert [found.name for found in mine.list_blobs()] == ["b"]
+
+
 @pytest.mark.parametrize("delegated", [False, True], ids=["key", "user delegation"])
 def test_a_signature_for_a_blob_opens_that_blob(secure, box, delegated):
     key = delegation_key(secure) if delegated else KEY
