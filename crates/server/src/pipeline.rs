@@ -144,13 +144,14 @@ impl Pipeline {
         if !Services::is_built(self.service) {
             return Err(op::not_built(self.service).into());
         }
+        // What is seldom asked for stands apart: every request has room for the largest of what it may become.
         if place == Place::Website {
-            return self.website(head, progress).await;
+            return Box::pin(self.website(head, progress)).await;
         }
         let entered = self.enter(head, place == Place::PathStyle, peer, progress).await?;
         match entered.op {
             // Each part of it is walked like a request of its own.
-            Op::Blob(blob::Op::BlobBatch) => self.batch(&entered, peer, body).await,
+            Op::Blob(blob::Op::BlobBatch) => Box::pin(self.batch(&entered, peer, body)).await,
             _ => self.run(&entered, body).await,
         }
     }
@@ -283,7 +284,7 @@ impl Pipeline {
         let caller = identify(&tokens);
         if let Err(Refusal::InvalidToken { fault: TokenFault::UnknownKey, .. }) = caller
             && let Some(issuer) = &self.house.issuer
-            && issuer.has_others_than(tokens).await
+            && Box::pin(issuer.has_others_than(tokens)).await
         {
             return Ok(identify(&self.house.tokens.get())?);
         }
