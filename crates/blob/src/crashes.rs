@@ -6,9 +6,9 @@
 use std::sync::Arc;
 
 use auth::Settings;
+use engine::Engine;
 use engine::fault::{Fault, FaultyEngine};
 use engine::memory::MemoryEngine;
-use engine::{Engine, EngineError};
 
 use crate::testing::{Bench, Elsewhere, Script, Then, between, bytes, header};
 use crate::{BlobService, Failure};
@@ -175,8 +175,7 @@ async fn tell(
     step: u64,
     fault: Fault,
 ) -> usize {
-    let plan = move |at| if at == step { fault.clone() } else { Fault::None };
-    let faulty = Arc::new(FaultyEngine::new(Arc::clone(engine) as Arc<dyn Engine>, plan));
+    let faulty = Arc::new(FaultyEngine::at(Arc::clone(engine) as Arc<dyn Engine>, step, fault));
     let bench = Bench { engine: Arc::clone(engine), service: BlobService::new(faulty), settings: settings.clone() };
     for (count, (method, url, headers, body, _)) in story.iter().enumerate() {
         let told = match *url {
@@ -222,8 +221,7 @@ async fn index_agrees(bench: &Bench) -> bool {
 
 #[tokio::test]
 async fn every_failure_leaves_before_or_after() {
-    let error = || EngineError::Unavailable("on purpose".into());
-    let faults = [Fault::Before(error()), Fault::After(error()), Fault::CrashBefore, Fault::CrashAfter];
+    let faults = Fault::every();
     let mut steps = 0;
     for (story, fault) in stories().iter().flat_map(|story| faults.iter().map(move |fault| (story, fault))) {
         for step in 0.. {
@@ -280,8 +278,7 @@ async fn settled(bench: &Bench) -> Option<(String, Vec<u8>)> {
 /// A copy from elsewhere that meets a failure is not done, or done whole once somebody looks after it.
 #[tokio::test]
 async fn a_copy_under_way_goes_on_or_ends_and_is_never_half() {
-    let error = || EngineError::Unavailable("on purpose".into());
-    let faults = [Fault::Before(error()), Fault::After(error()), Fault::CrashBefore, Fault::CrashAfter];
+    let faults = Fault::every();
     for kind in ["BlockBlob", "AppendBlob", "PageBlob"] {
         let bytes = vec![9; 3 * 512];
         let script = Script::of(&bytes).header("x-ms-blob-type", kind).header("etag", "\"1\"");
@@ -289,9 +286,8 @@ async fn a_copy_under_way_goes_on_or_ends_and_is_never_half() {
             let mut steps = 0;
             loop {
                 let engine = Arc::new(MemoryEngine::default());
-                let (step, planned) = (steps, fault.clone());
-                let plan = move |at| if at == step { planned.clone() } else { Fault::None };
-                let faulty = Arc::new(FaultyEngine::new(Arc::clone(&engine) as Arc<dyn Engine>, plan));
+                let faulty = FaultyEngine::at(Arc::clone(&engine) as Arc<dyn Engine>, steps, fault.clone());
+                let faulty = Arc::new(faulty);
                 let service = BlobService::new(faulty);
                 let bench = Bench { engine: Arc::clone(&engine), service, settings: Settings::default() };
                 let bench = reaching(bench, script.clone());
@@ -323,8 +319,7 @@ async fn a_copy_under_way_goes_on_or_ends_and_is_never_half() {
 
 #[tokio::test]
 async fn an_abort_is_done_or_not() {
-    let error = || EngineError::Unavailable("on purpose".into());
-    for fault in [Fault::Before(error()), Fault::After(error()), Fault::CrashBefore, Fault::CrashAfter] {
+    for fault in Fault::every() {
         for step in 0..12 {
             let engine = Arc::new(MemoryEngine::default());
             let script = Script { length: 100, then: Then::Stall, ..Script::of(b"begin") };
@@ -332,9 +327,7 @@ async fn an_abort_is_done_or_not() {
             bench.call("PUT", "cont?restype=container", &[], b"").await.unwrap();
             let answer = bench.call("PUT", "cont/blob", FROM_ELSEWHERE, b"").await.unwrap();
             let id = header(&answer, "x-ms-copy-id").unwrap().to_owned();
-            let planned = fault.clone();
-            let plan = move |at| if at == step { planned.clone() } else { Fault::None };
-            let faulty = Arc::new(FaultyEngine::new(Arc::clone(&engine) as Arc<dyn Engine>, plan));
+            let faulty = Arc::new(FaultyEngine::at(Arc::clone(&engine) as Arc<dyn Engine>, step, fault.clone()));
             let failing =
                 Bench { engine: Arc::clone(&engine), service: BlobService::new(faulty), settings: Settings::default() };
             let url = format!("cont/blob?comp=copy&copyid={id}");

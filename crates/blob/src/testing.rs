@@ -10,9 +10,7 @@ use concurrency::{Lease, LeaseDuration, LeaseId, Timestamp, Until};
 use engine::memory::MemoryEngine;
 use engine::{BoxFuture, ContentWriter, Decision, Engine, EngineError, Query, Tick, collector};
 use service::sources::{Located, Sources, Wish};
-use wire::http::{
-    Body, BodyError, ErrorReply, FixedBody, Head, HeaderMap, HeaderName, HeaderValue, Method, Reply, ReplyBody,
-};
+use wire::http::{Body, BodyError, ErrorReply, FixedBody, Head, HeaderMap, HeaderValue, Reply, ReplyBody};
 
 use crate::model::{BlobType, Committed, Container, ContentRef, HttpHeaders, PublicAccess};
 use crate::{Asker, BlobError, BlobService, Failure, Op};
@@ -66,28 +64,7 @@ pub fn committed() -> Committed {
 /// A request as tests write it: method, URL below the account, headers, body.
 pub type Ask<'a> = (&'a str, &'a str, &'a [(&'a str, &'a str)], &'a [u8]);
 
-/// A request, with the URL written below the account.
-pub fn request(method: &str, url: &str, headers: &[(&str, &str)]) -> Head {
-    let (path, query) = url.split_once('?').unwrap_or((url, ""));
-    let pairs = wire::percent::query_pairs(query).map(|pair| pair.unwrap());
-    let mut map = HeaderMap::new();
-    for (name, value) in headers {
-        map.append(HeaderName::from_bytes(name.as_bytes()).unwrap(), HeaderValue::from_str(value).unwrap());
-    }
-    Head {
-        method: Method::from_bytes(method.as_bytes()).unwrap(),
-        account: "acct".into(),
-        secondary: false,
-        resource: wire::percent::decode_path(path).unwrap().into_owned(),
-        raw_path: format!("/acct/{path}"),
-        query: wire::http::Query::new(pairs.map(|(name, value)| (name.into_owned(), value.into_owned())).collect()),
-        headers: map,
-        endpoint: "http://127.0.0.1:10000/acct".into(),
-        version: "2026-10-06".into(),
-        request_id: "test".into(),
-        https: false,
-    }
-}
+pub use service::testing::request;
 
 /// A service on an engine of its own.
 pub struct Bench {

@@ -25,6 +25,15 @@ pub enum Fault {
     CrashAfter,
 }
 
+impl Fault {
+    /// Every way to fail.
+    #[must_use]
+    pub fn every() -> [Fault; 4] {
+        let error = || EngineError::Unavailable("on purpose".into());
+        [Fault::Before(error()), Fault::After(error()), Fault::CrashBefore, Fault::CrashAfter]
+    }
+}
+
 /// Wraps an engine and fails by plan.
 pub struct FaultyEngine {
     engine: Arc<dyn Engine>,
@@ -47,6 +56,11 @@ impl FaultyEngine {
     pub fn new(engine: Arc<dyn Engine>, plan: impl Fn(u64) -> Fault + Send + Sync + 'static) -> FaultyEngine {
         let steps = Steps { plan: Box::new(plan), count: AtomicU64::new(0), crashed: AtomicBool::new(false) };
         FaultyEngine { engine, steps: Arc::new(steps) }
+    }
+
+    /// Fails at one step.
+    pub fn at(engine: Arc<dyn Engine>, step: u64, fault: Fault) -> FaultyEngine {
+        FaultyEngine::new(engine, move |at| if at == step { fault.clone() } else { Fault::None })
     }
 
     /// How many steps were taken so far.

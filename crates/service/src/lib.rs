@@ -17,6 +17,8 @@ pub mod properties;
 mod request_error;
 pub mod sources;
 mod stats;
+#[doc(hidden)]
+pub mod testing;
 
 use auth::delegation::Secret;
 use auth::{Caller, Settings};

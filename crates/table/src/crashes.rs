@@ -5,9 +5,9 @@
 
 use std::sync::Arc;
 
+use engine::Engine;
 use engine::fault::{Fault, FaultyEngine};
 use engine::memory::MemoryEngine;
-use engine::{Engine, EngineError};
 
 use crate::TableService;
 use crate::testing::{Bench, text};
@@ -46,8 +46,7 @@ const STORY: &[Chapter] = &[
 
 /// Runs the story on an engine that fails at `step`. Returns how many chapters were acknowledged.
 async fn tell(engine: &Arc<MemoryEngine>, step: u64, fault: Fault) -> usize {
-    let plan = move |at| if at == step { fault.clone() } else { Fault::None };
-    let faulty = Arc::new(FaultyEngine::new(Arc::clone(engine) as Arc<dyn Engine>, plan));
+    let faulty = Arc::new(FaultyEngine::at(Arc::clone(engine) as Arc<dyn Engine>, step, fault));
     let bench = Bench { engine: Arc::clone(engine), service: TableService::new(faulty) };
     for (count, (method, url, headers, body, _)) in STORY.iter().enumerate() {
         if bench.call(method, url, headers, body.as_bytes()).await.is_err() {
@@ -66,10 +65,8 @@ async fn held(bench: &Bench) -> Option<String> {
 
 #[tokio::test]
 async fn every_failure_leaves_before_or_after() {
-    let error = || EngineError::Unavailable("on purpose".into());
-    let faults = [Fault::Before(error()), Fault::After(error()), Fault::CrashBefore, Fault::CrashAfter];
     let mut steps = 0;
-    for fault in faults {
+    for fault in Fault::every() {
         for step in 0.. {
             let engine = Arc::new(MemoryEngine::default());
             let told = tell(&engine, step, fault.clone()).await;

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use engine::memory::MemoryEngine;
 use engine::{Engine, collector};
 use service::Asker;
-use wire::http::{FixedBody, Head, HeaderMap, HeaderName, HeaderValue, Method, Reply, ReplyBody};
+use wire::http::{FixedBody, Head, Reply, ReplyBody};
 
 use crate::{Failure, Op, TableError, TableService};
 
@@ -15,25 +15,8 @@ const ACCOUNT: u64 = 1;
 
 /// A request, with the URL written below the account.
 pub fn request(method: &str, url: &str, headers: &[(&str, &str)]) -> Head {
-    let (path, query) = url.split_once('?').unwrap_or((url, ""));
-    let pairs = wire::percent::query_pairs(query).map(|pair| pair.unwrap());
-    let mut map = HeaderMap::new();
-    for (name, value) in headers {
-        map.append(HeaderName::from_bytes(name.as_bytes()).unwrap(), HeaderValue::from_str(value).unwrap());
-    }
-    Head {
-        method: Method::from_bytes(method.as_bytes()).unwrap(),
-        account: "acct".into(),
-        secondary: false,
-        resource: wire::percent::decode_path(path).unwrap().into_owned(),
-        raw_path: format!("/acct/{path}"),
-        query: wire::http::Query::new(pairs.map(|(name, value)| (name.into_owned(), value.into_owned())).collect()),
-        headers: map,
-        endpoint: "http://127.0.0.1:10002/acct".into(),
-        version: "2019-02-02".into(),
-        request_id: "test".into(),
-        https: false,
-    }
+    let head = service::testing::request(method, url, headers);
+    Head { endpoint: "http://127.0.0.1:10002/acct".into(), version: "2019-02-02".into(), ..head }
 }
 
 /// A service on an engine of its own.
