@@ -86,17 +86,17 @@ fn write(client: &Client, name: &str, version: u64) -> Option<State> {
     Some(State { version: Some(version), etag: Some(answer.etag()) })
 }
 
-/// Writes until the server is gone.
-pub fn writer(number: u64, address: std::net::SocketAddr, start: u64, ledger: &Ledger, stop: &AtomicBool) {
+/// Writes until the server is gone, or `dark` says that its answers count no more.
+pub fn writer(number: u64, address: std::net::SocketAddr, start: u64, ledger: &Ledger, dark: &AtomicBool) {
     let client = Client::new(address);
     for version in start.. {
-        if stop.load(Ordering::Acquire) {
-            return;
-        }
         let name = format!("{number}-{}", version % NAMES);
         ledger.lock().expect("no writer panics with it").entry(name.clone()).or_default().in_flight = Some(version);
         let Some(state) = write(&client, &name, version) else { return };
         let mut ledger = ledger.lock().expect("no writer panics with it");
+        if dark.load(Ordering::SeqCst) {
+            return;
+        }
         ledger.insert(name, Known { acknowledged: state, in_flight: None });
     }
 }
