@@ -89,14 +89,23 @@ fn what_has_changed_since_a_snapshot() {
     let made = stage.call("PUT cont/blob?comp=snapshot", &[], "").ok();
     let since = format!("{URL}&prevsnapshot={}", made.header("x-ms-snapshot").expect("an id"));
     write(&stage, 1, 1);
-    let clear = [("x-ms-page-write", "clear"), ("range", "bytes=1024-1535")];
-    stage.call("PUT cont/blob?comp=page", &clear, "").ok();
+    write(&stage, 5, 2);
+    // One page that the snapshot has, one that came after it, one that was never written.
+    for range in ["bytes=1024-1535", "bytes=2560-3071", "bytes=3584-4095"] {
+        stage.call("PUT cont/blob?comp=page", &[("x-ms-page-write", "clear"), ("range", range)], "").ok();
+    }
     let list = stage.call(&since, &[], "").ok().xml();
     let found = list.children.iter().filter(|child| child.name != "NextMarker");
     let found: Vec<_> =
         found.map(|range| (range.name.as_str(), range.text_of("Start"), range.text_of("End"))).collect();
     let range = |name, start: &str, end: &str| (name, Some(start.to_owned()), Some(end.to_owned()));
-    assert_eq!(found, [range("PageRange", "512", "1023"), range("ClearRange", "1024", "1535")]);
+    let expected = [
+        range("PageRange", "512", "1023"),
+        range("ClearRange", "1024", "1535"),
+        range("ClearRange", "2560", "3071"),
+        range("PageRange", "3072", "3583"),
+    ];
+    assert_eq!(found, expected);
     stage.put_pages("cont/blob", 512);
     assert_eq!(stage.call(&since, &[], "").said(), "409 BlobOverwritten");
 }

@@ -8,6 +8,10 @@
 //! What refers to what: the blob and each of its snapshots refer to the map, by their epochs; a row refers to the contents
 //! it names, by an id of its own. So the references to a map say which epochs are still to be read, and a row that no such
 //! epoch reads can go.
+//!
+//! Who compares with a snapshot is also told of pages that were written and cleared since, though they are zeros at both
+//! ends. So a row keeps when its pages were cleared, for as long as there is an earlier epoch to compare with. Only pages
+//! that held something are marked: what a clear stores never exceeds what was written.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
@@ -67,6 +71,9 @@ struct Group {
     /// In order, without overlap.
     #[n(1)]
     runs: Vec<Run>,
+    /// Pages that held something once and are zeros now, in order, without overlap among them or with the runs.
+    #[cbor(n(2), default)]
+    cleared: Vec<Cleared>,
 }
 
 /// Pages that follow each other in the blob and in one content.
@@ -82,6 +89,31 @@ struct Run {
     /// The page of the content that this begins with.
     #[n(3)]
     skip: u64,
+}
+
+/// Pages that follow each other and were cleared together.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Encode, Decode)]
+struct Cleared {
+    /// The first page, counted from the start of the group.
+    #[n(0)]
+    first: u64,
+    #[n(1)]
+    count: u64,
+    /// The stamp of the clear.
+    #[cbor(n(2), with = "codec::time")]
+    at: Timestamp,
+}
+
+impl Cleared {
+    fn end(&self) -> u64 {
+        self.first + self.count
+    }
+
+    /// The part of it from page `from` up to page `to`.
+    fn within(&self, from: u64, to: u64) -> Option<Cleared> {
+        let (first, end) = (self.first.max(from), self.end().min(to));
+        (first < end).then(|| Cleared { first, count: end - first, ..*self })
+    }
 }
 
 impl Run {
@@ -108,6 +140,27 @@ impl Group {
         runs.extend(run);
         runs.extend(self.runs.iter().filter_map(|run| run.within(to, GROUP_PAGES)));
         runs
+    }
+
+    /// What is known to be cleared once the pages from `from` to `to` are written.
+    fn cleared_after_write(&self, from: u64, to: u64) -> Vec<Cleared> {
+        let parts = self.cleared.iter().flat_map(|mark| [mark.within(0, from), mark.within(to, GROUP_PAGES)]);
+        parts.flatten().collect()
+    }
+
+    /// What is known to be cleared once the pages from `from` to `to` are cleared by the tick with the stamp `at`. Those
+    /// that are zeros already stay as they are.
+    fn cleared_after_clear(&self, from: u64, to: u64, at: Timestamp) -> Vec<Cleared> {
+        let mark = |run: Run| Cleared { first: run.first, count: run.count, at };
+        let fresh = self.runs.iter().filter_map(|run| run.within(from, to)).map(mark);
+        let mut marks: Vec<Cleared> = self.cleared.iter().copied().chain(fresh).collect();
+        marks.sort_unstable_by_key(|mark| mark.first);
+        marks.dedup_by(|next, last| {
+            let is_one = last.end() == next.first && last.at == next.at;
+            last.count += if is_one { next.count } else { 0 };
+            is_one
+        });
+        marks
     }
 }
 
@@ -285,9 +338,8 @@ impl View {
                     Ok(content) => {
                         let is_alone = newest.is_none();
                         let is_read_by_others = epoch != self.epoch;
-                        let is_inherited = false;
-                        newest =
-                            Some((group, Found { epoch, is_alone, is_read_by_others, is_inherited, group: content }));
+                        let found = Found { epoch, is_alone, is_read_by_others, group: content, ..Found::default() };
+                        newest = Some((group, found));
                     }
                     Err(error) => {
                         failed = Some(error);
@@ -315,7 +367,7 @@ impl View {
         tick: Tick,
         changes: &mut Changes,
     ) -> Result<(), Unread> {
-        let mut before = self.load(rows, span)?;
+        let mut before = self.load(rows, span, Purpose::Write)?;
         changes.contents.push(staged.clone());
         let first = span.start / GROUP_BYTES;
         for group in first..span.end.div_ceil(GROUP_BYTES) {
@@ -323,17 +375,17 @@ impl View {
             let skip = (group * GROUP_PAGES + from) - span.start / PAGE_BYTES;
             let run = Run { first: from, count: to - from, content: staged.id().0, skip };
             let id = tick.id(FRESH_IDS + group - first);
-            self.paint(group, before.remove(&group), (from, to), Some(run), (id, tick.now), changes);
+            self.paint(group, before.remove(&group), (from, to), Some(run), (id, tick), changes);
         }
         Ok(())
     }
 
     /// Makes the pages of `span` zeros. What it costs depends on how many groups of it were ever written.
     pub fn clear(self, rows: &dyn Rows, span: PageSpan, tick: Tick, changes: &mut Changes) -> Result<(), Unread> {
-        for (group, found) in self.load(rows, span)? {
+        for (group, found) in self.load(rows, span, Purpose::Clear)? {
             // Only the first and the last can come out with pages in them.
             let id = tick.id(FRESH_IDS + u64::from(group != span.start / GROUP_BYTES));
-            self.paint(group, Some(found), span.pages_in(group), None, (id, tick.now), changes);
+            self.paint(group, Some(found), span.pages_in(group), None, (id, tick), changes);
         }
         Ok(())
     }
@@ -347,8 +399,8 @@ impl View {
         Ok(found)
     }
 
-    /// The same for a write, which must know what snapshots still need.
-    fn load(self, rows: &dyn Rows, span: PageSpan) -> Result<BTreeMap<u64, Found>, Unread> {
+    /// The same for a write or a clear, which must know what snapshots still need.
+    fn load(self, rows: &dyn Rows, span: PageSpan, purpose: Purpose) -> Result<BTreeMap<u64, Found>, Unread> {
         let mut found = self.load_all(rows, span)?;
         if found.values().any(|row| row.epoch != self.epoch) {
             let epochs = live_epochs(rows, self.map)?;
@@ -357,6 +409,26 @@ impl View {
                     row.is_inherited || epochs.iter().any(|live| (row.epoch..self.epoch).contains(live));
             }
         }
+        let may_mark = |row: &Found| purpose == Purpose::Clear || !row.group.cleared.is_empty();
+        if found.values().any(may_mark) && self.has_earlier(rows)? {
+            for row in found.values_mut() {
+                row.keeps_marks = true;
+            }
+        }
+        Ok(found)
+    }
+
+    /// Whether there is an earlier state of the map that this one can be compared with.
+    fn has_earlier(self, rows: &dyn Rows) -> Result<bool, Unread> {
+        if self.epoch == FIRST_EPOCH {
+            return Ok(false);
+        }
+        let all = Key::new(space::REF).number(self.map);
+        let mut found = false;
+        rows.scan(&all, &ref_key(self.map, self.epoch), 1, &mut |_, _| {
+            found = true;
+            Visit::Stop
+        })?;
         Ok(found)
     }
 
@@ -368,7 +440,7 @@ impl View {
         before: Option<Found>,
         (from, to): (u64, u64),
         run: Option<Run>,
-        (fresh, now): (u64, Timestamp),
+        (fresh, tick): (u64, Tick),
         changes: &mut Changes,
     ) {
         let before = before.unwrap_or_default();
@@ -376,6 +448,11 @@ impl View {
         if runs == before.group.runs {
             return;
         }
+        let cleared = match run {
+            _ if !before.keeps_marks => Vec::new(),
+            Some(_) => before.group.cleared_after_write(from, to),
+            None => before.group.cleared_after_clear(from, to, tick.stamp),
+        };
         // A row of an earlier epoch stays for those who read that, and this epoch gets one of its own. If nobody else
         // reads it, it moves here with its id.
         let is_own = !before.is_read_by_others;
@@ -384,18 +461,18 @@ impl View {
         }
         let keeps_id = is_own && !before.group.runs.is_empty();
         let id = if keeps_id { before.group.id } else { fresh };
-        let after = Group { id, runs };
+        let after = Group { id, runs, cleared };
         let (old, new) = (before.group.contents(), after.contents());
         let held = if keeps_id { &old } else { &BTreeSet::new() };
         for content in new.difference(held) {
             changes.refer(*content, id);
         }
         for content in held.difference(&new) {
-            changes.unrefer(Kind::Content, *content, id, now);
+            changes.unrefer(Kind::Content, *content, id, tick.now);
         }
         let key = key(self.map, group, self.epoch);
         let hides_nothing = before.is_alone && is_own;
-        if after.runs.is_empty() && hides_nothing {
+        if after.runs.is_empty() && after.cleared.is_empty() && hides_nothing {
             changes.delete(key);
         } else {
             changes.put(key, codec::encode(&after));
@@ -466,17 +543,17 @@ impl View {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Changed {
     pub span: PageSpan,
-    /// Zeros now, and not before; otherwise written.
+    /// Zeros now, but they were something else since or before; otherwise written.
     pub is_cleared: bool,
 }
 
 impl View {
-    /// What became of `span` between an earlier view of the same map and this one, merged where it touches, at most
-    /// `most` ranges; and where to go on if there are more. Written again with the same bytes is written.
+    /// What became of `span` between an earlier view of the same map, taken at `since`, and this one, merged where it
+    /// touches, at most `most` ranges; and where to go on if there are more. Written again with the same bytes is written.
     pub fn changes_since(
         self,
         rows: &dyn Rows,
-        earlier: View,
+        (earlier, since): (View, Timestamp),
         span: PageSpan,
         most: usize,
     ) -> Result<(Vec<Changed>, Option<u64>), Unread> {
@@ -489,7 +566,7 @@ impl View {
             if earlier.map == self.map && old.epoch == new.epoch {
                 continue;
             }
-            for changed in old.group.changes_to(&new.group) {
+            for changed in old.group.changes_to(&new.group, since) {
                 let base = group * GROUP_BYTES;
                 let (start, end) = (base + changed.span.start * PAGE_BYTES, base + changed.span.end * PAGE_BYTES);
                 let (start, end) = (start.max(span.start), end.min(span.end));
@@ -511,15 +588,21 @@ impl View {
 }
 
 impl Group {
-    /// What differs in `after`, in pages of the group.
-    fn changes_to(&self, after: &Group) -> Vec<Changed> {
+    /// What differs in `after`, in pages of the group, or was cleared after `since`.
+    fn changes_to(&self, after: &Group, since: Timestamp) -> Vec<Changed> {
         // Between two borders every page has one answer.
         let borders = self.runs.iter().chain(&after.runs).flat_map(|run| [run.first, run.end()]);
+        let marks = after.cleared.iter().filter(|mark| mark.at > since);
+        let borders = borders.chain(marks.clone().flat_map(|mark| [mark.first, mark.end()]));
         let borders: Vec<u64> = borders.collect::<BTreeSet<u64>>().into_iter().collect();
         let (old, new) = (self.pages_at(&borders), after.pages_at(&borders));
+        let mut marks = marks.peekable();
         let mut changes = Vec::new();
         for (at, pair) in borders.windows(2).enumerate() {
+            while marks.next_if(|mark| mark.end() <= pair[0]).is_some() {}
+            let is_marked = marks.peek().is_some_and(|mark| mark.first <= pair[0]);
             let is_cleared = match (old[at], new[at]) {
+                (None, None) if is_marked => true,
                 (before, after) if before == after => continue,
                 (_, Some(_)) => false,
                 (_, None) => true,
@@ -551,13 +634,16 @@ struct Found {
     is_read_by_others: bool,
     /// It is of a map behind this one, which nobody changes.
     is_inherited: bool,
+    /// There is something to compare with, which needs to know of clears. Only who writes looks.
+    keeps_marks: bool,
     group: Group,
 }
 
 impl Default for Found {
     /// What stands for a row that is not there: it is of no epoch, and nobody reads it.
     fn default() -> Found {
-        Found { epoch: 0, is_alone: true, is_read_by_others: false, is_inherited: false, group: Group::default() }
+        let (is_alone, group) = (true, Group::default());
+        Found { epoch: 0, is_alone, is_read_by_others: false, is_inherited: false, keeps_marks: false, group }
     }
 }
 
@@ -568,6 +654,13 @@ impl PageSpan {
         let page = |offset: u64| (offset / PAGE_BYTES).saturating_sub(base).min(GROUP_PAGES);
         (page(self.start), page(self.end))
     }
+}
+
+/// What the rows of a map are loaded for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Purpose {
+    Write,
+    Clear,
 }
 
 /// A map that has branched off another.
@@ -640,7 +733,8 @@ pub fn settle(rows: &dyn Rows, map: u64, from: u64, tick: Tick, changes: &mut Ch
             for content in found.group.contents() {
                 changes.refer(content, id);
             }
-            changes.put(own, codec::encode(&Group { id, ..found.group }));
+            // Nobody compares this map with what was before it.
+            changes.put(own, codec::encode(&Group { id, cleared: Vec::new(), ..found.group }));
         }
         next = more;
     }
@@ -739,8 +833,9 @@ impl Step {
         for (at, (epoch, version)) in versions.iter().enumerate() {
             let until = versions.get(at + 1).map_or(u64::MAX, |(next, _)| *next);
             let is_read = self.epochs.iter().any(|live| (*epoch..until).contains(live));
-            // A row without pages only hides the pages of an older one.
-            if is_read && (hides_something || !version.runs.is_empty()) {
+            // A row without pages hides the pages of an older one, or tells an earlier epoch of clears.
+            let tells = || !version.cleared.is_empty() && self.epochs.iter().any(|live| live < epoch);
+            if is_read && (hides_something || !version.runs.is_empty() || tells()) {
                 hides_something = true;
                 continue;
             }
@@ -763,7 +858,7 @@ mod tests {
 
     #[test]
     fn what_is_written_over_is_cut() {
-        let group = Group { id: 1, runs: vec![run(0, 10, 7, 0), run(20, 10, 8, 5)] };
+        let group = Group { id: 1, runs: vec![run(0, 10, 7, 0), run(20, 10, 8, 5)], cleared: vec![] };
         let write = Some(run(5, 20, 9, 0));
         assert_eq!(group.painted(5, 25, write), [run(0, 5, 7, 0), run(5, 20, 9, 0), run(25, 5, 8, 10)]);
         assert_eq!(group.painted(2, 4, None), [run(0, 2, 7, 0), run(4, 6, 7, 4), run(20, 10, 8, 5)]);
@@ -771,8 +866,47 @@ mod tests {
         assert_eq!(group.painted(12, 18, None), group.runs);
     }
 
-    /// A blob as a plain list of pages: 0 for zeros, otherwise which write the page is of.
-    type Model = Vec<u64>;
+    /// A page as the reference has it.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+    struct Page {
+        /// 0 for zeros, otherwise which write it is of.
+        write: u64,
+        /// The step that last made zeros of something.
+        cleared: usize,
+    }
+
+    impl Page {
+        fn clear(&mut self, step: usize) {
+            if self.write != 0 {
+                *self = Page { write: 0, cleared: step };
+            }
+        }
+    }
+
+    /// A blob as a plain list of pages.
+    type Model = Vec<Page>;
+
+    #[test]
+    fn clears_are_marked_where_something_was() {
+        let mark = |first, count, at| Cleared { first, count, at: Timestamp(at) };
+        let runs = vec![run(0, 10, 7, 0), run(10, 2, 8, 0), run(20, 10, 9, 5)];
+        let group = Group { id: 1, runs, cleared: vec![mark(12, 3, 50)] };
+        assert_eq!(group.cleared_after_clear(2, 4, Timestamp(60)), [mark(2, 2, 60), mark(12, 3, 50)]);
+        let all = group.cleared_after_clear(0, GROUP_PAGES, Timestamp(60));
+        assert_eq!(all, [mark(0, 12, 60), mark(12, 3, 50), mark(20, 10, 60)]);
+        assert_eq!(group.cleared_after_clear(12, 20, Timestamp(60)), group.cleared);
+        assert_eq!(group.cleared_after_write(13, 14), [mark(12, 1, 50), mark(14, 1, 50)]);
+        assert_eq!(group.cleared_after_write(0, 12), group.cleared);
+
+        let after = Group { id: 1, runs: vec![run(14, 1, 7, 0)], cleared: vec![mark(12, 2, 50), mark(30, 4, 60)] };
+        let changes = |since| {
+            let told = Group::default().changes_to(&after, Timestamp(since)).into_iter();
+            told.map(|told| (told.span.start, told.span.end, told.is_cleared)).collect::<Vec<_>>()
+        };
+        assert_eq!(changes(49), [(12, 14, true), (14, 15, false), (30, 34, true)]);
+        assert_eq!(changes(50), [(14, 15, false), (30, 34, true)]);
+        assert_eq!(changes(60), [(14, 15, false)]);
+    }
 
     const LENGTHS: [u64; 4] = [0, 2_050, 4_100, 3 * GROUP_PAGES];
 
@@ -786,8 +920,12 @@ mod tests {
         bench: Bench,
         random: Random,
         base: Model,
-        snapshots: Vec<(String, Model)>,
+        /// Pages beyond the end of the blob, up to the largest it may get.
+        cut: Model,
+        /// By URL, with the step at which it was taken.
+        snapshots: Vec<(String, Model, usize)>,
         writes: u64,
+        steps: usize,
         /// Another blob, to which the first is copied and from which it is copied back.
         other: Option<Model>,
         copies: bool,
@@ -801,6 +939,7 @@ mod tests {
         }
 
         async fn step(&mut self) {
+            self.steps += 1;
             let end = self.base.len() as u64;
             let first = some_page(&mut self.random, end);
             let is_short = self.random.below(3) > 0;
@@ -815,27 +954,32 @@ mod tests {
                     let range = format!("bytes={}-{}", first * PAGE_BYTES, (first + pages) * PAGE_BYTES - 1);
                     let body: Vec<u8> = (first..first + pages).flat_map(|page| bytes_of(page, self.writes)).collect();
                     self.call("PUT", URL, &[("x-ms-page-write", "update"), ("x-ms-range", &range)], &body).await;
-                    self.base[first as usize..(first + pages) as usize].fill(self.writes);
+                    let written = Page { write: self.writes, cleared: 0 };
+                    self.base[first as usize..(first + pages) as usize].fill(written);
                 }
                 40..65 if first < last => {
                     self.call("PUT", URL, &[("x-ms-page-write", "clear"), ("range", &range)], b"").await;
-                    self.base[first as usize..last as usize].fill(0);
+                    let pages = &mut self.base[first as usize..last as usize];
+                    pages.iter_mut().for_each(|page| page.clear(self.steps));
                 }
                 65..75 if self.snapshots.len() < 6 => {
                     let answer = self.call("PUT", "cont/blob?comp=snapshot", &[], b"").await;
                     let url = format!("cont/blob?snapshot={}", header(&answer, "x-ms-snapshot").unwrap());
-                    self.snapshots.push((url, self.base.clone()));
+                    self.snapshots.push((url, self.base.clone(), self.steps));
                 }
                 75..85 if !self.snapshots.is_empty() => {
                     let at = self.random.below(self.snapshots.len() as u64) as usize;
-                    let (url, _) = self.snapshots.remove(at);
+                    let (url, ..) = self.snapshots.remove(at);
                     self.call("DELETE", &url, &[], b"").await;
                 }
                 85..90 => {
                     let length = LENGTHS[self.random.below(4) as usize];
                     let bytes = (length * PAGE_BYTES).to_string();
                     self.call("PUT", "cont/blob?comp=properties", &[("x-ms-blob-content-length", &bytes)], b"").await;
-                    self.base.resize(length as usize, 0);
+                    // Pages that are cut off are cleared, which shows once the blob grows again.
+                    self.base.append(&mut self.cut);
+                    self.cut = self.base.split_off(length as usize);
+                    self.cut.iter_mut().for_each(|page| page.clear(self.steps));
                 }
                 90 => self.create().await,
                 91..93 => {
@@ -848,12 +992,12 @@ mod tests {
                 }
                 95..97 if self.copies && self.other.is_some() => {
                     self.copy("cont/other", "cont/blob").await;
-                    self.base = self.other.clone().unwrap();
+                    self.begin_with(self.other.clone().unwrap());
                 }
                 97 if self.copies => {
-                    if let Some((url, model)) = self.snapshots.last().cloned() {
+                    if let Some((url, model, _)) = self.snapshots.last().cloned() {
                         self.copy(&url, "cont/blob").await;
-                        self.base = model;
+                        self.begin_with(model);
                     }
                 }
                 98 if self.copies && self.other.take().is_some() => {
@@ -871,15 +1015,20 @@ mod tests {
             let bytes = (3 * GROUP_BYTES).to_string();
             let headers = [("x-ms-blob-type", "PageBlob"), ("x-ms-blob-content-length", &*bytes)];
             self.call("PUT", "cont/blob", &headers, b"").await;
-            self.base = vec![0; 3 * GROUP_PAGES as usize];
+            self.begin_with(vec![Page::default(); 3 * GROUP_PAGES as usize]);
+        }
+
+        fn begin_with(&mut self, model: Model) {
+            self.cut = vec![Page::default(); 3 * GROUP_PAGES as usize - model.len()];
+            self.base = model;
         }
 
         /// Once everything is swept, those contents are left of which somebody can see a page.
         async fn check_contents(&mut self) {
             self.bench.sweep().await;
-            let mut seen: BTreeSet<u64> = self.base.iter().copied().collect();
-            seen.extend(self.snapshots.iter().flat_map(|(_, model)| model.iter().copied()));
-            seen.extend(self.other.iter().flatten());
+            let snapshots = self.snapshots.iter().flat_map(|(_, model, _)| model);
+            let pages = self.base.iter().chain(snapshots).chain(self.other.iter().flatten());
+            let mut seen: BTreeSet<u64> = pages.map(|page| page.write).collect();
             seen.remove(&0);
             let (seen, stored) = (seen.len() as u64, self.bench.figures().1);
             // A map that stands behind another keeps what it had, seen or not.
@@ -887,12 +1036,12 @@ mod tests {
         }
 
         async fn check(&mut self, all: bool) {
-            let base = ("cont/blob".to_owned(), self.base.clone());
-            let other = self.other.clone().map(|model| ("cont/other".to_owned(), model));
-            for (url, model) in self.snapshots.iter().chain([&base]).chain(&other) {
+            let base = ("cont/blob".to_owned(), self.base.clone(), 0);
+            let other = self.other.clone().map(|model| ("cont/other".to_owned(), model, 0));
+            for (url, model, _) in self.snapshots.iter().chain([&base]).chain(&other) {
                 let joint = if url.contains('?') { '&' } else { '?' };
                 let told = self.bench.text("GET", &format!("{url}{joint}comp=pagelist")).await;
-                assert_eq!(listed(&told), ranges_of(model), "{url}");
+                assert_eq!(listed(&told), ranges_of(model, |_, page| page.write != 0), "{url}");
                 if url != "cont/other" {
                     self.check_changes(url, model).await;
                 }
@@ -906,7 +1055,7 @@ mod tests {
                 let part = self.call("GET", url, &[("range", &range)], b"").await;
                 let part = crate::testing::bytes(part).await;
                 for (page, bytes) in span.zip(part.chunks(PAGE_BYTES as usize)) {
-                    assert!(bytes == bytes_of(page, model[page as usize]), "{url}: page {page}");
+                    assert!(bytes == bytes_of(page, model[page as usize].write), "{url}: page {page}");
                 }
             }
         }
@@ -916,8 +1065,8 @@ mod tests {
         /// Against the snapshots that were taken before, unless the blob was made anew since then.
         async fn check_changes(&self, url: &str, model: &Model) {
             let joint = if url.contains('?') { '&' } else { '?' };
-            let at = self.snapshots.iter().position(|(known, _)| known == url).unwrap_or(self.snapshots.len());
-            for (earlier, before) in &self.snapshots[..at] {
+            let at = self.snapshots.iter().position(|(known, ..)| known == url).unwrap_or(self.snapshots.len());
+            for (earlier, before, taken) in &self.snapshots[..at] {
                 let id = earlier.split_once('=').unwrap().1;
                 let list = format!("{url}{joint}comp=pagelist&prevsnapshot={id}");
                 let told = match self.bench.call("GET", &list, &[], b"").await {
@@ -927,14 +1076,12 @@ mod tests {
                         continue;
                     }
                 };
-                let was = |page: usize| before.get(page).copied().unwrap_or(0);
-                let differs = |is: fn(u64) -> bool| -> Model {
-                    let pages = model.iter().enumerate();
-                    pages.map(|(page, write)| u64::from(*write != was(page) && is(*write))).collect()
-                };
-                assert_eq!(listed(&told), ranges_of(&differs(|write| write != 0)), "{url} since {earlier}");
-                let cleared = told.replace("PageRange", "").replace("ClearRange", "PageRange");
-                assert_eq!(listed(&cleared), ranges_of(&differs(|write| write == 0)), "{url} since {earlier}");
+                let was = |at: usize| before.get(at).map_or(0, |page| page.write);
+                let written = ranges_of(model, |at, page| page.write != 0 && page.write != was(at));
+                assert_eq!(listed(&told), written, "{url} since {earlier}");
+                let cleared = ranges_of(model, |at, page| page.write == 0 && (was(at) != 0 || page.cleared > *taken));
+                let told = told.replace("PageRange", "").replace("ClearRange", "PageRange");
+                assert_eq!(listed(&told), cleared, "{url} since {earlier}");
             }
         }
     }
@@ -953,9 +1100,9 @@ mod tests {
         ranges.map(|range| (number(range, "Start") / PAGE_BYTES, (number(range, "End") + 1) / PAGE_BYTES)).collect()
     }
 
-    fn ranges_of(model: &Model) -> Vec<(u64, u64)> {
+    fn ranges_of(model: &Model, counts: impl Fn(usize, &Page) -> bool) -> Vec<(u64, u64)> {
         let mut ranges: Vec<(u64, u64)> = Vec::new();
-        for (page, _) in model.iter().enumerate().filter(|(_, write)| **write != 0) {
+        for (page, _) in model.iter().enumerate().filter(|(at, page)| counts(*at, page)) {
             let page = page as u64;
             match ranges.last_mut() {
                 Some((_, end)) if *end == page => *end += 1,
@@ -968,8 +1115,8 @@ mod tests {
     async fn play(seed: u64, steps: usize, copies: bool) {
         let bench = Bench::with_container().await;
         let random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
-        let (base, snapshots, other) = (vec![], vec![], None);
-        let mut play = Play { bench, random, base, snapshots, writes: 0, other, copies };
+        let (base, cut, snapshots, other) = (vec![], vec![], vec![], None);
+        let mut play = Play { bench, random, base, cut, snapshots, writes: 0, steps: 0, other, copies };
         play.create().await;
         for step in 0..steps {
             play.step().await;
@@ -980,6 +1127,35 @@ mod tests {
         let _ = play.bench.call("DELETE", "cont/other", &[], b"").await;
         play.bench.sweep().await;
         assert_eq!(play.bench.figures(), (1, 0), "seed {seed}");
+    }
+
+    /// What a clear stores depends on what was written, not on how much it covers, and goes with the last snapshot.
+    #[tokio::test]
+    async fn clears_of_huge_ranges_stay_small() {
+        let bench = Bench::with_container().await;
+        let length = request::PAGE_BLOB_BYTES_MAX;
+        bench.put_pages("cont/blob", length).await;
+        let empty = bench.figures();
+        let put = async |kind: &str, start: u64, end: u64, body: &[u8]| {
+            let range = format!("bytes={start}-{}", end - 1);
+            bench.call("PUT", URL, &[("x-ms-page-write", kind), ("range", &range)], body).await.unwrap();
+        };
+        let made = bench.call("PUT", "cont/blob?comp=snapshot", &[], b"").await.unwrap();
+        let since = format!("cont/blob?comp=pagelist&prevsnapshot={}", header(&made, "x-ms-snapshot").unwrap());
+        let before = bench.figures().0;
+        put("clear", 0, length, b"").await;
+        assert_eq!(bench.figures().0, before);
+        for start in [0, GROUP_BYTES, length / 2, length - 512] {
+            put("update", start, start + 512, &[1; 512]).await;
+        }
+        put("clear", 0, length, b"").await;
+        bench.sweep().await;
+        assert_eq!(bench.figures(), (before + 4, 0));
+        let told = bench.text("GET", &since).await;
+        assert_eq!((told.matches("<ClearRange>").count(), told.matches("<PageRange>").count()), (4, 0), "{told}");
+        bench.call("DELETE", "cont/blob", &[("x-ms-delete-snapshots", "only")], b"").await.unwrap();
+        bench.sweep().await;
+        assert_eq!(bench.figures(), empty);
     }
 
     /// One content in two groups, both of which a clear leaves something of: each row holds on to it by itself.

@@ -85,18 +85,20 @@ impl GetPageRanges {
         Ok(Found { seen, ranges, next })
     }
 
-    /// The snapshot to compare with: an earlier state of the same blob, if the blob was not made anew.
-    fn earlier(&self, rows: &dyn Rows, account: u64, view: View, at: Timestamp) -> Result<View, Halt> {
+    /// The snapshot to compare with, and when it was taken: an earlier state of the same blob, if the blob was not made
+    /// anew.
+    fn earlier(&self, rows: &dyn Rows, account: u64, view: View, at: Timestamp) -> Result<(View, Timestamp), Halt> {
         if matches!(self.read.which, Which::Snapshot(target) if target < at) {
             return Err(refuse(BlobError::PreviousSnapshotCannotBeNewer));
         }
         let generation = model::generation(rows, account, &self.read.container)?;
         let earlier = model::see(rows, generation, &self.read.name, Which::Snapshot(at))?;
         let earlier = earlier.ok_or(refuse(BlobError::PreviousSnapshotNotFound))?;
-        match earlier.state.content {
-            ContentRef::Pages(earlier) if earlier.map == view.map => Ok(earlier),
+        let incremental = earlier.state.copy.as_ref().and_then(|copy| copy.incremental);
+        match (earlier.state.content, incremental) {
+            (ContentRef::Pages(earlier), _) if earlier.map == view.map => Ok((earlier, at)),
             // Each copy has a map of its own, and is a later state of the same source.
-            ContentRef::Pages(pages) if earlier.state.is_incremental_copy() => Ok(pages),
+            (ContentRef::Pages(pages), Some(copied)) => Ok((pages, copied.source_snapshot)),
             _ => Err(refuse(BlobError::BlobOverwritten)),
         }
     }

@@ -241,6 +241,37 @@ mod tests {
         assert_eq!(bench.figures(), (1, 0));
     }
 
+    /// Between two copies lies what became of the source between its snapshots, also where that left zeros.
+    #[tokio::test]
+    async fn clears_between_two_copies_are_told() {
+        let bench = Bench::with_container().await;
+        bench.put_pages("cont/source", 2_048).await;
+        let put = async |kind: &str, at: u64, body: &[u8]| {
+            let range = format!("bytes={at}-{}", at + 511);
+            let headers = [("x-ms-page-write", kind), ("range", &*range)];
+            bench.call("PUT", "cont/source?comp=page", &headers, body).await.unwrap();
+        };
+        let copy = async || {
+            let made = bench.call("PUT", "cont/source?comp=snapshot", &[], b"").await.unwrap();
+            let from = url(&format!("cont/source?snapshot={}", header(&made, "x-ms-snapshot").unwrap()));
+            bench.call("PUT", "cont/blob?comp=incrementalcopy", &[("x-ms-copy-source", &from)], b"").await.unwrap();
+            let told = bench.call("HEAD", "cont/blob", &[], b"").await.unwrap();
+            header(&told, "x-ms-copy-destination-snapshot").unwrap().to_owned()
+        };
+        put("update", 0, &[1; 512]).await;
+        put("clear", 0, b"").await;
+        put("update", 1_536, &[1; 512]).await;
+        let one = copy().await;
+        put("update", 512, &[2; 512]).await;
+        put("clear", 512, b"").await;
+        let two = copy().await;
+        bench.call("DELETE", "cont/source", &[("x-ms-delete-snapshots", "include")], b"").await.unwrap();
+        bench.sweep().await;
+        let changed = bench.text("GET", &format!("cont/blob?comp=pagelist&snapshot={two}&prevsnapshot={one}")).await;
+        let cleared = "<ClearRange><Start>512</Start><End>1023</End></ClearRange>";
+        assert_eq!(between(&changed, "<PageList>", "<NextMarker"), [cleared]);
+    }
+
     #[tokio::test]
     async fn sources_that_are_no_pages_or_elsewhere() {
         let bench = Bench::with_container().await;
