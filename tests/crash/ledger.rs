@@ -1,8 +1,11 @@
 //! What writers asked for and what they were told: after a death, everything acknowledged must be there.
 
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use crate::client::{Answer, Client, Headers};
 
@@ -87,7 +90,7 @@ fn write(client: &Client, name: &str, version: u64) -> Option<State> {
 }
 
 /// Writes until the server is gone, or `dark` says that its answers count no more.
-pub fn writer(number: u64, address: std::net::SocketAddr, start: u64, ledger: &Ledger, dark: &AtomicBool) {
+pub fn writer(number: u64, address: SocketAddr, start: u64, ledger: &Ledger, dark: &AtomicBool) {
     let client = Client::new(address);
     for version in start.. {
         let name = format!("{number}-{}", version % NAMES);
@@ -101,26 +104,89 @@ pub fn writer(number: u64, address: std::net::SocketAddr, start: u64, ledger: &L
     }
 }
 
+/// What is there now. `None`: the server is gone, or says that something behind it is.
+fn look(client: &Client, name: &str) -> Option<State> {
+    let found = ask(client, &format!("GET crash/{name}"), &[], "")?;
+    if found.status == 404 {
+        return Some(State::default());
+    }
+    let found = found.ok();
+    let version = found.header("x-ms-meta-version").and_then(|text| text.parse().ok()).expect("a version");
+    assert!(found.body == content(name, version), "{name}: the bytes are not those of version {version}");
+    Some(State { version: Some(version), etag: Some(found.etag()) })
+}
+
+impl Known {
+    /// Takes over what is there, which is what was acknowledged or what was asked for after that.
+    fn settle(&mut self, name: &str, state: State) {
+        let is_acknowledged = state == self.acknowledged;
+        let is_in_flight = self.in_flight.is_some_and(|version| {
+            if deletes(version) { state.version.is_none() } else { state.version == Some(version) }
+        });
+        assert!(is_acknowledged || is_in_flight, "{name}: found {state:?}, but {self:?}");
+        *self = Known { acknowledged: state, in_flight: None };
+    }
+}
+
 /// Holds what the server has against what it acknowledged, and takes over what happened without an answer.
 pub fn verify(client: &Client, ledger: &Ledger) {
     for (name, known) in ledger.lock().expect("nobody else runs").iter_mut() {
-        let found = client.call(&format!("GET crash/{name}"), &[], "");
-        let state = match found.status {
-            404 => State::default(),
-            _ => {
-                let found = found.clone().ok();
-                let version = found.header("x-ms-meta-version").and_then(|text| text.parse().ok()).expect("a version");
-                assert!(found.body == content(name, version), "{name}: the bytes are not those of version {version}");
-                State { version: Some(version), etag: Some(found.etag()) }
-            }
-        };
-        let is_acknowledged = state == known.acknowledged;
-        let is_in_flight = known.in_flight.is_some_and(|version| {
-            if deletes(version) { state.version.is_none() } else { state.version == Some(version) }
-        });
-        assert!(is_acknowledged || is_in_flight, "{name}: found {state:?}, but {known:?}");
-        *known = Known { acknowledged: state, in_flight: None };
+        let state = look(client, name).unwrap_or_else(|| panic!("{name}: no answer"));
+        known.settle(name, state);
     }
+}
+
+/// What a writer has lived through that does not give up.
+#[derive(Default, Debug)]
+pub struct Persistence {
+    pub failures: u64,
+    /// The longest time from one acknowledgement to the next.
+    pub longest_wait: Duration,
+}
+
+/// Writes until it is stopped. Where it gets no answer it looks, as long as it takes, what has become of its wish, and goes
+/// on from there. The marks of a blob must rise, whoever wrote them.
+pub fn persistent_writer(number: u64, address: SocketAddr, ledger: &Ledger, stop: &AtomicBool) -> Persistence {
+    let client = Client::new(address);
+    let mut story = Persistence::default();
+    let mut marks: HashMap<String, String> = HashMap::new();
+    let mut last = Instant::now();
+    for version in 1.. {
+        let name = format!("{number}-{}", version % NAMES);
+        let mut known = {
+            let mut ledger = ledger.lock().expect("no writer panics with it");
+            let known = ledger.entry(name.clone()).or_default();
+            known.in_flight = Some(version);
+            known.clone()
+        };
+        if let Some(state) = write(&client, &name, version) {
+            known = Known { acknowledged: state, in_flight: None };
+            story.longest_wait = story.longest_wait.max(last.elapsed());
+            last = Instant::now();
+        } else {
+            story.failures += 1;
+            let state = loop {
+                if stop.load(Ordering::Acquire) {
+                    return story;
+                }
+                thread::sleep(Duration::from_millis(100));
+                if let Some(state) = look(&client, &name) {
+                    break state;
+                }
+            };
+            known.settle(&name, state);
+        }
+        if let Some(mark) = &known.acknowledged.etag {
+            // Of one length, so that texts compare as numbers do.
+            let before = marks.insert(name.clone(), mark.clone());
+            assert!(before.is_none_or(|before| before <= *mark), "{name}: a mark went back to {mark}");
+        }
+        ledger.lock().expect("no writer panics with it").insert(name, known);
+        if stop.load(Ordering::Acquire) {
+            return story;
+        }
+    }
+    story
 }
 
 /// The newest version that anybody asked for.

@@ -7,6 +7,7 @@
 #[path = "../harness/client.rs"]
 #[allow(dead_code)]
 mod client;
+#[allow(dead_code)]
 mod ledger;
 mod power;
 #[allow(dead_code)]

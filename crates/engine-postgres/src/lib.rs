@@ -100,7 +100,7 @@ impl PostgresEngine {
     /// Connects, checks the schema and takes a place among the nodes. The database must be there.
     pub async fn open(url: &str, store: Arc<dyn ByteStore>, options: Options) -> Result<Arc<PostgresEngine>, String> {
         let pool = Arc::new(Pool::new(url, checked(&options.schema)?, options.connections.max(2))?);
-        let client = pool.connect_plain().await.map_err(|error| Trouble::of(&error).to_string())?;
+        let client = pool.connect_plain().await.map_err(|trouble| trouble.to_string())?;
         schema::check(&client).await.map_err(|trouble| trouble.to_string())?;
         drop(client);
         let node = Arc::new(Node::new());

@@ -1,6 +1,6 @@
 //! Connections: a bounded number, prepared once, given back clean or not at all.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,8 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use crate::schema;
 use crate::trouble::Trouble;
 
-const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
+/// How long one server is tried: less than a machine that is gone would take.
+const CONNECT_PATIENCE: Duration = Duration::from_secs(3);
 /// After the server was away this long, callers are refused at once; one of them tries for all.
 const AWAY_BEFORE_REFUSING: Duration = Duration::from_secs(5);
 /// How long a round trip may take before the connection is given up.
@@ -68,7 +69,10 @@ pub struct Loan {
 }
 
 pub struct Pool {
-    config: Config,
+    /// One for each server that may take writes.
+    servers: Vec<Config>,
+    /// The one that did when last asked.
+    primary: AtomicUsize,
     tls: MakeRustlsConnect,
     idle: Mutex<Vec<Conn>>,
     permits: Arc<Semaphore>,
@@ -92,26 +96,11 @@ impl std::fmt::Debug for Pool {
 impl Pool {
     /// `url` as libpq takes it; `schema` is where the tables are.
     pub fn new(url: &str, schema: &str, connections: usize) -> Result<Pool, String> {
-        let mut config: Config = url.parse().map_err(|error| format!("the address of the database: {error}"))?;
-        let given = config.get_options().map(|options| format!("{options} ")).unwrap_or_default();
-        // Plans must not depend on when the tables were last looked at, and an acknowledged commit is a durable one.
-        config.options(format!(
-            "{given}-c search_path={schema} -c synchronous_commit=on -c jit=off -c plan_cache_mode=force_generic_plan \
-             -c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off -c statement_timeout=15s \
-             -c lock_timeout=5s -c idle_in_transaction_session_timeout=30s"
-        ));
-        // As psql does: so that the address can be told to everybody.
-        if let (None, Ok(password)) = (config.get_password(), std::env::var("PGPASSWORD")) {
-            config.password(password);
-        }
-        config.application_name("lazurite").target_session_attrs(TargetSessionAttrs::ReadWrite);
-        config.keepalives_idle(Duration::from_secs(10)).tcp_user_timeout(ANSWER_PATIENCE);
-        if config.get_connect_timeout().is_none() {
-            config.connect_timeout(CONNECT_PATIENCE);
-        }
+        let servers: Vec<Config> = one_by_one(url).iter().map(|url| configure(url, schema)).collect::<Result<_, _>>()?;
         Ok(Pool {
-            tls: tls(config.get_ssl_mode())?,
-            config,
+            tls: tls(servers.first().map_or(SslMode::Disable, Config::get_ssl_mode))?,
+            servers,
+            primary: AtomicUsize::new(0),
             idle: Mutex::default(),
             permits: Arc::new(Semaphore::new(connections)),
             away: Mutex::default(),
@@ -177,8 +166,7 @@ impl Pool {
 
     async fn connect(&self) -> Result<Conn, Trouble> {
         let trying = self.may_try()?;
-        let tried = tokio::time::timeout(CONNECT_PATIENCE, self.try_connect()).await;
-        let tried = tried.unwrap_or_else(|_| Err(Trouble::Away("connecting takes too long".into())));
+        let tried = self.try_connect().await;
         drop(trying);
         let mut away = self.away.lock().expect("nothing panics under this lock");
         match &tried {
@@ -208,17 +196,12 @@ impl Pool {
     }
 
     async fn try_connect(&self) -> Result<Conn, Trouble> {
-        let away = |error: tokio_postgres::Error| match Trouble::of(&error) {
-            Trouble::Fatal(what) => Trouble::Fatal(what),
-            other => Trouble::Away(other.to_string()),
-        };
-        let (client, connection) = self.config.connect(self.tls.clone()).await.map_err(away)?;
-        let warned = Arc::new(AtomicBool::new(false));
-        tokio::spawn(listen(connection, Arc::clone(&warned)));
-        let prepared = join_all(SQL.iter().map(|sql| client.prepare(sql))).await;
+        let (client, warned) = self.find_primary().await?;
+        let preparing = join_all(SQL.iter().map(|sql| client.prepare(sql)));
+        let prepared = tokio::time::timeout(CONNECT_PATIENCE, preparing).await.map_err(|_| too_slow())?;
         let mut statements = Vec::with_capacity(SQL.len());
         for statement in prepared {
-            statements.push(statement.map_err(|error| schema::explain(&error).unwrap_or_else(|| away(error)))?);
+            statements.push(statement.map_err(|error| schema::explain(&error).unwrap_or_else(|| away(&error)))?);
         }
         let [points, range, contents, commit] =
             <[Statement; 4]>::try_from(statements).map_err(|_| Trouble::Fatal("statements".into()))?;
@@ -226,15 +209,77 @@ impl Pool {
         Ok(Conn { client, statements: Statements { points, range, contents, commit }, warned })
     }
 
+    /// A connection to the server that takes writes: first the one that did so far, then each of the others. One that does
+    /// not answer is not waited for longer than [`CONNECT_PATIENCE`], and later connections do not meet it again.
+    async fn find_primary(&self) -> Result<(Client, Arc<AtomicBool>), Trouble> {
+        let first = self.primary.load(Ordering::Relaxed);
+        let mut trouble = Trouble::Away("no server is named".into());
+        for number in (first..self.servers.len()).chain(0..first) {
+            let connecting = self.servers[number].connect(self.tls.clone());
+            let tried = match tokio::time::timeout(CONNECT_PATIENCE, connecting).await {
+                Ok(Ok((client, connection))) => {
+                    self.primary.store(number, Ordering::Relaxed);
+                    let warned = Arc::new(AtomicBool::new(false));
+                    tokio::spawn(listen(connection, Arc::clone(&warned)));
+                    return Ok((client, warned));
+                }
+                Ok(Err(error)) => away(&error),
+                Err(_) => too_slow(),
+            };
+            // What will not work the next time either is what should be heard.
+            if !matches!(trouble, Trouble::Fatal(_)) {
+                trouble = tried;
+            }
+        }
+        Err(trouble)
+    }
+
     /// A connection without prepared statements, for the schema.
-    pub async fn connect_plain(&self) -> Result<Client, tokio_postgres::Error> {
-        let (client, connection) = self.config.connect(self.tls.clone()).await?;
-        tokio::spawn(listen(connection, Arc::default()));
-        Ok(client)
+    pub async fn connect_plain(&self) -> Result<Client, Trouble> {
+        self.find_primary().await.map(|(client, _)| client)
     }
 
     pub fn is_away(&self) -> bool {
         self.away.lock().expect("nothing panics under this lock").since.is_some()
+    }
+}
+
+/// The address once for each server it names, since one that is gone must not keep the others from being tried.
+fn one_by_one(url: &str) -> Vec<String> {
+    let begin = url.find("://").map_or(0, |at| at + 3);
+    let end = url[begin..].find(['/', '?']).map_or(url.len(), |length| begin + length);
+    let hosts = url[begin..end].rfind('@').map_or(begin, |at| begin + at + 1);
+    url[hosts..end].split(',').map(|host| format!("{}{host}{}", &url[..hosts], &url[end..])).collect()
+}
+
+/// `url` as libpq takes it, for one server; `schema` is where the tables are.
+fn configure(url: &str, schema: &str) -> Result<Config, String> {
+    let mut config: Config = url.parse().map_err(|error| format!("the address of the database: {error}"))?;
+    let given = config.get_options().map(|options| format!("{options} ")).unwrap_or_default();
+    // Plans must not depend on when the tables were last looked at, and an acknowledged commit is a durable one.
+    config.options(format!(
+        "{given}-c search_path={schema} -c synchronous_commit=on -c jit=off -c plan_cache_mode=force_generic_plan \
+         -c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off -c statement_timeout=15s \
+         -c lock_timeout=5s -c idle_in_transaction_session_timeout=30s"
+    ));
+    // As psql does: so that the address can be told to everybody.
+    if let (None, Ok(password)) = (config.get_password(), std::env::var("PGPASSWORD")) {
+        config.password(password);
+    }
+    config.application_name("lazurite").target_session_attrs(TargetSessionAttrs::ReadWrite);
+    config.keepalives_idle(Duration::from_secs(10)).tcp_user_timeout(ANSWER_PATIENCE);
+    Ok(config)
+}
+
+fn too_slow() -> Trouble {
+    Trouble::Away("connecting takes too long".into())
+}
+
+/// What a failure to connect means: nothing was done.
+fn away(error: &tokio_postgres::Error) -> Trouble {
+    match Trouble::of(error) {
+        Trouble::Fatal(what) => Trouble::Fatal(what),
+        other => Trouble::Away(other.to_string()),
     }
 }
 
@@ -286,4 +331,21 @@ fn tls(mode: SslMode) -> Result<MakeRustlsConnect, String> {
         .with_root_certificates(roots)
         .with_no_client_auth();
     Ok(MakeRustlsConnect::new(config))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_of_several_servers_is_one_for_each() {
+        assert_eq!(
+            one_by_one("postgres://u:p@a:1,b:2/db?sslmode=disable"),
+            ["postgres://u:p@a:1/db?sslmode=disable", "postgres://u:p@b:2/db?sslmode=disable"]
+        );
+        assert_eq!(one_by_one("postgresql://a,b"), ["postgresql://a", "postgresql://b"]);
+        assert_eq!(one_by_one("postgres://u@[::1]:5/db?x=a,b"), ["postgres://u@[::1]:5/db?x=a,b"]);
+        assert_eq!(one_by_one("postgres:///db?host=a,b"), ["postgres:///db?host=a,b"]);
+        assert_eq!(one_by_one("postgres://u,v@a/db"), ["postgres://u,v@a/db"]);
+    }
 }

@@ -15,7 +15,7 @@ pub const VERSION: i64 = MIGRATIONS.len() as i64;
 
 /// Creates the schema or brings it up to date. Returns the versions before and after.
 pub async fn migrate(pool: &Pool, schema: &str) -> Result<(i64, i64), String> {
-    let mut client = pool.connect_plain().await.map_err(failed)?;
+    let mut client = pool.connect_plain().await.map_err(|trouble| trouble.to_string())?;
     let transaction = client.transaction().await.map_err(failed)?;
     let before = bring_up_to_date(&transaction, schema).await?;
     transaction.commit().await.map_err(failed)?;
