@@ -8,6 +8,9 @@ mod cluster;
 #[path = "../crash/ledger.rs"]
 #[allow(dead_code)]
 mod ledger;
+#[path = "../../crates/engine-postgres/tests/common/proxy.rs"]
+#[allow(dead_code)]
+mod proxy;
 #[path = "../harness/server.rs"]
 mod server;
 #[path = "../harness/xml.rs"]
@@ -26,18 +29,22 @@ use std::time::{Duration, Instant};
 
 use client::Client;
 use ledger::{Ledger, Persistence, persistent_writer, verify};
+use proxy::{MARK, Proxy};
 use server::Server;
 
 const BLOCK_BLOB: (&str, &str) = ("x-ms-blob-type", "BlockBlob");
 
 /// `None`, with a word about it, where there are no nodes to choose between.
 fn start() -> Option<Server> {
-    let nodes = std::env::var("LAZURITE_TEST_NODES").ok().and_then(|count| count.parse::<usize>().ok());
-    if nodes.is_none_or(|count| count < 2) {
+    has_nodes().then(Server::start)
+}
+
+fn has_nodes() -> bool {
+    let has_nodes = variable("LAZURITE_TEST_NODES").parse().is_ok_and(|count: usize| count > 1);
+    if !has_nodes {
         eprintln!("SKIPPED: run it with scripts/cluster");
-        return None;
     }
-    Some(Server::start())
+    has_nodes
 }
 
 /// A write that one node has acknowledged is seen by the next read on every other, and its ETag counts there.
@@ -75,6 +82,52 @@ fn what_one_node_has_acknowledged_the_others_see() {
         nodes[0].call("PUT cont?restype=container&comp=acl", &[], "").ok();
         assert_ne!(anonymous(), 200, "round {round}: what is private is given");
     }
+}
+
+/// Connections are cut between a commit and its answer: each block is appended once, and its writer is told where it stands.
+/// How often, says LAZURITE_TEST_CUTS.
+#[test]
+fn lost_answers_of_the_database_are_nothing_to_clients() {
+    if !has_nodes() {
+        return;
+    }
+    let cuts = variable("LAZURITE_TEST_CUTS").parse().unwrap_or(100);
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
+    let mut proxy = None;
+    let server = Server::start_through(|url| {
+        let place = "SELECT host(inet_server_addr()) || ':' || inet_server_port()";
+        let (front, hosts) = url.split_once('@').expect("a user");
+        let (_, back) = hosts.split_once('/').expect("a database");
+        let primary = format!("{front}@{}/{back}", cluster::ask(url, place));
+        proxy.insert(runtime.block_on(Proxy::start(&primary))).url(&primary)
+    });
+    let proxy = proxy.expect("it was started");
+    server.client().call("PUT cont?restype=container", &[], "").ok();
+    proxy.cut(cuts);
+    let appended: usize = thread::scope(|scope| {
+        let writers = server.addresses().into_iter().enumerate().map(|(number, address)| {
+            let proxy = &proxy;
+            scope.spawn(move || {
+                let client = Client::new(address);
+                let name = format!("cont/{number}");
+                client.call(&format!("PUT {name}"), &[("x-ms-blob-type", "AppendBlob")], "").ok();
+                let mut expected = Vec::new();
+                while proxy.cuts() < cuts {
+                    let block = [MARK, format!(" {}\n", expected.len()).as_bytes()].concat();
+                    let answer = client.call(&format!("PUT {name}?comp=appendblock"), &[], &block).ok();
+                    assert_eq!(answer.header("x-ms-blob-append-offset"), Some(&*expected.len().to_string()));
+                    expected.extend(block);
+                }
+                let got = client.call(&format!("GET {name}"), &[], "").ok();
+                assert!(got.body == expected, "{name} is not what was appended");
+                expected.iter().filter(|byte| **byte == b'\n').count()
+            })
+        });
+        let writers: Vec<_> = writers.collect();
+        writers.into_iter().map(|writer| writer.join().expect("a writer saw what it must not")).sum()
+    });
+    eprintln!("{} connections cut between a commit and its answer, in {appended} blocks", proxy.cuts());
 }
 
 /// Writers that do not give up, two for each node.
@@ -146,7 +199,9 @@ fn killing_a_node_loses_nothing() {
     let others = (0..2 * nodes).filter(|number| number % nodes != nodes - 1);
     others.for_each(|number| _ = load.await_progress(number..number + 1));
     let (longest, failures) = load.end(&Client::new(server.addresses()[0]));
-    eprintln!("a node was killed: the writers of the others waited {longest:?} at most; {failures} requests failed, its own included");
+    eprintln!(
+        "a node was killed: the writers of the others waited {longest:?} at most; {failures} requests failed, its own included"
+    );
 }
 
 /// `kill -9` of one of three volume servers under load: every object has a copy elsewhere, and new ones find a place.
@@ -159,7 +214,9 @@ fn killing_a_volume_server_loses_nothing() {
     kill(&[volume.to_owned()]);
     let took = load.await_progress(0..load.writers.len());
     let (longest, failures) = load.end(&server.client());
-    eprintln!("a volume server was killed: all writers went on within {took:?}; the longest wait was {longest:?}, {failures} requests failed");
+    eprintln!(
+        "a volume server was killed: all writers went on within {took:?}; the longest wait was {longest:?}, {failures} requests failed"
+    );
 }
 
 /// `kill -9` of the primary, with all that belongs to it, under load: a standby takes over and has everything acknowledged.
@@ -183,7 +240,9 @@ fn killing_the_primary_loses_nothing() {
     let (_, new_folder) = leader(&members);
     assert_ne!(new_folder, folder, "another one leads");
     let (longest, failures) = load.end(&server.client());
-    eprintln!("the primary was killed: all writers went on within {took:?}; the longest wait was {longest:?}, {failures} requests failed");
+    eprintln!(
+        "the primary was killed: all writers went on within {took:?}; the longest wait was {longest:?}, {failures} requests failed"
+    );
 }
 
 fn variable(name: &str) -> String {

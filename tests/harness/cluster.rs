@@ -19,11 +19,7 @@ pub fn make(folder: &Path) -> Environment {
     let Ok(database) = std::env::var("LAZURITE_TEST_METADATA") else { return Vec::new() };
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let name = format!("test_{}_{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-    let created = Command::new("psql")
-        .args(["--no-psqlrc", "--quiet", "--command", &format!("CREATE DATABASE {name}"), &database])
-        .output()
-        .expect("psql runs");
-    assert!(created.status.success(), "{}", String::from_utf8_lossy(&created.stderr));
+    ask(&database, &format!("CREATE DATABASE {name}"));
     let required = |variable: &str| std::env::var(variable).unwrap_or_else(|_| panic!("{variable} is not set"));
     let environment = vec![
         ("LAZURITE_METADATA", database.replacen("/postgres?", &format!("/{name}?"), 1)),
@@ -36,4 +32,12 @@ pub fn make(folder: &Path) -> Environment {
     let migrated = migrate.current_dir(folder).arg("migrate").output().expect("the program runs");
     assert!(migrated.status.success(), "{}", String::from_utf8_lossy(&migrated.stderr));
     environment
+}
+
+/// What the server of the database that takes writes says.
+pub fn ask(database: &str, sql: &str) -> String {
+    let options = ["--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "--command"];
+    let said = Command::new("psql").args(options).args([sql, database]).output().expect("psql runs");
+    assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+    String::from_utf8_lossy(&said.stdout).trim().to_owned()
 }

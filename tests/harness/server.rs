@@ -72,8 +72,21 @@ impl Server {
         configure(&self.folder, settings);
     }
 
+    /// A cluster whose nodes find the database where `way` leads, given where it is.
+    pub fn start_through(way: impl FnOnce(&str) -> String) -> Server {
+        let folder = fresh_folder();
+        let mut cluster = cluster::make(&folder);
+        let metadata = cluster.iter_mut().find(|(name, _)| *name == "LAZURITE_METADATA").expect("a cluster");
+        metadata.1 = way(&metadata.1);
+        Server::start_on(folder, Service::Blob, cluster)
+    }
+
     fn start_in(folder: PathBuf, service: Service) -> Server {
         let cluster = cluster::make(&folder);
+        Server::start_on(folder, service, cluster)
+    }
+
+    fn start_on(folder: PathBuf, service: Service, cluster: Environment) -> Server {
         let node = launch(&folder, service, 0, &cluster);
         let others = (1..cluster::nodes(&cluster)).map(|_| launch(&folder, service, 0, &cluster)).collect();
         Server { node, others, cluster, folder, service }

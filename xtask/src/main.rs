@@ -70,7 +70,9 @@ fn check() -> Vec<Step> {
     if is_installed("nextest") {
         // It runs everything except the examples in the documentation, each test in a process of its own. Those of one
         // crate share a PostgreSQL, which takes longer to start than they run.
-        steps.push(Step::cargo("nextest run --workspace --exclude lazurite-engine-postgres --no-fail-fast --no-tests=pass"));
+        steps.push(Step::cargo(
+            "nextest run --workspace --exclude lazurite-engine-postgres --no-fail-fast --no-tests=pass",
+        ));
         steps.push(Step::cargo("test --package lazurite-engine-postgres --no-fail-fast --quiet"));
         steps.push(Step::cargo("test --workspace --doc --quiet"));
     } else {

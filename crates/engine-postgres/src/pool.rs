@@ -96,7 +96,8 @@ impl std::fmt::Debug for Pool {
 impl Pool {
     /// `url` as libpq takes it; `schema` is where the tables are.
     pub fn new(url: &str, schema: &str, connections: usize) -> Result<Pool, String> {
-        let servers: Vec<Config> = one_by_one(url).iter().map(|url| configure(url, schema)).collect::<Result<_, _>>()?;
+        let servers: Vec<Config> =
+            one_by_one(url).iter().map(|url| configure(url, schema)).collect::<Result<_, _>>()?;
         Ok(Pool {
             tls: tls(servers.first().map_or(SslMode::Disable, Config::get_ssl_mode))?,
             servers,

@@ -18,8 +18,8 @@ pub struct Proxy {
 
 #[derive(Debug, Default)]
 struct State {
-    /// How many more requests with the mark are cut.
-    cuts_left: AtomicU64,
+    /// How many requests with the mark are cut after they were sent on.
+    wanted: AtomicU64,
     marked: AtomicU64,
     cuts: AtomicU64,
     /// Nobody gets through.
@@ -49,10 +49,12 @@ impl Proxy {
         url.replace(host(url), &self.address.to_string())
     }
 
+    /// Cuts so many connections between a marked request and its answer, and half as many before the request arrives.
     pub fn cut(&self, count: u64) {
-        self.state.cuts_left.store(count, Ordering::Release);
+        self.state.wanted.store(count, Ordering::Release);
     }
 
+    /// How many were cut after their request was sent on.
     pub fn cuts(&self) -> u64 {
         self.state.cuts.load(Ordering::Acquire)
     }
@@ -81,15 +83,17 @@ async fn pass(mut client: TcpStream, target: SocketAddr, state: Arc<State>) {
                 let Ok(count @ 1..) = read else { return };
                 let request = &up[..count];
                 let is_marked = request.windows(MARK.len()).any(|part| part == MARK);
-                // Two of three are cut, so that every commit meets some and none is cut for ever.
-                let is_cut = is_marked && state.marked.fetch_add(1, Ordering::AcqRel) % 3 != 2;
-                if is_cut && take_one(&state.cuts_left) {
-                    let turn = state.cuts.fetch_add(1, Ordering::AcqRel) % 3;
-                    if turn == 0 || server.write_all(request).await.is_err() || turn == 1 {
-                        return;
-                    }
+                let is_wanted = state.cuts.load(Ordering::Acquire) < state.wanted.load(Ordering::Acquire);
+                // Every second one gets through, so that every commit meets some cuts and none is cut for ever.
+                let turn = if is_marked && is_wanted { state.marked.fetch_add(1, Ordering::AcqRel) % 6 } else { 1 };
+                if turn == 0 || server.write_all(request).await.is_err() {
+                    return;
+                }
+                if turn % 2 == 0 {
+                    state.cuts.fetch_add(1, Ordering::AcqRel);
                     swallow = true;
-                } else if server.write_all(request).await.is_err() {
+                }
+                if turn == 2 {
                     return;
                 }
             }
@@ -102,8 +106,4 @@ async fn pass(mut client: TcpStream, target: SocketAddr, state: Arc<State>) {
             () = tokio::time::sleep(std::time::Duration::from_millis(200)) => {}
         }
     }
-}
-
-fn take_one(left: &AtomicU64) -> bool {
-    left.fetch_update(Ordering::AcqRel, Ordering::Acquire, |left| left.checked_sub(1)).is_ok()
 }
