@@ -8,6 +8,8 @@ use std::process::{Child, Command, Stdio};
 pub struct Victim {
     process: Child,
     pub blob: SocketAddr,
+    pub queue: SocketAddr,
+    pub table: SocketAddr,
 }
 
 impl Victim {
@@ -17,19 +19,21 @@ impl Victim {
             .env_clear()
             .arg("--location")
             .arg(folder)
-            .args(["--blob-port", "0", "--admin-port", "off", "--queue-port", "off", "--table-port", "off"])
-            .args(["--file-port", "off", "--dfs-port", "off", "--silent"])
+            .args(["--blob-port", "0", "--queue-port", "0", "--table-port", "0"])
+            .args(["--admin-port", "off", "--file-port", "off", "--dfs-port", "off", "--silent"])
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .spawn()
             .expect("the server starts");
         let said = BufReader::new(process.stdout.take().expect("standard output is ours"));
-        let lines = said.lines().map_while(Result::ok).take_while(|line| line != "Ready.");
-        let blob =
-            lines.filter_map(|line| line.strip_prefix("Blob service is listening at http://")?.parse().ok()).last();
-        match blob {
-            Some(blob) => Victim { process, blob },
-            None => panic!("the server did not start again: {:?}", process.wait()),
+        let lines: Vec<String> = said.lines().map_while(Result::ok).take_while(|line| line != "Ready.").collect();
+        let door = |service: &str| {
+            let begins = format!("{service} service is listening at http://");
+            lines.iter().find_map(|line| line.strip_prefix(&begins)?.parse().ok())
+        };
+        match (door("Blob"), door("Queue"), door("Table")) {
+            (Some(blob), Some(queue), Some(table)) => Victim { process, blob, queue, table },
+            _ => panic!("the server did not start again: {:?}", process.wait()),
         }
     }
 

@@ -1,12 +1,14 @@
 //! Much of everything: what grows with the data and what must not.
 //!
-//! `LAZURITE_SCALE` is a factor: 1 (10,000 blobs, 256 MiB of uploads) runs with the other tests, `cargo xtask scale` runs
-//! the same with 100 (1,000,000 blobs, 25 GiB). What is measured is printed; what is asserted does not depend on the
-//! speed of the machine.
+//! `LAZURITE_SCALE` is a factor: 1 (10,000 blobs, 256 MiB of uploads, 100,000 entities, 10,000 messages) runs with the other
+//! tests, `cargo xtask scale` runs the same with 100 (1,000,000 blobs, 25 GiB, 10,000,000 entities, 1,000,000 messages).
+//! What is measured is printed; what is asserted does not depend on the speed of the machine.
 
 #[path = "../harness/client.rs"]
 #[allow(dead_code)]
 mod client;
+mod queues;
+mod tables;
 #[path = "../crash/victim.rs"]
 #[allow(dead_code)]
 mod victim;
@@ -14,7 +16,6 @@ mod victim;
 #[allow(dead_code)]
 mod xml;
 
-use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -60,16 +61,22 @@ fn name(number: u64) -> String {
 }
 
 /// Runs `work` once for each number, by several clients at once.
-fn each(address: SocketAddr, numbers: std::ops::Range<u64>, work: impl Fn(&Client, u64) + Sync) {
+fn each(client: impl Fn() -> Client + Sync, numbers: std::ops::Range<u64>, work: impl Fn(&Client, u64) + Sync) {
     std::thread::scope(|scope| {
         for writer in 0..WRITERS {
-            let (numbers, work) = (numbers.clone(), &work);
+            let (numbers, work, client) = (numbers.clone(), &work, &client);
             scope.spawn(move || {
-                let client = Client::new(address);
+                let client = client();
                 numbers.filter(|number| number % WRITERS == writer).for_each(|number| work(&client, number));
             });
         }
     });
+}
+
+/// How long it takes to do something, each time.
+fn timed<T>(mut work: impl FnMut() -> T) -> (T, Duration) {
+    let began = Instant::now();
+    (work(), began.elapsed())
 }
 
 fn median(mut times: Vec<Duration>) -> Duration {
@@ -123,10 +130,14 @@ fn many_blobs() {
     for numbers in [0..few, few..many] {
         let began = Instant::now();
         let (made, count) = (numbers.end - numbers.start, numbers.end);
-        each(server.blob, numbers, |client, number| {
-            let headers = [("x-ms-blob-type", "BlockBlob")];
-            client.call(&format!("PUT many/{}", name(number)), &headers, number.to_string()).ok();
-        });
+        each(
+            || Client::new(server.blob),
+            numbers,
+            |client, number| {
+                let headers = [("x-ms-blob-type", "BlockBlob")];
+                client.call(&format!("PUT many/{}", name(number)), &headers, number.to_string()).ok();
+            },
+        );
         println!("{made} blobs put in {:?}", began.elapsed());
         look(&server, count);
     }

@@ -13,7 +13,8 @@ cargo xtask <command>
 
   check        formatting, lints, tests, licences: what every commit passes (licences when cargo-deny is installed)
   crash [N]    kills the server under load N times (20 unless told), cuts its power up to 10 times, and looks for what was acknowledged and is gone
-  scale [N]    a lot of data (1,000,000 blobs, 25 GiB; N is the factor, 100 unless told), and what time, memory and disk it takes
+  scale [N]    a lot of data (1,000,000 blobs, 25 GiB, 10,000,000 entities, 1,000,000 messages in one queue; N is the factor,
+               100 unless told), and what time, memory and disk it takes
   consumers [N] 32 consumers and N messages (100,000 unless told) on one queue, while consumers die and the server is killed
   bench        how to measure
   help         this list
