@@ -12,6 +12,7 @@ mod consumers;
 mod races;
 mod requests;
 mod rights;
+mod versions;
 
 // Queues.
 mod create_queue;

@@ -1,7 +1,8 @@
 //! What every request has in common: lines that name nothing, and headers that queues do not know.
 
 use crate::harness::Table;
-use crate::stage::Stage;
+use crate::rights::for_account;
+use crate::stage::{Stage, body};
 
 #[test]
 fn requests_that_name_nothing() {
@@ -19,6 +20,44 @@ fn requests_that_name_nothing() {
         ("GET que/messages?timeout=x", "400 InvalidQueryParameterValue"),
     ] {
         table.row(line, stage.call(line, &[], "").said(), expected);
+    }
+}
+
+/// Queues have neither versions nor leases: what asks for one is passed over, as the service does.
+#[test]
+fn conditions_mean_nothing_here() {
+    let stage = Stage::new();
+    for header in [
+        ("if-match", "\"0x8D\""),
+        ("if-none-match", "*"),
+        ("if-unmodified-since", "Thu, 01 Jan 2015 00:00:00 GMT"),
+        ("x-ms-lease-id", "01234567-89ab-4def-8000-000000000001"),
+    ] {
+        assert_eq!(stage.call("PUT que?comp=metadata", &[header], "").said(), "204", "{header:?}");
+        let put = stage.call("POST que/messages", &[header], body("x")).ok();
+        assert_eq!((put.status, put.header("etag")), (201, None), "{header:?}");
+    }
+}
+
+/// The secondary shows how far it has come and gives what it has; it takes nothing.
+#[test]
+fn the_secondary_is_for_reading() {
+    let stage = Stage::new();
+    let client = stage.server.client();
+    let mut table = Table::new("requests: the secondary");
+    for (verb, target, expected) in [
+        ("GET", "?restype=service&comp=stats", "200"),
+        ("GET", "?comp=list", "200"),
+        ("GET", "/que?comp=metadata", "200"),
+        ("GET", "/que/messages?peekonly=true", "200"),
+        ("PUT", "/que", "403 InsufficientAccountPermissions"),
+        ("DELETE", "/que/messages", "403 InsufficientAccountPermissions"),
+    ] {
+        let glue = if target.contains('?') { '&' } else { '?' };
+        let line = format!("{verb} {target}{glue}{}", for_account("rwdlacup", "sco"));
+        let head = client.unsigned_head(&line, &[("content-length", "0")]);
+        let head = head.replace("/devstoreaccount1/", "/devstoreaccount1-secondary");
+        table.row(format!("{verb} {target}"), client.call_odd(&line, &head, b"").said(), expected);
     }
 }
 

@@ -27,7 +27,7 @@ fn by_policy(queue: &str, policy: &str) -> String {
 }
 
 /// A signature for the account's queues.
-fn for_account(letters: &str, types: &str) -> String {
+pub fn for_account(letters: &str, types: &str) -> String {
     let signature = signed(&format!("devstoreaccount1\n{letters}\nq\n{types}\n\n{END}\n\n\n{VERSION}\n\n"));
     format!("sv={VERSION}&ss=q&srt={types}&sp={letters}&se={END}&sig={signature}")
 }

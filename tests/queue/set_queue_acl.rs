@@ -18,6 +18,28 @@ fn what_is_set_is_told_and_replaced_whole() {
     assert_eq!(stage.call("GET que?comp=acl", &[], "").ok().xml().children.len(), 0);
 }
 
+/// Five of them, with ids of up to 64 characters; a policy may leave out what the signature says itself.
+#[test]
+fn as_many_as_there_may_be() {
+    let stage = Stage::new();
+    let id = |n: usize| format!("{n}{}", "i".repeat(63));
+    let of = |count: usize| {
+        let one = |n| format!("<SignedIdentifier><Id>{}</Id></SignedIdentifier>", id(n));
+        format!("<SignedIdentifiers>{}</SignedIdentifiers>", (0..count).map(one).collect::<String>())
+    };
+    assert_eq!(stage.call("PUT que?comp=acl", &[], of(5)).said(), "204");
+    let told = stage.call("GET que?comp=acl", &[], "").ok().xml();
+    let ids: Vec<String> = told.children.iter().filter_map(|policy| policy.text_of("Id")).collect();
+    assert_eq!(ids, (0..5).map(id).collect::<Vec<_>>());
+    assert_eq!(stage.call("PUT que?comp=acl", &[], of(6)).said(), "400 InvalidXmlDocument");
+    let long = of(1).replace(&id(0), &format!("{}i", id(0)));
+    assert_eq!(stage.call("PUT que?comp=acl", &[], long).said(), "400 InvalidXmlNodeValue");
+    assert_eq!(stage.call("GET que?comp=acl", &[], "").ok().xml().children.len(), 5);
+    assert_eq!(stage.call("PUT other?comp=acl", &[], of(1)).said(), "404 QueueNotFound");
+    // Two faults: what is wrong with the document comes first.
+    assert_eq!(stage.call("PUT other?comp=acl", &[], of(6)).said(), "400 InvalidXmlDocument");
+}
+
 #[test]
 fn bad_documents_change_nothing() {
     let stage = Stage::new();

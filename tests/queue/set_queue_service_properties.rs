@@ -1,5 +1,6 @@
 //! Set Queue Service Properties, Get Queue Service Properties, Get Queue Service Stats, and what CORS rules do.
 
+use crate::harness::Table;
 use crate::stage::Stage;
 
 const URL: &str = "?restype=service&comp=properties";
@@ -28,6 +29,25 @@ fn what_is_left_out_stays() {
     assert_eq!(told.text_of("Cors/CorsRule/AllowedOrigins").as_deref(), Some("http://page"));
     assert_eq!(told.text_of("Logging/RetentionPolicy/Days").as_deref(), Some("5"));
     assert_eq!(stage.call(&format!("PUT {URL}"), &[], "<a/>").said(), "400 InvalidXmlDocument");
+}
+
+/// What only blobs have is unknown here, and nothing of the document counts then.
+#[test]
+fn settings_of_other_services_are_refused() {
+    let stage = Stage::new();
+    let mut table = Table::new("settings of other services");
+    for inner in [
+        "<DefaultServiceVersion>2020-10-02</DefaultServiceVersion>",
+        "<DeleteRetentionPolicy><Enabled>true</Enabled><Days>5</Days></DeleteRetentionPolicy>",
+        "<DeleteRetentionPolicy/>",
+        "<StaticWebsite><Enabled>true</Enabled></StaticWebsite>",
+        "<ShareDeleteRetentionPolicy><Enabled>false</Enabled></ShareDeleteRetentionPolicy>",
+        "<Other/>",
+    ] {
+        let document = CORS.replace("</StorageServiceProperties>", &format!("{inner}</StorageServiceProperties>"));
+        table.row(inner, stage.call(&format!("PUT {URL}"), &[], document).said(), "400 InvalidXmlDocument");
+    }
+    assert_eq!(stage.call(&format!("GET {URL}"), &[], "").ok().xml().text_of("Cors/CorsRule/AllowedOrigins"), None);
 }
 
 #[test]

@@ -137,14 +137,38 @@ fn conditions_that_are_none() {
         ("if-none-match", "*", "400 InvalidInput"),
         ("if-none-match", etag.as_str(), "400 InvalidInput"),
     ] {
-        for verb in ["PUT", "MERGE", "DELETE"] {
+        for verb in ["PUT", "MERGE", "PATCH", "DELETE"] {
             let line = format!("{verb} {ENTITY}");
             let body = if verb == "DELETE" { "" } else { BODY };
             let answer = stage.call(&line, &[(name, value)], body);
             table.row(format!("{verb} {name}: {value}"), answer.said(), expected);
         }
     }
+    for verb in ["PUT", "MERGE", "PATCH", "DELETE"] {
+        let body = if verb == "DELETE" { "" } else { BODY };
+        let both = [("if-match", etag.as_str()), ("if-none-match", "*")];
+        let answer = stage.call(&format!("{verb} {ENTITY}"), &both, body);
+        table.row(format!("{verb} with both"), answer.said(), "400 InvalidInput");
+        // Two faults: a condition that is none comes before that there is nothing to hold it against.
+        let line = format!("{verb} tab(PartitionKey='p',RowKey='x')");
+        let answer = stage.call(&line, &[("if-match", "mine")], body);
+        table.row(format!("{verb} of nothing"), answer.said(), "400 InvalidInput");
+    }
     assert_eq!(stage.get(ENTITY).etag(), etag, "nothing was changed");
+}
+
+#[test]
+fn patch_is_merge() {
+    let stage = Stage::new();
+    let etag = stage.insert("p", "r", ",\"a\":1").etag();
+    let line = format!("PATCH {ENTITY}");
+    assert_eq!(stage.call(&line, &[("if-match", &etag)], BODY).said(), "204");
+    assert_eq!(held(&stage).as_deref(), Some("a=1 b=2"));
+    assert_eq!(stage.call(&line, &[("if-match", &etag)], BODY).said(), "412 UpdateConditionNotSatisfied");
+    assert_eq!(stage.call(&line, &[], r#"{"a":3}"#).said(), "204");
+    assert_eq!(held(&stage).as_deref(), Some("a=3 b=2"));
+    let made = stage.transact(&[("PATCH tab(PartitionKey='p',RowKey='new')", &[], BODY)]);
+    assert_eq!(made[0].said(), "204");
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod stage;
 
 // Across operations.
 mod entity_operations;
+mod payloads;
 mod requests;
 mod rights;
 mod transfers;

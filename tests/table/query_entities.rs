@@ -50,8 +50,34 @@ fn filters_by_type() {
         ("Timestamp gt datetime'2020-01-01T00:00:00Z'", 2),
         ("RowKey ge 'ä' and RowKey lt 'å'", 1),
         ("RowKey gt 'y' or PartitionKey lt 'j'", 2),
+        ("", 2),
+        ("5 gt int", 1),
+        ("'x' ne text", 1),
+        ("yes eq false", 0),
+        ("not yes", 1),
+        ("missing", 0),
+        ("text", 0),
+        // `and` binds closer than `or`, `not` closer than both.
+        ("yes or int eq 1 and text eq 'x'", 1),
+        ("(yes or int eq 1) and text eq 'x'", 0),
+        ("not yes and text eq 'x'", 0),
+        ("not (yes and text eq 'x')", 2),
+        ("id gt guid'c9da6455-213d-42c9-9a79-3e9149a57832'", 1),
+        ("bytes lt X'000102fe'", 0),
+        ("when ge datetime'2008-07-10T12:20:30.1234567+02:00'", 1),
         ("startswith(text,'a')", 501),
+        ("int add 1 eq 2", 501),
         ("1 eq 1", 400),
+        ("int EQ 1", 400),
+        ("int eq", 400),
+        ("(int eq 1", 400),
+        ("int eq 1)", 400),
+        ("int eq 'x", 400),
+        ("int eq long", 400),
+        ("id eq guid'x'", 400),
+        ("when eq datetime'x'", 400),
+        ("bytes eq X'0'", 400),
+        ("int eq 99999999999", 0),
     ] {
         let answer = stage.get(&format!("tab()?$filter={}", wire::percent::encode_value(filter)));
         let got = match answer.status {
@@ -60,6 +86,63 @@ fn filters_by_type() {
         };
         table.row(filter, got, count);
     }
+}
+
+/// The service documents fifteen comparisons and takes more.
+#[test]
+fn long_filters() {
+    let stage = Stage::new();
+    for n in 0..40 {
+        stage.insert("p", &format!("{n:02}"), &format!(",\"n\":{n}"));
+    }
+    let of = |count: usize| (0..count).map(|n| format!("n eq {n}")).collect::<Vec<_>>().join(" or ");
+    for count in [1, 15, 16, 30] {
+        let page = stage.get(&format!("tab()?$filter={}", wire::percent::encode_value(&of(count)))).ok().json();
+        assert_eq!(page["value"].as_array().map(Vec::len), Some(count));
+    }
+}
+
+#[test]
+fn projections() {
+    let stage = Stage::new();
+    stage.insert("p", "r", ",\"a\":1,\"b\":2");
+    let shown = |select: &str, level: &str| {
+        let target = format!("GET tab()?$select={select}");
+        let page = stage.call(&target, &[("accept", &format!("application/json;odata={level}"))], "").ok();
+        let text = String::from_utf8(page.body).expect("text");
+        let list = text.split_once("\"value\":[").expect("a list").1;
+        list.strip_suffix("]}").expect("its end").to_owned()
+    };
+    assert_eq!(shown("b", "nometadata"), r#"{"b":2}"#);
+    assert_eq!(shown("b,a", "nometadata"), r#"{"a":1,"b":2}"#);
+    assert_eq!(shown("RowKey,a", "nometadata"), r#"{"RowKey":"r","a":1}"#);
+    // Who asks for what is not there is told so.
+    assert_eq!(shown("a,none", "nometadata"), r#"{"a":1,"none":null}"#);
+    let minimal = shown("a", "minimalmetadata");
+    assert!(minimal.starts_with(r#"{"odata.etag":"W/\"datetime'"#) && minimal.ends_with(r#"","a":1}"#), "{minimal}");
+    assert_eq!(shown("*", "nometadata"), shown("", "nometadata"));
+    assert!(shown("*,a", "nometadata").contains("\"Timestamp\""));
+    assert_eq!(stage.get("tab()?$select=a%20b").said(), "400 InvalidInput");
+}
+
+/// Texts sort by their UTF-16 units, so what is beyond U+FFFF comes before U+E000.
+#[test]
+fn the_order_of_keys() {
+    let stage = Stage::new();
+    let keys = ["", "A", "a", "aa", "b", "ä", "\u{d7ff}", "\u{10000}", "😀", "\u{e000}", "\u{fffd}"];
+    for key in keys.iter().rev() {
+        stage.insert(key, "r", "");
+        stage.insert("p", key, "");
+    }
+    let listed = |target: &str, name: &str| -> Vec<String> {
+        let page = stage.get(target).ok().json();
+        let of = |it: &serde_json::Value| it[name].as_str().expect("a text").to_owned();
+        page["value"].as_array().expect("a list").iter().map(of).collect()
+    };
+    assert_eq!(listed("tab()?$filter=PartitionKey%20eq%20'p'", "RowKey"), keys);
+    assert_eq!(listed("tab()?$filter=RowKey%20eq%20'r'", "PartitionKey"), keys);
+    let beyond = wire::percent::encode_value("PartitionKey ge '\u{10000}' and RowKey eq 'r'").into_owned();
+    assert_eq!(listed(&format!("tab()?$filter={beyond}"), "PartitionKey"), keys[7..]);
 }
 
 #[test]

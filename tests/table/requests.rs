@@ -50,17 +50,34 @@ fn what_is_wrong_with_a_request() {
         ("no such part", raw("GET tab?comp=x", ""), "400 InvalidQueryParameterValue"),
         ("a bad filter", raw("GET tab()?$filter=a%20eq", ""), "400 InvalidInput"),
         ("a bad top", raw("GET tab()?$top=1001", ""), "400 InvalidInput"),
+        ("a top of nothing", raw("GET tab()?$top=0", ""), "400 InvalidInput"),
         ("an order", raw("GET tab()?$orderby=a", ""), "501 NotImplemented"),
+        ("a skip", raw("GET tab()?$skip=1", ""), "501 NotImplemented"),
+        ("a count", raw("GET tab()?$count=true", ""), "501 NotImplemented"),
+        ("an expansion", raw("GET tab()?$expand=a", ""), "501 NotImplemented"),
+        ("a token that is none", raw("GET tab()?NextPartitionKey=x", ""), "400 InvalidInput"),
+        ("a bad filter of no table", raw("GET missing()?$filter=a%20eq", ""), "400 InvalidInput"),
+        ("a bad entity of no table", raw("PUT missing(PartitionKey='p',RowKey='r')", "?"), "400 InvalidInput"),
+        ("all of a table", raw("DELETE tab", ""), "405 MethodNotAllowed"),
+        ("a transaction to read", raw("GET $batch", ""), "405 MethodNotAllowed"),
+        ("tables to replace", raw("PUT Tables", ""), "405 MethodNotAllowed"),
     ] {
         table.row(row, stage.call(&line, &[], body).said(), expected);
     }
     for (row, header, expected) in [
         ("Atom", ("content-type", "application/atom+xml"), "415 AtomFormatNotSupported"),
         ("Atom wanted", ("accept", "application/atom+xml"), "415 AtomFormatNotSupported"),
+        ("no JSON said", ("content-type", "text/plain"), "415 MediaTypeNotSupported"),
         ("a verb in a header", ("x-http-method", "BREW"), "400 XMethodIncorrectValue"),
+        ("a verb that is not for a header", ("x-http-method", "GET"), "400 XMethodIncorrectValue"),
     ] {
         table.row(row, stage.call("POST tab", &[header], insert("")).said(), expected);
     }
+    let merge = ("x-http-method", "MERGE");
+    let answer = stage.call(&format!("PUT {ENTITY}"), &[merge], "{}");
+    table.row("a verb in a header of PUT", answer.said(), "400 XMethodNotUsingPost");
+    let answer = stage.call(&format!("POST {ENTITY}"), &[merge, merge], "{}");
+    table.row("two verbs", answer.said(), "400 XMethodIncorrectCount");
     let large = stage.call("POST tab", &[], vec![b' '; 4 * 1024 * 1024 + 1]);
     table.row("a body beyond all limits", large.said(), "413 RequestBodyTooLarge");
     let page = stage.get("tab()").ok().json();

@@ -91,3 +91,27 @@ fn settings_and_other_sites() {
     );
     assert_eq!(stage.get("?restype=service&comp=stats").said(), "400 InvalidQueryParameterValue");
 }
+
+/// What only blobs have is unknown here, and nothing of the document counts then.
+#[test]
+fn settings_of_other_services_are_refused() {
+    let stage = Stage::new();
+    let url = "?restype=service&comp=properties";
+    let xml = [("content-type", "application/xml")];
+    let before = stage.get(url).ok().body;
+    let cors = "<Cors><CorsRule><AllowedOrigins>*</AllowedOrigins><AllowedMethods>GET</AllowedMethods><AllowedHeaders/>\
+        <ExposedHeaders/><MaxAgeInSeconds>5</MaxAgeInSeconds></CorsRule></Cors>";
+    let mut table = Table::new("settings of other services");
+    for inner in [
+        "<DefaultServiceVersion>2020-10-02</DefaultServiceVersion>",
+        "<DeleteRetentionPolicy><Enabled>true</Enabled><Days>5</Days></DeleteRetentionPolicy>",
+        "<DeleteRetentionPolicy/>",
+        "<StaticWebsite><Enabled>true</Enabled></StaticWebsite>",
+        "<ShareDeleteRetentionPolicy><Enabled>false</Enabled></ShareDeleteRetentionPolicy>",
+        "<Other/>",
+    ] {
+        let document = format!("<StorageServiceProperties>{cors}{inner}</StorageServiceProperties>");
+        table.row(inner, stage.call(&format!("PUT {url}"), &xml, document).said(), "400 InvalidXmlDocument");
+    }
+    assert_eq!(stage.get(url).ok().body, before);
+}

@@ -4,8 +4,8 @@ mod support;
 
 use auth::Tokens;
 use support::{
-    ACCOUNT, Choice, Client, OID, Running, TID, accounts, bearer, by_owner, escaped, now, put_blob, raw, service_sas,
-    signed, start, start_as, with_query,
+    ACCOUNT, Choice, Client, OID, Running, TID, accounts, bearer, by_owner, element, escaped, now, put_blob, raw,
+    service_sas, signed, start, start_as, with_query,
 };
 
 fn secure(tokens: Tokens) -> (Running, Client) {
@@ -111,12 +111,6 @@ fn a_bad_token_is_answered_with_where_to_get_a_better_one() {
     let answer = client.ask(&raw("GET", "/acct/box/thing", headers, b""));
     assert_eq!((answer.status, answer.code()), (401, "InvalidAuthenticationInfo"));
     assert!(answer.header("www-authenticate").contains("resource_id=https://storage.azure.com"));
-}
-
-/// The text between two tags.
-fn element<'a>(xml: &'a str, name: &str) -> &'a str {
-    let (_, rest) = xml.split_once(&format!("<{name}>")).expect("the element");
-    rest.split_once("</").expect("its end").0
 }
 
 #[test]

@@ -113,11 +113,11 @@ impl Properties {
         E: From<RequestError> + Send + Sync + 'static,
     {
         let document = collect(body, BODY_BYTES_MAX).await?;
-        let asked =
-            ServiceProperties::parse(&document).map_err(|error| Failure::Refused(RequestError::from(error).into()))?;
-        if self.service != BLOB && asked.has_blob_settings() {
-            return Err(Failure::Refused(RequestError::InvalidXmlDocument.into()));
-        }
+        let asked = match self.service {
+            BLOB => ServiceProperties::parse(&document),
+            _ => ServiceProperties::parse_common(&document),
+        };
+        let asked = asked.map_err(|error| Failure::Refused(RequestError::from(error).into()))?;
         let defaults = (self.defaults)(settings);
         let set = commit::<_, E, _>(engine, self.key(account), move |rows, _| {
             let found = self.find(rows, account)?.unwrap_or_else(|| defaults.clone());

@@ -31,6 +31,8 @@ pub const PATIENCE: Duration = Duration::from_secs(10);
 /// A running server. It ends when it is dropped, or by `stop`.
 pub struct Running {
     pub blob: SocketAddr,
+    pub queue: SocketAddr,
+    pub table: SocketAddr,
     pub file: SocketAddr,
     pub dfs: SocketAddr,
     pub admin: SocketAddr,
@@ -96,19 +98,20 @@ pub fn start_as(choice: Choice) -> Running {
         runtime.block_on(async move {
             let any = SocketAddr::from(([127, 0, 0, 1], 0));
             let mut doors = Doors::default();
-            let [blob, file, dfs] =
-                [Service::Blob, Service::File, Service::Dfs].map(|service| doors.open(service, any, None).unwrap());
+            let [blob, queue, table, file, dfs] =
+                [Service::Blob, Service::Queue, Service::Table, Service::File, Service::Dfs]
+                    .map(|service| doors.open(service, any, None).unwrap());
             let admin = doors.open_admin(any).unwrap();
             let server = Server::new(setup).await.unwrap();
-            tell.send((blob, file, dfs, admin)).unwrap();
+            tell.send((blob, queue, table, file, dfs, admin)).unwrap();
             let stop = async {
                 let _ = stopped.await;
             };
             server.run(doors, stop).await.unwrap();
         });
     });
-    let (blob, file, dfs, admin) = told.recv_timeout(PATIENCE).unwrap();
-    Running { blob, file, dfs, admin, accounts, tokens, stop: Some(stop), thread: Some(thread) }
+    let (blob, queue, table, file, dfs, admin) = told.recv_timeout(PATIENCE).unwrap();
+    Running { blob, queue, table, file, dfs, admin, accounts, tokens, stop: Some(stop), thread: Some(thread) }
 }
 
 /// The one account with these keys.
@@ -248,6 +251,12 @@ pub fn bearer() -> String {
     };
     let token = format!("{}.{}.", part("{\"alg\":\"RS256\",\"typ\":\"JWT\"}"), part(&claims));
     format!("Authorization: Bearer {token}{}\r\nx-ms-version: 2021-12-02\r\n", part("no signature"))
+}
+
+/// The text between two tags.
+pub fn element<'a>(xml: &'a str, name: &str) -> &'a str {
+    let (_, rest) = xml.split_once(&format!("<{name}>")).expect("the element");
+    rest.split_once("</").expect("its end").0
 }
 
 /// Adds to the query of a URL.

@@ -3,6 +3,10 @@
 use super::read::{self, Node, XmlError};
 use super::write::XmlWriter;
 
+const ROOT: &str = "StorageServiceProperties";
+const EVERYWHERE: [&str; 5] = ["Logging", "HourMetrics", "MinuteMetrics", "Metrics", "Cors"];
+const FOR_BLOBS: [&str; 3] = ["DefaultServiceVersion", "DeleteRetentionPolicy", "StaticWebsite"];
+
 const RETENTION_DAYS: std::ops::RangeInclusive<u16> = 1..=365;
 pub const CORS_RULES_MAX: usize = 5;
 /// All rules together, without tags.
@@ -78,23 +82,18 @@ pub struct CorsRule {
 }
 
 impl ServiceProperties {
-    /// Whether it sets something that only the Blob service has.
-    pub fn has_blob_settings(&self) -> bool {
-        self.default_service_version.is_some() || self.delete_retention.is_some() || self.static_website.is_some()
+    /// A document of the Blob service, which has more settings than the others.
+    pub fn parse(document: &[u8]) -> Result<ServiceProperties, XmlError> {
+        Self::of(&read::parse(document, ROOT)?, &[&EVERYWHERE[..], &FOR_BLOBS].concat())
     }
 
-    pub fn parse(document: &[u8]) -> Result<ServiceProperties, XmlError> {
-        let root = read::parse(document, "StorageServiceProperties")?;
-        root.only(&[
-            "Logging",
-            "HourMetrics",
-            "MinuteMetrics",
-            "Metrics",
-            "Cors",
-            "DefaultServiceVersion",
-            "DeleteRetentionPolicy",
-            "StaticWebsite",
-        ])?;
+    /// A document of a service that has only what all of them have.
+    pub fn parse_common(document: &[u8]) -> Result<ServiceProperties, XmlError> {
+        Self::of(&read::parse(document, ROOT)?, &EVERYWHERE)
+    }
+
+    fn of(root: &Node, settings: &[&str]) -> Result<ServiceProperties, XmlError> {
+        root.only(settings)?;
         // Before 2013-08-15 there was one kind of metrics, by the hour.
         let hour = root.child("HourMetrics").or_else(|| root.child("Metrics"));
         Ok(ServiceProperties {
@@ -109,7 +108,7 @@ impl ServiceProperties {
     }
 
     pub fn write(&self, xml: &mut XmlWriter) {
-        xml.open("StorageServiceProperties");
+        xml.open(ROOT);
         if let Some(logging) = &self.logging {
             logging.write(xml);
         }
@@ -129,7 +128,7 @@ impl ServiceProperties {
         if let Some(website) = &self.static_website {
             website.write(xml);
         }
-        xml.close("StorageServiceProperties");
+        xml.close(ROOT);
     }
 }
 
@@ -473,6 +472,11 @@ mod tests {
     #[test]
     fn other_refusals() {
         assert_eq!(parse("<Unknown/>"), Err(XmlError::Malformed));
+        // What only blobs have is as unknown to the others, whatever is in it.
+        for name in FOR_BLOBS {
+            let document = format!("<StorageServiceProperties><{name}/></StorageServiceProperties>");
+            assert_eq!(ServiceProperties::parse_common(document.as_bytes()), Err(XmlError::Malformed), "{name}");
+        }
         assert_eq!(parse("<Cors/><Cors/>"), Err(XmlError::Malformed));
         let version = "<DefaultServiceVersion>newest</DefaultServiceVersion>";
         assert_eq!(parse(version), Err(XmlError::bad("DefaultServiceVersion", "newest")));
