@@ -63,6 +63,84 @@ fn every_kind_of_blob() {
     table.row("listed", sha256.unwrap_or_default(), &mine[1]);
 }
 
+/// The same key as that of a copy's source.
+fn of_source(key: &[String; 2]) -> [(&str, &str); 3] {
+    [
+        ("x-ms-source-encryption-key", key[0].as_str()),
+        ("x-ms-source-encryption-key-sha256", key[1].as_str()),
+        ("x-ms-source-encryption-algorithm", "AES256"),
+    ]
+}
+
+/// Whether the source is in the same server or another.
+fn rekey(stage: &Stage, home: &Stage) {
+    let (old, new) = (key(1), key(2));
+    let content: Vec<u8> = (0..204_800_u32).map(|n| (n / 1_000) as u8).collect();
+    home.call("PUT cont/source", &keyed(&old, &[BLOCK_BLOB, ("x-ms-meta-a", "1")]), &content).ok();
+    let url = home.readable("cont/source");
+    stage.call("PUT cont/append", &keyed(&new, &[APPEND_BLOB]), "").ok();
+    let pages = [PAGE_BLOB, ("x-ms-blob-content-length", "204800")];
+    stage.call("PUT cont/pages", &keyed(&new, &pages), "").ok();
+    let update =
+        [("x-ms-page-write", "update"), ("x-ms-range", "bytes=0-204799"), ("x-ms-source-range", "bytes=0-204799")];
+    let mut table = Table::new("customer_keys: of the source");
+    for (line, more) in [
+        ("PUT cont/made", &[BLOCK_BLOB][..]),
+        ("PUT cont/listed?comp=block&blockid=AAAA", &[]),
+        ("PUT cont/append?comp=appendblock", &[]),
+        ("PUT cont/pages?comp=page", &update),
+    ] {
+        let take = |keys: &[(&str, &str)]| stage.take(line, &url, &keyed(&new, &[more, keys].concat()));
+        let without = take(&[]);
+        table.row(format!("{line}: none"), without.said(), "409 CannotVerifyCopySource");
+        let code = without.header("x-ms-copy-source-error-code").unwrap_or_default().to_owned();
+        table.row(format!("{line}: none"), code, "BlobUsesCustomerSpecifiedEncryption");
+        table.row(format!("{line}: another"), take(&of_source(&new)).said(), "409 CannotVerifyCopySource");
+        table.row(format!("{line}: half"), take(&of_source(&old)[..2]).said(), "400 MissingRequiredHeader");
+        let made = take(&of_source(&old)).ok();
+        table.row(line, made.header("x-ms-encryption-key-sha256").unwrap_or_default(), &new[1]);
+    }
+    stage.call("PUT cont/listed?comp=blocklist", &keyed(&new, &[]), block_list(&[("Latest", "AAAA")])).ok();
+    home.call("DELETE cont/source", &[], "").ok();
+    for blob in ["made", "listed", "append", "pages"] {
+        let got = stage.call(&format!("GET cont/{blob}"), &keyed(&new, &[]), "").ok();
+        assert!(got.body == content, "{blob}");
+        let old = stage.call(&format!("GET cont/{blob}"), &keyed(&old, &[]), "").said();
+        table.row(format!("{blob}: the old key"), old, "409 BlobCustomerSpecifiedEncryptionMismatch");
+    }
+    let told = stage.call("HEAD cont/made", &keyed(&new, &[]), "").ok();
+    table.row("metadata", told.header("x-ms-meta-a").unwrap_or_default(), "1");
+}
+
+#[test]
+fn from_one_key_to_another() {
+    let stage = Stage::new();
+    rekey(&stage, &stage);
+}
+
+#[test]
+fn from_one_key_to_another_between_servers() {
+    rekey(&Stage::new(), &Stage::new());
+}
+
+#[test]
+fn copies_take_no_keys() {
+    let stage = Stage::new();
+    let mine = key(1);
+    stage.call("PUT cont/source", &keyed(&mine, &[BLOCK_BLOB]), "x").ok();
+    stage.put("cont/plain", "x");
+    let (sealed, plain) = (stage.readable("cont/source"), stage.readable("cont/plain"));
+    let mut table = Table::new("customer_keys: copies");
+    for how in [&[][..], &[("x-ms-requires-sync", "true")]] {
+        let own = stage.take("PUT cont/blob", &plain, &keyed(&mine, how));
+        table.row(format!("own key {how:?}"), own.said(), "400 UnsupportedHeader");
+        let source = stage.take("PUT cont/blob", &sealed, &[how, &of_source(&mine)].concat());
+        table.row(format!("source's key {how:?}"), source.said(), "400 UnsupportedHeader");
+        table.row(format!("sealed {how:?}"), stage.take("PUT cont/blob", &sealed, how).status.to_string(), "409");
+    }
+    table.row("nothing was made", stage.get("cont/blob").said(), "404 BlobNotFound");
+}
+
 #[test]
 fn bad_keys_change_nothing() {
     let stage = Stage::new();

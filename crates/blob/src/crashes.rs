@@ -92,8 +92,35 @@ const STORY: &[Chapter] = &[
     ("PUT", "cont/blob?comp=block&blockid=MDAx", KEY_METADATA, b"eigh", None),
     ("PUT", "cont/blob?comp=block&blockid=MDAy", KEY_METADATA, b"th", None),
     ("PUT", "cont/blob?comp=blocklist", KEY_METADATA, LIST, None),
+    ("PUT", "cont/copy", RESEALED, b"", None),
+    ("PUT", "cont/copy?comp=block&blockid=MDAx", RESEALED_BLOCK, b"", None),
+    ("PUT", "cont/copy", OPENED, b"", None),
+    ("DELETE", "cont/copy", &[], b"", None),
     ("PUT", "cont/blob", BLOCK_BLOB, b"ninth", Some(b"ninth")),
 ];
+const OTHER_KEY: [(&str, &str); 3] = [
+    ("x-ms-encryption-key", "CAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAg="),
+    ("x-ms-encryption-key-sha256", "JXjM+GRbLR3BDEZe/4Q1hZcPOn4iKWqSytVdSJonIHI="),
+    AES256,
+];
+const SOURCE_KEY: [(&str, &str); 3] = [
+    ("x-ms-source-encryption-key", KEY.1),
+    ("x-ms-source-encryption-key-sha256", KEY_SHA256.1),
+    ("x-ms-source-encryption-algorithm", "AES256"),
+];
+const RESEALED_BLOCK: &[(&str, &str)] =
+    &[FROM_URL[0], SOURCE_KEY[0], SOURCE_KEY[1], SOURCE_KEY[2], OTHER_KEY[0], OTHER_KEY[1], OTHER_KEY[2]];
+const RESEALED: &[(&str, &str)] = &[
+    BLOCK_BLOB[0],
+    FROM_URL[0],
+    SOURCE_KEY[0],
+    SOURCE_KEY[1],
+    SOURCE_KEY[2],
+    OTHER_KEY[0],
+    OTHER_KEY[1],
+    OTHER_KEY[2],
+];
+const OPENED: &[(&str, &str)] = &[BLOCK_BLOB[0], FROM_URL[0], SOURCE_KEY[0], SOURCE_KEY[1], SOURCE_KEY[2]];
 const PUT_RED: &[(&str, &str)] = &[("x-ms-blob-type", "BlockBlob"), ("x-ms-tags", "colour=red")];
 const TAGGED_RED: &[u8] = b"<Tags><TagSet><Tag><Key>colour</Key><Value>red</Value></Tag></TagSet></Tags>";
 const TAGGED_BLUE: &[u8] = b"<Tags><TagSet><Tag><Key>colour</Key><Value>blue</Value></Tag></TagSet></Tags>";

@@ -53,35 +53,68 @@ pub struct CustomerKey {
     pub sha256: [u8; 32],
 }
 
+/// The names of the three headers that bring a key.
+#[derive(Debug)]
+pub struct KeyHeaders {
+    pub key: &'static str,
+    pub sha256: &'static str,
+    pub algorithm: &'static str,
+}
+
+/// The key of the blob that the request names.
+pub const OF_BLOB: KeyHeaders = KeyHeaders { key: KEY, sha256: SHA256_OF_KEY, algorithm: ALGORITHM };
+/// The key of the blob that is copied from.
+pub const OF_SOURCE: KeyHeaders = KeyHeaders {
+    key: "x-ms-source-encryption-key",
+    sha256: "x-ms-source-encryption-key-sha256",
+    algorithm: "x-ms-source-encryption-algorithm",
+};
+
 const KEY: &str = "x-ms-encryption-key";
 const SHA256_OF_KEY: &str = "x-ms-encryption-key-sha256";
 const ALGORITHM: &str = "x-ms-encryption-algorithm";
+const AES256: &str = "AES256";
 const SCOPE: &str = "x-ms-encryption-scope";
 /// The scope of whatever has none of its own.
 pub const ACCOUNT_SCOPE: &str = "$account-encryption-key";
 
+impl KeyHeaders {
+    pub fn all(&self) -> [&'static str; 3] {
+        [self.key, self.sha256, self.algorithm]
+    }
+}
+
 impl CustomerKey {
     /// The three headers belong together. A key is never repeated in a refusal.
-    pub fn parse(head: &Head) -> Result<Option<CustomerKey>, BlobError> {
-        if [KEY, SHA256_OF_KEY, ALGORITHM].iter().all(|name| !head.headers.contains_key(*name)) {
+    pub fn parse(head: &Head, names: &KeyHeaders) -> Result<Option<CustomerKey>, BlobError> {
+        if names.all().iter().all(|name| !head.headers.contains_key(*name)) {
             return Ok(None);
         }
-        let hidden = || BlobError::header(KEY, "");
-        let text = request::required(head, KEY).map_err(|error| match error {
+        let hidden = || BlobError::header(names.key, "");
+        let text = request::required(head, names.key).map_err(|error| match error {
             BlobError::Request(RequestError::InvalidHeaderValue { .. }) => hidden(),
             other => other,
         })?;
         let secret = base64::decode_exact::<KEY_BYTES>(text).ok_or_else(hidden)?;
-        let given = request::required(head, SHA256_OF_KEY)?;
-        let algorithm = request::required(head, ALGORITHM)?;
-        if algorithm != "AES256" {
-            return Err(BlobError::header(ALGORITHM, algorithm));
+        let given = request::required(head, names.sha256)?;
+        let algorithm = request::required(head, names.algorithm)?;
+        if algorithm != AES256 {
+            return Err(BlobError::header(names.algorithm, algorithm));
         }
         let sha256: [u8; 32] = digest(&SHA256, &secret).as_ref().try_into().unwrap_or_default();
         if base64::decode_exact::<32>(given) != Some(sha256) {
-            return Err(BlobError::header(SHA256_OF_KEY, given));
+            return Err(BlobError::header(names.sha256, given));
         }
         Ok(Some(CustomerKey { secret: Secret(secret), sha256 }))
+    }
+
+    /// The headers by which another server is asked for what is sealed with it.
+    pub fn headers(&self) -> [(&'static str, String); 3] {
+        [
+            (KEY, base64::encode(&self.secret.0)),
+            (SHA256_OF_KEY, base64::encode(&self.sha256)),
+            (ALGORITHM, AES256.to_owned()),
+        ]
     }
 
     fn seal(&self, note: &[u8]) -> Result<Vec<u8>, Failure> {
@@ -104,7 +137,7 @@ pub struct Asked {
 impl Asked {
     /// By the headers, and by what the caller's signature says.
     pub fn by(call: &Call<'_>) -> Result<Asked, BlobError> {
-        let key = CustomerKey::parse(call.head)?;
+        let key = CustomerKey::parse(call.head, &OF_BLOB)?;
         let signed = call.asker.caller.grant().and_then(|grant| grant.encryption_scope.as_deref());
         let named = scope(call, SCOPE)?;
         let scope = match (named, signed) {
@@ -193,6 +226,11 @@ pub fn matches(stored: Option<&Encryption>, asked: Option<&Encryption>) -> Resul
     }
 }
 
+/// Whether it is sealed with a client's key, which everybody needs who reads it.
+pub fn is_sealed(stored: Option<&Encryption>) -> bool {
+    matches!(stored, Some(Encryption::Key(_)))
+}
+
 /// Whether a read with this key may see the state. Scopes are the account's, so a read need not know them.
 pub fn check_read(stored: Option<&Encryption>, key: Option<&CustomerKey>) -> Result<(), BlobError> {
     match (stored, key) {
@@ -271,6 +309,12 @@ mod tests {
 
         fn sha256(&self) -> Option<&str> {
             Some(&self.0[1].1)
+        }
+
+        /// As the key of a copy's source.
+        fn of_source(&self) -> [(&str, &str); 3] {
+            let names = OF_SOURCE.all();
+            std::array::from_fn(|at| (names[at], self.0[at].1.as_str()))
         }
     }
 
@@ -433,6 +477,107 @@ mod tests {
         commit(&mine.with(&[]), &["QQ=="]).await.unwrap();
     }
 
+    /// The operations that take bytes from a URL, each with what else it needs, and where it leaves them.
+    const FROM_URL: [(&str, Headers<'static>, &str); 4] = [
+        ("cont/made", &[BLOCK], "cont/made"),
+        ("cont/listed?comp=block&blockid=QQ==", &[], "cont/listed"),
+        ("cont/append?comp=appendblock", &[], "cont/append"),
+        (
+            "cont/pages?comp=page",
+            &[("x-ms-page-write", "update"), ("x-ms-range", "bytes=0-200191"), ("x-ms-source-range", "bytes=0-200191")],
+            "cont/pages",
+        ),
+    ];
+
+    fn keyed<'a>(key: Option<&'a Key>, more: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
+        key.map_or_else(|| more.to_vec(), |key| key.with(more))
+    }
+
+    #[tokio::test]
+    async fn bytes_from_a_sealed_source_are_sealed_anew() {
+        let (first, second, third) = (key(1), key(2), key(3));
+        let content: Vec<u8> = (0..200_192_u32).map(|n| (n / 100) as u8).collect();
+        let list = b"<BlockList><Latest>QQ==</Latest></BlockList>";
+        // From one key to another, to the same, to none, and from none to one.
+        for (from, to) in
+            [(Some(&first), Some(&second)), (Some(&first), Some(&first)), (Some(&first), None), (None, Some(&second))]
+        {
+            let bench = Bench::with_container().await;
+            let sealed = keyed(from, &[]);
+            let source = [&[BLOCK, ("x-ms-meta-colour", "ultramarine")][..], &sealed].concat();
+            put(&bench, "cont/source", &source, &content).await.unwrap();
+            put(&bench, "cont/append", &keyed(to, &[APPEND]), b"").await.unwrap();
+            put(&bench, "cont/pages", &keyed(to, PAGES), b"").await.unwrap();
+            let url = crate::testing::url("cont/source");
+            let opens = from.map(Key::of_source);
+            for (target, more, blob) in FROM_URL {
+                let ask = [&[("x-ms-copy-source", url.as_str())][..], more].concat();
+                let before = bench.figures();
+                if from.is_some() {
+                    let (wrong, right) = (third.of_source(), opens.unwrap());
+                    for (keys, code) in [
+                        (&[][..], "BlobUsesCustomerSpecifiedEncryption"),
+                        (&wrong[..], "BlobCustomerSpecifiedEncryptionMismatch"),
+                    ] {
+                        let refused = put(&bench, target, &keyed(to, &[&ask[..], keys].concat()), b"").await;
+                        let BlobError::CannotVerifyCopySource(fault) = refusal(refused) else { panic!("{target}") };
+                        assert_eq!((fault.status, fault.source_code.as_deref()), (409, Some(code)), "{target}");
+                    }
+                    let half = put(&bench, target, &keyed(to, &[&ask[..], &right[..2]].concat()), b"").await;
+                    let missing = RequestError::MissingRequiredHeader { name: OF_SOURCE.algorithm };
+                    assert_eq!(refusal(half), BlobError::Request(missing), "{target}");
+                } else {
+                    let needless = put(&bench, target, &keyed(to, &[&ask[..], &third.of_source()].concat()), b"").await;
+                    let BlobError::CannotVerifyCopySource(fault) = refusal(needless) else { panic!("{target}") };
+                    let code = "BlobDoesNotUseCustomerSpecifiedEncryption";
+                    assert_eq!(fault.source_code.as_deref(), Some(code), "{target}");
+                }
+                assert_eq!(bench.figures(), before, "{target}");
+                let keys = opens.as_ref().map_or(&[][..], |keys| &keys[..]);
+                let answer = put(&bench, target, &keyed(to, &[&ask[..], keys].concat()), b"").await.unwrap();
+                assert_eq!(header(&answer, SHA256_OF_KEY), to.and_then(Key::sha256), "{target}");
+                if blob == "cont/listed" {
+                    put(&bench, "cont/listed?comp=blocklist", &keyed(to, &[]), list).await.unwrap();
+                }
+                let got = bench.call("GET", blob, &keyed(to, &[]), b"").await.unwrap();
+                if blob == "cont/made" {
+                    assert_eq!(header(&got, "x-ms-meta-colour"), Some("ultramarine"));
+                }
+                assert!(bytes(got).await == content, "{target}");
+                let other = bench.call("GET", blob, &third.with(&[]), b"").await;
+                assert_eq!(refusal(other), if to.is_some() { OTHER } else { NONE }, "{target}");
+            }
+            // Nothing needs the source any longer.
+            bench.call("DELETE", "cont/source", &[], b"").await.unwrap();
+            bench.sweep().await;
+            for (_, _, blob) in FROM_URL {
+                assert!(bytes(bench.call("GET", blob, &keyed(to, &[]), b"").await.unwrap()).await == content, "{blob}");
+            }
+            bench.call("DELETE", "cont?restype=container", &[], b"").await.unwrap();
+            bench.sweep().await;
+            assert_eq!(bench.figures(), (0, 0));
+        }
+    }
+
+    /// Copies that know where they came from take no keys, as the reference has it: neither for themselves nor for their source.
+    #[tokio::test]
+    async fn copies_take_no_keys() {
+        let bench = Bench::with_container().await;
+        let mine = key(1);
+        put(&bench, "cont/source", &mine.with(&[BLOCK]), b"x").await.unwrap();
+        put(&bench, "cont/plain", &[BLOCK], b"x").await.unwrap();
+        let (sealed, plain) = (crate::testing::url("cont/source"), crate::testing::url("cont/plain"));
+        for how in [&[][..], &[("x-ms-requires-sync", "true")]] {
+            let ask = |from| [&[("x-ms-copy-source", from)][..], how].concat();
+            let own = put(&bench, "cont/blob", &mine.with(&ask(&plain)), b"").await;
+            assert_eq!(refusal(own), BlobError::UnsupportedHeader { name: KEY });
+            let source = put(&bench, "cont/blob", &[&ask(&sealed)[..], &mine.of_source()].concat(), b"").await;
+            assert_eq!(refusal(source), BlobError::UnsupportedHeader { name: OF_SOURCE.key });
+            let without = refusal(put(&bench, "cont/blob", &ask(&sealed), b"").await).to_reply();
+            assert_eq!(without.status, 409);
+        }
+    }
+
     #[tokio::test]
     async fn metadata_is_set_and_kept_under_the_key() {
         let bench = Bench::with_container().await;
@@ -457,8 +602,9 @@ mod tests {
 
     #[test]
     fn key_headers() {
-        let parse =
-            |headers: &[(&str, &str)]| CustomerKey::parse(&crate::testing::request("GET", "cont/blob", headers));
+        let parse = |headers: &[(&str, &str)]| {
+            CustomerKey::parse(&crate::testing::request("GET", "cont/blob", headers), &OF_BLOB)
+        };
         let mine = key(1);
         let all = mine.with(&[]);
         assert_eq!(parse(&[]), Ok(None));

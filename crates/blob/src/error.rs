@@ -20,6 +20,10 @@ pub enum BlobError {
         name: &'static str,
         value: String,
     },
+    /// The operation takes no such header. Its value, which may be a secret, is not repeated.
+    UnsupportedHeader {
+        name: &'static str,
+    },
 
     // The request itself (400 and its kin).
     AccessTierNotSupportedForBlobType,
@@ -188,6 +192,9 @@ impl BlobError {
                 (501, "APINotImplemented", "What one of the request headers asks for is not implemented yet.")
             }
 
+            BlobError::UnsupportedHeader { .. } => {
+                (400, "UnsupportedHeader", "One of the HTTP headers specified in the request is not supported.")
+            }
             BlobError::AccessTierNotSupportedForBlobType => {
                 (400, "AccessTierNotSupportedForBlobType", "The access tier is not supported for this type of blob.")
             }
@@ -430,6 +437,7 @@ impl BlobError {
             BlobError::HeaderNotImplemented { name, value } => {
                 reply.detail("HeaderName", *name).detail("HeaderValue", value)
             }
+            BlobError::UnsupportedHeader { name } => reply.detail("HeaderName", *name),
             BlobError::Md5Mismatch { given, computed } => reply
                 .detail("UserSpecifiedMd5", base64::encode(given))
                 .detail("ServerCalculatedMd5", base64::encode(computed)),

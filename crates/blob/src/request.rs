@@ -10,6 +10,7 @@ use wire::names::{BlobName, ContainerName};
 use wire::tags::Tags;
 use wire::{base64, dates};
 
+use crate::encryption;
 use crate::error::BlobError;
 use crate::model::{HttpHeaders, Pairs, PublicAccess, VersionId};
 use crate::pages::PAGE_BYTES;
@@ -387,7 +388,19 @@ pub fn takes_tags(head: &Head) -> Result<bool, BlobError> {
 
 /// Refuses a key where the service takes none.
 pub fn no_customer_key(head: &Head) -> Result<(), BlobError> {
-    none_of(head, &["x-ms-encryption-key", "x-ms-encryption-key-sha256", "x-ms-encryption-algorithm"])
+    not_supported(head, &encryption::OF_BLOB.all())
+}
+
+/// The same for the key of a copy's source.
+pub fn no_source_key(head: &Head) -> Result<(), BlobError> {
+    not_supported(head, &encryption::OF_SOURCE.all())
+}
+
+/// Refuses headers that mean something, but nothing that the operation could do. To ignore them would store or show something
+/// else than was asked for.
+fn not_supported(head: &Head, names: &[&'static str]) -> Result<(), BlobError> {
+    let name = names.iter().find(|name| head.headers.contains_key(**name));
+    name.map_or(Ok(()), |name| Err(BlobError::UnsupportedHeader { name }))
 }
 
 /// Refuses what is not built of the headers about a copy's source.
@@ -395,17 +408,12 @@ pub fn no_source_headers_unbuilt(head: &Head) -> Result<(), BlobError> {
     none_of(head, &SOURCE_UNBUILT)
 }
 
-const SOURCE_UNBUILT: [&str; 4] = [
-    "x-ms-source-encryption-key",
-    "x-ms-source-encryption-key-sha256",
-    "x-ms-source-encryption-algorithm",
-    "x-ms-file-request-intent",
-];
+const SOURCE_UNBUILT: [&str; 1] = ["x-ms-file-request-intent"];
 
 /// Refuses headers whose meaning is not built: to ignore one would store or show something else than was asked for. Those
 /// of encryption are for operations that know them, which ask for the others only.
 pub fn no_unbuilt_headers(head: &Head) -> Result<(), BlobError> {
-    none_of(head, &ENCRYPTION)?;
+    not_supported(head, &ENCRYPTION)?;
     no_other_unbuilt_headers(head)
 }
 
@@ -417,8 +425,7 @@ pub fn no_other_unbuilt_headers(head: &Head) -> Result<(), BlobError> {
 fn none_of(head: &Head, names: &[&'static str]) -> Result<(), BlobError> {
     for (name, value) in &head.headers {
         if let Some(name) = names.iter().find(|unbuilt| **unbuilt == name.as_str()) {
-            let value =
-                if SECRET.contains(name) { String::new() } else { value.to_str().unwrap_or_default().to_owned() };
+            let value = value.to_str().unwrap_or_default().to_owned();
             return Err(BlobError::HeaderNotImplemented { name, value });
         }
     }
@@ -435,9 +442,6 @@ const ENCRYPTION: [&str; 6] = [
 ];
 
 const UNBUILT: [&str; 1] = ["x-ms-expiry-option"];
-
-/// Of these the value is repeated to nobody.
-const SECRET: [&str; 2] = ["x-ms-encryption-key", "x-ms-source-encryption-key"];
 
 #[cfg(test)]
 mod tests {
@@ -509,11 +513,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_built_is_refused_and_secrets_are_not_repeated() {
+    fn what_is_not_built_or_has_no_meaning_is_refused() {
         let refused = no_unbuilt_headers(&with(&[("x-ms-expiry-option", "a")]));
         assert_eq!(refused, Err(BlobError::HeaderNotImplemented { name: "x-ms-expiry-option", value: "a".into() }));
         let refused = no_unbuilt_headers(&with(&[("x-ms-encryption-key", "c2VjcmV0")]));
-        assert_eq!(refused, Err(BlobError::HeaderNotImplemented { name: "x-ms-encryption-key", value: String::new() }));
+        assert_eq!(refused, Err(BlobError::UnsupportedHeader { name: "x-ms-encryption-key" }));
         assert_eq!(no_unbuilt_headers(&with(&[("x-ms-meta-a", "b")])), Ok(()));
         assert!(matches!(
             tier(&with(&[("x-ms-access-tier", "hot")])),

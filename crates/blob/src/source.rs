@@ -73,10 +73,23 @@ pub struct Source {
     if_tags: Option<String>,
     pub range: RangeHeader,
     pub sums: BodySums,
+    /// What opens it, if it is sealed. Copies that know where they came from take none.
+    key: Option<CustomerKey>,
 }
 
 impl Source {
+    /// With the key of a source that is sealed.
+    pub fn parse_with_key(head: &Head) -> Result<Source, BlobError> {
+        let key = CustomerKey::parse(head, &encryption::OF_SOURCE)?;
+        Ok(Source { key, ..Source::read(head, Manner::FromUrl)? })
+    }
+
     pub fn parse(head: &Head, manner: Manner) -> Result<Source, BlobError> {
+        request::no_source_key(head)?;
+        Source::read(head, manner)
+    }
+
+    fn read(head: &Head, manner: Manner) -> Result<Source, BlobError> {
         const URL: &str = "x-ms-copy-source";
         const AUTHORIZATION: &str = "x-ms-copy-source-authorization";
         const RANGE: &str = "x-ms-source-range";
@@ -108,6 +121,7 @@ impl Source {
             conditions,
             range,
             sums: request::source_sums(head)?,
+            key: None,
         })
     }
 
@@ -119,8 +133,8 @@ impl Source {
             Located::Unclear => Err(BlobError::header("x-ms-copy-source", without_signature(&self.wish.url)).into()),
             Located::Refused(refusal) => Err(refused(refusal, manner).into()),
             Located::Here { account, head } => {
-                let place = Place::parse(account, &head, manner);
-                Ok(Some(place.map_err(|error| refused(error.to_reply(), manner))?))
+                let place = Place::parse(account, &head, manner).map_err(|error| refused(error.to_reply(), manner))?;
+                Ok(Some(Place { key: self.key.clone(), ..place }))
             }
         }
     }
@@ -148,10 +162,15 @@ impl Source {
         if let RangeHeader::Span { first, last } = self.range {
             set(header::RANGE, format!("bytes={first}-{}", last.map(|last| last.to_string()).unwrap_or_default()));
         }
+        if self.wish.authorization.is_some() || self.key.is_some() {
+            // Tokens and keys need one.
+            set(wire::http::HeaderName::from_static("x-ms-version"), "2023-11-03".to_owned());
+        }
         if let Some(authorization) = &self.wish.authorization {
             set(header::AUTHORIZATION, authorization.clone());
-            // Tokens need one.
-            set(wire::http::HeaderName::from_static("x-ms-version"), "2023-11-03".to_owned());
+        }
+        for (name, text) in self.key.iter().flat_map(CustomerKey::headers) {
+            set(wire::http::HeaderName::from_static(name), text);
         }
         let quoted = |tags: &concurrency::ETagMatch| match tags {
             concurrency::ETagMatch::Any => "*".to_owned(),
@@ -184,13 +203,15 @@ impl Source {
         let opened = match self.find(call).await? {
             Some(place) => {
                 read(call.engine, |rows, now| {
-                    let seen = place.look(rows, &self.conditions, now)?;
-                    let span = self.span(seen.state.length).map_err(refuse)?;
-                    let share = shared(rows, &seen.state, span)?;
-                    let pieces = download::open(rows, &seen.state, span)?;
-                    let length = span.map_or(seen.state.length, |span| span.count());
+                    let mut state = place.look(rows, &self.conditions, now)?.state;
+                    let span = self.span(state.length).map_err(refuse)?;
+                    let share = shared(rows, &state, span)?;
+                    let pieces = download::unlocked(download::open(rows, &state, span)?, self.key.as_ref());
+                    encryption::reveal(&mut state, self.key.as_ref())?;
+                    let length = span.map_or(state.length, |span| span.count());
                     let body = PieceBody { pieces, length };
-                    Ok(Opened { length, share, body: Box::new(body), state: Some(seen.state) })
+                    let sealed_with = self.key.as_ref().map(|key| key.sha256);
+                    Ok(Opened { length, share, sealed_with, body: Box::new(body), state: Some(state) })
                 })
                 .await?
             }
@@ -255,12 +276,14 @@ pub struct Place {
     pub name: BlobName,
     pub which: Which,
     manner: Manner,
+    /// What opens it, if it is sealed.
+    key: Option<CustomerKey>,
 }
 
 impl Place {
     fn parse(account: u64, head: &Head, manner: Manner) -> Result<Place, BlobError> {
         let (container, name) = request::blob(head)?;
-        Ok(Place { account, container, name, which: request::which(head)?, manner })
+        Ok(Place { account, container, name, which: request::which(head)?, manner, key: None })
     }
 
     /// The state that is to be copied, if it is there and as the conditions want it.
@@ -278,8 +301,7 @@ impl Place {
             Manner::Copy => refuse(BlobError::SourceConditionNotMet),
             Manner::FromUrl => refused(unmet.into()),
         })?;
-        // Nobody can read it without its key, by which it would have to be opened first.
-        encryption::check_read(seen.state.encryption.as_ref(), None).map_err(refused)?;
+        encryption::check_read(seen.state.encryption.as_ref(), self.key.as_ref()).map_err(refused)?;
         seen.state.check_not_archived(now).map_err(refused)?;
         // Nobody has all of its bytes yet.
         seen.state.check_no_copy().map_err(refused)?;
@@ -315,6 +337,8 @@ pub struct Opened {
     pub length: u64,
     /// The content that holds exactly these bytes.
     share: Option<u64>,
+    /// The key that they are sealed with there, by its sum.
+    sealed_with: Option<[u8; 32]>,
     body: Box<dyn Body>,
     /// What the source is, if it is a blob of this server.
     pub state: Option<Committed>,
@@ -323,7 +347,7 @@ pub struct Opened {
 impl Opened {
     /// What has begun to come from elsewhere.
     pub fn fetched(length: u64, body: Box<dyn Body>) -> Opened {
-        Opened { length, share: None, body, state: None }
+        Opened { length, share: None, sealed_with: None, body, state: None }
     }
 
     /// Reads the bytes for their sums, which are held against what the client says.
@@ -348,8 +372,9 @@ impl Opened {
         key: Option<&CustomerKey>,
     ) -> Result<Received, Failure> {
         let is_checked = sums.md5.is_some() || sums.crc64.is_some();
-        // What is sealed for one blob is no content of another.
-        let received = match self.share.filter(|_| key.is_none()) {
+        // What is sealed with one key must be sealed anew for another.
+        let is_as_stored = key.map(|key| key.sha256) == self.sealed_with;
+        let received = match self.share.filter(|_| is_as_stored) {
             Some(content) if !is_checked && self.length > SUMMED_BYTES_MAX => {
                 Received { shared: Some(content), ..Received::nothing(self.length) }
             }

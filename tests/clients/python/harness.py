@@ -10,12 +10,13 @@ import threading
 import time
 import urllib.request
 from contextlib import contextmanager
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
 from azure.core.exceptions import HttpResponseError
 from azure.data.tables import TableServiceClient
-from azure.storage.blob import BlobServiceClient
+from azure.storage.blob import BlobSasPermissions, BlobServiceClient, generate_blob_sas
 from azure.storage.queue import QueueClient, QueueServiceClient
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -155,3 +156,12 @@ def refused(status, code, kind=HttpResponseError):
     with pytest.raises(kind) as caught:
         yield
     assert (caught.value.status_code, caught.value.error_code) == (status, code), caught.value.message
+
+
+def readable(blob, permission="r"):
+    """The URL of a blob with a signature."""
+    signature = generate_blob_sas(
+        ACCOUNT, blob.container_name, blob.blob_name, account_key=KEY, permission=BlobSasPermissions.from_string(permission),
+        expiry=datetime.now(timezone.utc) + timedelta(hours=1),
+    )
+    return f"{blob.url}?{signature}"

@@ -4,26 +4,16 @@ import hashlib
 import threading
 import time
 from contextlib import contextmanager
-from datetime import datetime, timedelta, timezone
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from azure.core import MatchConditions
 from azure.core.exceptions import ClientAuthenticationError, ResourceExistsError, ResourceModifiedError, ResourceNotFoundError
-from azure.storage.blob import BlobBlock, BlobSasPermissions, generate_blob_sas
+from azure.storage.blob import BlobBlock
 
-from harness import ACCOUNT, KEY, refused
+from harness import readable, refused
 
 CONTENT = bytes(range(256)) * 64
-
-
-def readable(blob, permission="r"):
-    """The URL of a blob with a signature."""
-    signature = generate_blob_sas(
-        ACCOUNT, blob.container_name, blob.blob_name, account_key=KEY, permission=BlobSasPermissions.from_string(permission),
-        expiry=datetime.now(timezone.utc) + timedelta(hours=1),
-    )
-    return f"{blob.url}?{signature}"
 
 
 @pytest.fixture

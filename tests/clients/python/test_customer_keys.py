@@ -6,7 +6,7 @@ import hashlib
 import pytest
 from azure.storage.blob import CustomerProvidedEncryptionKey
 
-from harness import Server, refused
+from harness import Server, readable, refused
 
 
 def key(byte):
@@ -41,6 +41,20 @@ def test_what_is_written_with_a_key_is_read_with_it(blob, size):
         blob.download_blob()
     with refused(409, "BlobCustomerSpecifiedEncryptionMismatch"):
         blob.download_blob(cpk=key(2))
+
+
+def test_from_one_key_to_another(container):
+    content = bytes(range(256)) * 2048
+    source = container.get_blob_client("source")
+    source.upload_blob(content, cpk=key(1), metadata={"a": "1"})
+    url = readable(source)
+    made = container.get_blob_client("made")
+    made.upload_blob_from_url(url, cpk=key(2), source_cpk=key(1))
+    made.stage_block_from_url("AAAA", url, cpk=key(2), source_cpk=key(1))
+    with refused(409, "CannotVerifyCopySource"):
+        made.stage_block_from_url("AAAB", url, cpk=key(2))
+    assert made.download_blob(cpk=key(2)).readall() == content
+    assert made.get_blob_properties(cpk=key(2)).metadata == {"a": "1"}
 
 
 def test_no_key_is_found_in_the_folder(server, blob):

@@ -1,6 +1,5 @@
 //! Append Block From URL: bytes from elsewhere at the end of an append blob.
 
-use service::sources::Manner;
 use wire::http::{Body, Reply};
 
 use super::{Call, append_block};
@@ -13,7 +12,7 @@ use crate::{Failure, request};
 pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> {
     request::no_body(body)?;
     let mut op = append_block::parse(call.head)?;
-    let source = Source::parse(call.head, Manner::FromUrl)?;
+    let source = Source::parse_with_key(call.head)?;
     op.sums = source.sums;
     let asked = Asked::by(&call)?;
     op.may(call, &asked, 0).await?;

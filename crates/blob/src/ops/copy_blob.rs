@@ -75,24 +75,25 @@ fn read_head(
 ) -> Result<WholeCopy, BlobError> {
     let (container, name) = request::blob(head)?;
     request::only_base(head)?;
+    request::no_other_unbuilt_headers(head)?;
+    // Of these only a new blob can be sealed, or come from one that is: so the service has it.
+    let source = match result {
+        Makes::Copy => Source::parse(head, Manner::Copy)?,
+        Makes::CopyInRequest => Source::parse(head, Manner::FromUrl)?,
+        Makes::BlockBlob => Source::parse_with_key(head)?,
+    };
     match result {
-        // Of these only a new blob can be told to be sealed.
         Makes::Copy | Makes::CopyInRequest => request::no_customer_key(head)?,
         Makes::BlockBlob => {}
     }
-    request::no_other_unbuilt_headers(head)?;
     let conditions = request::conditions(head)?;
     conditions.check_write_combination()?;
-    let manner = match result {
-        Makes::Copy => Manner::Copy,
-        Makes::CopyInRequest | Makes::BlockBlob => Manner::FromUrl,
-    };
     Ok(WholeCopy {
         container,
         name,
         conditions,
         lease: request::lease_id(head)?,
-        source: Source::parse(head, manner)?,
+        source,
         result,
         metadata: request::metadata(head)?,
         headers: request::blob_headers(head)?,
@@ -286,8 +287,9 @@ impl WholeCopy {
         let opened = self.source.open(call, u64::MAX).await?;
         let state = opened.state.clone().ok_or(BlobError::BlobNotFound)?;
         let asked = Asked::by(&call)?;
-        let fits = state.kind == BlobType::Block && asked.key.is_none();
-        if self.result == Makes::BlockBlob && !fits {
+        let is_plain = asked.key.is_none() && !encryption::is_sealed(state.encryption.as_ref());
+        if self.result == Makes::BlockBlob && !(is_plain && state.kind == BlobType::Block) {
+            self.check_length(state.length)?;
             return self.take(call, opened, Described::blob(&state)).await;
         }
         let sums = self.source.sums;
@@ -309,7 +311,9 @@ impl WholeCopy {
                 let found = model::find_blob(rows, &key)?;
                 let there = found.as_ref().filter(|blob| blob.is_there(tick.now));
                 let source = place.look(rows, &op.source.conditions, tick.now)?.state;
-                if stamp.is_some_and(|stamp| stamp != source.stamp) {
+                // Sealed meanwhile, it could be opened, but not shared.
+                let is_other = stamp.is_some_and(|stamp| stamp != source.stamp);
+                if is_other || encryption::is_sealed(source.encryption.as_ref()) {
                     return Err(refuse(BlobError::SourceConditionNotMet));
                 }
                 let (lease, mut state) = op.decide(there, &Described::blob(&source), tick).map_err(refuse)?;
@@ -337,14 +341,17 @@ impl WholeCopy {
         let fetched = self.source.fetch(call.outside).await?;
         let length = source::length(&fetched)?;
         let described = Described::answer(&fetched.headers, length);
+        self.check_length(length)?;
+        self.take(call, Opened::fetched(length, fetched.body), Described { kind: BlobType::Block, ..described }).await
+    }
+
+    /// Whether so many bytes are read within a request.
+    fn check_length(&self, length: u64) -> Result<(), BlobError> {
         let most = match self.result {
             Makes::BlockBlob => PUT_BYTES_MAX,
             Makes::Copy | Makes::CopyInRequest => COPY_BYTES_MAX,
         };
-        if length > most {
-            return Err(BlobError::Request(RequestError::RequestBodyTooLarge { most }).into());
-        }
-        self.take(call, Opened::fetched(length, fetched.body), Described { kind: BlobType::Block, ..described }).await
+        if length > most { Err(BlobError::Request(RequestError::RequestBodyTooLarge { most })) } else { Ok(()) }
     }
 
     /// Reads the bytes and makes them a block blob.

@@ -42,7 +42,7 @@ impl ReadBlob {
             which: request::which(head)?,
             conditions: request::conditions(head)?,
             lease: request::lease_id(head)?,
-            key: CustomerKey::parse(head)?,
+            key: CustomerKey::parse(head, &encryption::OF_BLOB)?,
         })
     }
 

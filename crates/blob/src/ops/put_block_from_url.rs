@@ -2,7 +2,6 @@
 //!
 //! Bytes that are a content of their own in this server are referred to; others are read and written.
 
-use service::sources::Manner;
 use wire::http::{Body, Reply};
 
 use super::{Call, put_block};
@@ -15,7 +14,7 @@ use crate::{Failure, request};
 pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> {
     request::no_body(body)?;
     let mut op = put_block::parse(call.head)?;
-    let source = Source::parse(call.head, Manner::FromUrl)?;
+    let source = Source::parse_with_key(call.head)?;
     op.sums = source.sums;
     let asked = Asked::by(&call)?;
     op.may(call, &asked).await?;

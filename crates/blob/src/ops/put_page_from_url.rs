@@ -1,7 +1,6 @@
 //! Put Page From URL: pages whose bytes come from elsewhere.
 
 use service::RequestError;
-use service::sources::Manner;
 use wire::http::{Body, Reply};
 use wire::ranges::RangeHeader;
 
@@ -16,7 +15,7 @@ use crate::{Failure, request};
 pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> {
     request::no_body(body)?;
     let mut op = put_page::parse(call.head)?;
-    let source = Source::parse(call.head, Manner::FromUrl)?;
+    let source = Source::parse_with_key(call.head)?;
     if op.write == PageWrite::Clear {
         return Err(BlobError::header("x-ms-page-write", "clear").into());
     }
