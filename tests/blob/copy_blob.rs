@@ -77,6 +77,40 @@ fn what_the_request_says_instead() {
 }
 
 #[test]
+fn an_archived_source_is_rehydrated_for_its_copy() {
+    let stage = Stage::new();
+    let archive = ("x-ms-access-tier", "Archive");
+    stage.call("PUT cont/source", &[BLOCK_BLOB, archive], "hello").ok();
+    let url = stage.readable("cont/source");
+    let take = |headers: &[(&str, &str)]| stage.take("PUT cont/copy", &url, headers);
+    let hot = ("x-ms-access-tier", "Hot");
+    let mut table = Table::new("copy_blob: archived");
+    table.row("nowhere", take(&[]).said(), "409 BlobArchived");
+    table.row("to the archive", take(&[archive]).said(), "409 BlobArchived");
+    table.row("stale and nowhere", take(&[("if-match", "\"0x1\"")]).said(), "412 ConditionNotMet");
+    let sync = take(&[hot, ("x-ms-requires-sync", "true")]);
+    table.row("within the request", sync.said(), "409 CannotVerifyCopySource");
+    let source_code = sync.header("x-ms-copy-source-error-code").unwrap_or_default().to_owned();
+    table.row("within the request", source_code, "BlobArchived");
+    table.row("put", take(&[hot, BLOCK_BLOB]).said(), "409 CannotVerifyCopySource");
+    table.row("in what hurry", take(&[hot, ("x-ms-rehydrate-priority", "x")]).said(), "400 InvalidHeaderValue");
+    table.row("nothing was made", stage.get("cont/copy").said(), "404 BlobNotFound");
+    let made = take(&[hot, ("x-ms-rehydrate-priority", "High")]).ok();
+    table.row("status", made.header("x-ms-copy-status").unwrap_or_default(), "pending");
+    let told = stage.head("cont/copy").ok();
+    table.row("on its way", told.header("x-ms-archive-status").unwrap_or_default(), "rehydrate-pending-to-hot");
+    table.row("progress", told.header("x-ms-copy-progress").unwrap_or_default(), "0/5");
+    table.row("read", stage.get("cont/copy").said(), "409 BlobArchived");
+    table.row("write", stage.call("PUT cont/copy", &[BLOCK_BLOB], "x").said(), "409 PendingCopyOperation");
+    stage.server.advance(3_600);
+    let copied = stage.get("cont/copy").ok();
+    assert_eq!(copied.body, b"hello");
+    table.row("done", copied.header("x-ms-copy-status").unwrap_or_default(), "success");
+    table.row("tier", copied.header("x-ms-access-tier").unwrap_or_default(), "Hot");
+    table.row("the source", stage.get("cont/source").said(), "409 BlobArchived");
+}
+
+#[test]
 fn types_stay_apart() {
     let stage = Stage::new();
     stage.put("cont/block", "x");

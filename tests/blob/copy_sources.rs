@@ -2,7 +2,7 @@
 
 use crate::elsewhere::Elsewhere;
 use crate::harness::{Answer, Headers, Table, date_after};
-use crate::stage::{A, B, BLOCK_BLOB, Stage, percent};
+use crate::stage::{A, B, BLOCK_BLOB, Stage, block_list, percent};
 
 const END: &str = "2099-01-01T00:00:00Z";
 const SYNC: (&str, &str) = ("x-ms-requires-sync", "true");
@@ -39,7 +39,10 @@ struct Sources {
 
 impl Sources {
     fn new() -> Sources {
-        let stage = Stage::new();
+        Sources::on(Stage::new())
+    }
+
+    fn on(stage: Stage) -> Sources {
         stage.put("cont/blob", "before");
         stage.put_append("cont/append", "before");
         stage.put_pages("cont/page", 1_024);
@@ -140,6 +143,77 @@ fn rights() {
     let url = stage.client.url("from/block");
     let head = stage.client.unsigned_head(&line, &[("x-ms-copy-source", &url), ("content-length", "0")]);
     table.row("a stranger's copy", stage.client.call_odd(&line, &head, b"").said(), "401 NoAuthenticationInformation");
+}
+
+/// A signature for the container opens whatever is in it: the blob, a snapshot, a version.
+#[test]
+fn what_a_container_signature_opens() {
+    let sources = Sources::on(Stage::with_settings("versioning = true"));
+    let stage = &sources.stage;
+    let put = |byte: u8| {
+        let made = stage.call("PUT from/block", &[BLOCK_BLOB], [byte; 512]).ok();
+        made.header("x-ms-version-id").expect("a version").to_owned()
+    };
+    let version = put(1);
+    put(2);
+    let made = stage.call("PUT from/block?comp=snapshot", &[], "").ok();
+    let snapshot = made.header("x-ms-snapshot").expect("an id").to_owned();
+    put(3);
+    let mut table = Table::new("copy source of a container");
+    let which = [
+        ("the blob", String::new(), 3),
+        ("a snapshot", format!("?snapshot={}", percent(&snapshot)), 2),
+        ("a version", format!("?versionid={}", percent(&version)), 1),
+    ];
+    for taker in TAKERS.iter().filter(|taker| taker.name != "Incremental Copy Blob") {
+        for (what, query, byte) in &which {
+            let blob = format!("from/block{query}");
+            let what = format!("{}, {what}", taker.name);
+            let code = "403 AuthorizationPermissionMismatch";
+            let refused = if taker.is_copy { code.to_owned() } else { format!("403 CannotVerifyCopySource {code}") };
+            let listing = sources.refusal(taker, &stage.signed_by_container(&blob, "l", END), &[]);
+            table.row(format!("{what}, only to list"), listing, refused);
+            let taken = sources.take(taker, &stage.signed_by_container(&blob, "r", END), &[]);
+            table.row(&what, taken.status, taker.done);
+            if taker.name == "Put Block From URL" {
+                let list = block_list(&[("Latest", "AAAA")]);
+                stage.call("PUT cont/blob?comp=blocklist", &[], list).ok();
+            }
+            let target = taker.line.trim_start_matches("PUT ").split('?').next().expect("a blob");
+            let whole = stage.get(target).ok().body;
+            let found = if target == "cont/page" { &whole[..512] } else { &whole[whole.len() - 512..] };
+            table.row(format!("{what}, its bytes"), format!("{:?}", &found[..2]), format!("{:?}", [byte, byte]));
+        }
+    }
+    // The same words by a signature that says nothing of them.
+    let none = stage.signed_by_container("from/block?snapshot=2020-01-01T00%3A00%3A00.0000000Z", "r", END);
+    let said = sources.refusal(&TAKERS[2], &none, &[]);
+    table.row("no such snapshot", said, "404 CannotVerifyCopySource 404 BlobNotFound");
+}
+
+/// Tags come along from the same server and from another, if the signature allows to read them.
+#[test]
+fn tags_come_along() {
+    let (sources, other) = (Sources::new(), Sources::new());
+    let mut table = Table::new("copy source tags");
+    let copied = ("x-ms-copy-source-tag-option", "COPY");
+    let tags = || String::from_utf8_lossy(&sources.stage.get("cont/blob?comp=tags").ok().body).into_owned();
+    for (whose, home) in [("own", &sources.stage), ("another", &other.stage)] {
+        for taker in TAKERS.iter().filter(|taker| matches!(taker.line, "PUT cont/blob") && !taker.is_copy) {
+            let what = format!("{}, of {whose} server", taker.name);
+            sources.stage.put("cont/blob", "before");
+            let url = home.signed("from/block", "r", END);
+            let said = sources.refusal(taker, &url, &[copied]);
+            let code = "403 AuthorizationPermissionMismatch";
+            table.row(format!("{what}, no right"), said, format!("403 CannotVerifyCopySource {code}"));
+            let both = sources.refusal(taker, &url, &[copied, ("x-ms-tags", "b=2")]);
+            table.row(format!("{what}, and others"), both, "400 BothUserTagsAndSourceTagsCopyPresentException");
+            sources.take(taker, &home.signed("from/block", "rt", END), &[copied]).ok();
+            table.row(&what, tags().contains("<Key>a</Key><Value>1</Value>"), true);
+            sources.take(taker, &home.signed("from/block", "r", END), &[]).ok();
+            table.row(format!("{what}, not asked for"), tags().contains("<Tag>"), false);
+        }
+    }
 }
 
 #[test]

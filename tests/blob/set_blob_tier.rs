@@ -15,7 +15,16 @@ fn an_archived_blob_comes_back_by_the_clock() {
     let stage = Stage::new();
     let put = stage.call("PUT cont/blob", &[BLOCK_BLOB, ("x-ms-access-tier", "Archive")], "hello").ok();
     let mut table = Table::new("set_blob_tier: archived");
-    let refused = [("GET cont/blob", ""), ("PUT cont/blob?comp=metadata", ""), ("PUT cont/blob?comp=snapshot", "")];
+    let query =
+        "<QueryRequest><QueryType>SQL</QueryType><Expression>SELECT * FROM BlobStorage</Expression></QueryRequest>";
+    let refused = [
+        ("GET cont/blob", ""),
+        ("PUT cont/blob?comp=metadata", ""),
+        ("PUT cont/blob?comp=snapshot", ""),
+        ("PUT cont/blob?comp=block&blockid=AAAA", "x"),
+        ("GET cont/blob?comp=blocklist&blocklisttype=all", ""),
+        ("POST cont/blob?comp=query", query),
+    ];
     for (line, body) in refused {
         table.row(line, stage.call(line, &[], body).said(), "409 BlobArchived");
     }

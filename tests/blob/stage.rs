@@ -80,14 +80,24 @@ impl Stage {
 
     /// The same with any permissions, until then.
     pub fn signed(&self, blob: &str, permissions: &str, end: &str) -> String {
+        let path = blob.split('?').next().unwrap_or_default();
+        self.signed_for(blob, ("b", path), permissions, end)
+    }
+
+    /// The same with a signature for all of its container.
+    pub fn signed_by_container(&self, blob: &str, permissions: &str, end: &str) -> String {
+        let container = blob.split('/').next().unwrap_or_default();
+        self.signed_for(blob, ("c", container), permissions, end)
+    }
+
+    fn signed_for(&self, blob: &str, (kind, resource): (&str, &str), permissions: &str, end: &str) -> String {
         const VERSION: &str = "2020-12-06";
         let (path, query) =
             blob.split_once('?').map_or((blob, String::new()), |(path, query)| (path, format!("&{query}")));
-        let resource = format!("/blob/{ACCOUNT}/{path}");
-        let signature =
-            self.client.sign(&format!("{permissions}\n\n{end}\n{resource}\n\n\n\n{VERSION}\nb\n\n\n\n\n\n\n"));
-        let signature = percent(&signature);
-        self.client.url(&format!("{path}?sv={VERSION}&sr=b&sp={permissions}&se={end}&sig={signature}{query}"))
+        let resource = format!("/blob/{ACCOUNT}/{resource}");
+        let fields = format!("{permissions}\n\n{end}\n{resource}\n\n\n\n{VERSION}\n{kind}\n\n\n\n\n\n\n");
+        let signature = percent(&self.client.sign(&fields));
+        self.client.url(&format!("{path}?sv={VERSION}&sr={kind}&sp={permissions}&se={end}&sig={signature}{query}"))
     }
 
     /// Writes something that has nothing to do with the test, so that the server has work and a reason to tidy up.

@@ -45,6 +45,9 @@ pub struct CopyState {
     /// Who does it, while it is under way.
     #[n(8)]
     pub job: Option<u64>,
+    /// When it is done by itself: what it was made of must be rehydrated first.
+    #[cbor(n(9), with = "codec::optional_time", default)]
+    pub until: Option<Timestamp>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Encode, Decode)]
@@ -99,7 +102,29 @@ impl CopyState {
             description: None,
             incremental: None,
             job: None,
+            until: None,
         }
+    }
+
+    /// A copy that is done once its time has come.
+    pub fn waiting(self, until: Timestamp) -> CopyState {
+        CopyState { status: CopyStatus::Pending, done: 0, completed: None, until: Some(until), ..self }
+    }
+
+    /// Whether it is under way at `now`.
+    pub fn is_pending(&self, now: Timestamp) -> bool {
+        self.status == CopyStatus::Pending && self.until.is_none_or(|until| now < until)
+    }
+
+    /// What is told of it at `now`: its status, how far it has come, and when it ended.
+    fn shown(&self, now: Timestamp) -> (CopyStatus, String, Option<Timestamp>) {
+        let (status, done, completed) = match self.until {
+            Some(until) if self.status == CopyStatus::Pending && until <= now => {
+                (CopyStatus::Success, self.total, Some(until))
+            }
+            Some(_) | None => (self.status, self.done, self.completed),
+        };
+        (status, format!("{done}/{}", self.total), completed)
     }
 
     /// A copy that has begun.
@@ -107,21 +132,18 @@ impl CopyState {
         CopyState { status: CopyStatus::Pending, done: 0, completed: None, ..CopyState::success(source, length, tick) }
     }
 
-    fn progress(&self) -> String {
-        format!("{}/{}", self.done, self.total)
-    }
-
-    /// What reads tell of it.
-    pub fn tell(&self, headers: &mut HeaderMap) {
+    /// What reads tell of it at `now`.
+    pub fn tell(&self, headers: &mut HeaderMap, now: Timestamp) {
+        let (status, progress, completed) = self.shown(now);
         let mut set = |name: &'static str, text: &str| _ = headers.insert(name, reply::value(text.to_owned()));
         set("x-ms-copy-id", &self.id);
         set("x-ms-copy-source", &self.source);
-        set("x-ms-copy-progress", &self.progress());
+        set("x-ms-copy-progress", &progress);
         if let Some(description) = &self.description {
             set("x-ms-copy-status-description", description);
         }
-        headers.insert("x-ms-copy-status", HeaderValue::from_static(self.status.name()));
-        if let Some(at) = self.completed {
+        headers.insert("x-ms-copy-status", HeaderValue::from_static(status.name()));
+        if let Some(at) = completed {
             headers.insert("x-ms-copy-completion-time", reply::date(at));
         }
         if let Some(incremental) = &self.incremental {
@@ -132,10 +154,11 @@ impl CopyState {
     }
 
     /// The same in a list.
-    pub fn list(&self, xml: &mut XmlWriter) {
-        xml.leaf("CopyId", &self.id).leaf("CopyStatus", self.status.name()).leaf("CopySource", &self.source);
-        xml.leaf("CopyProgress", self.progress());
-        if let Some(at) = self.completed {
+    pub fn list(&self, xml: &mut XmlWriter, now: Timestamp) {
+        let (status, progress, completed) = self.shown(now);
+        xml.leaf("CopyId", &self.id).leaf("CopyStatus", status.name()).leaf("CopySource", &self.source);
+        xml.leaf("CopyProgress", progress);
+        if let Some(at) = completed {
             xml.leaf("CopyCompletionTime", dates::http_date(at).as_str());
         }
         xml.leaf_if("CopyStatusDescription", self.description.as_deref());

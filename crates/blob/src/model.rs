@@ -21,7 +21,7 @@ use wire::names::{BlobName, ContainerName};
 
 use crate::blocks::UNCOMMITTED_SECONDS;
 use crate::codec;
-use crate::copy::{CopyState, CopyStatus};
+use crate::copy::CopyState;
 use crate::encryption::Encryption;
 use crate::error::BlobError;
 use crate::pages::View;
@@ -376,13 +376,13 @@ impl Blob {
     /// The same for what may be done to an incremental copy, too: another copy, and its end.
     pub fn check_free(&self, lease: Option<LeaseId>, now: Timestamp) -> Result<Lease, BlobError> {
         let lease = self.lease.check_write(lease, now).map_err(BlobError::lease_on_blob)?;
-        self.check_no_copy()?;
+        self.check_no_copy(now)?;
         Ok(lease)
     }
 
     /// A copy under way stands against everything but reads and its own end.
-    pub fn check_no_copy(&self) -> Result<(), BlobError> {
-        self.committed.as_ref().map_or(Ok(()), Committed::check_no_copy)
+    pub fn check_no_copy(&self, now: Timestamp) -> Result<(), BlobError> {
+        self.committed.as_ref().map_or(Ok(()), |state| state.check_no_copy(now))
     }
 
     /// The blocks that wait at `now`. A week after the last of them came there are none, though their rows go later.
@@ -498,9 +498,9 @@ pub fn check_free(found: Option<&Blob>, lease: Option<LeaseId>, now: Timestamp) 
 
 impl Committed {
     /// Whether no copy into it is under way.
-    pub fn check_no_copy(&self) -> Result<(), BlobError> {
+    pub fn check_no_copy(&self, now: Timestamp) -> Result<(), BlobError> {
         match &self.copy {
-            Some(copy) if copy.status == CopyStatus::Pending => Err(BlobError::PendingCopyOperation),
+            Some(copy) if copy.is_pending(now) => Err(BlobError::PendingCopyOperation),
             Some(_) | None => Ok(()),
         }
     }

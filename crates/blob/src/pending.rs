@@ -22,6 +22,7 @@ use crate::copy::{CopyState, CopyStatus};
 use crate::model::{self, Blob, BlobType, Committed, ContentRef, ListEntry, chunk_key};
 use crate::pages::{PAGE_BYTES, PageSpan, View};
 use crate::source::{Fetched, Running};
+use crate::tier::TierSet;
 use crate::{BlobService, blocks, codec};
 
 /// How often somebody looks whether a copy is being done.
@@ -157,10 +158,15 @@ pub fn end(
     };
     state.length = 0;
     state.stamp = tick.stamp;
+    // Nothing is left that would have to come out of the archive.
+    if let Some(back) = state.rehydration.take() {
+        state.tier = Some(TierSet { tier: back.to, since: tick.stamp, is_inferred: false });
+    }
     let Some(copy) = &mut state.copy else { return Ok(None) };
     copy.status = status;
     copy.description = description;
     copy.completed = Some(tick.now);
+    copy.until = None;
     let job = copy.job.take();
     if let Some(id) = job
         && let Some(job) = Job::find(rows, id)?

@@ -165,7 +165,7 @@ pub fn set_blob(headers: &mut HeaderMap, blob: &Committed, lease: Option<&Lease>
         BlobType::Page { sequence } => _ = headers.insert(&BLOB_SEQUENCE_NUMBER, HeaderValue::from(sequence)),
     }
     if let Some(copy) = &blob.copy {
-        copy.tell(headers);
+        copy.tell(headers, now);
     }
     let own = &blob.headers;
     set_text(headers, header::CONTENT_TYPE, Some(own.content_type.as_deref().unwrap_or(CONTENT_TYPE_DEFAULT)));

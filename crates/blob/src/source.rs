@@ -13,6 +13,7 @@ use engine::{BoxFuture, Engine, Rows, read};
 use wire::http::{Body, BodyError, ErrorReply, Head, HeaderMap, HeaderValue, header};
 use wire::names::{BlobName, ContainerName};
 use wire::ranges::{RangeHeader, Span};
+use wire::tags::Tags;
 
 use service::RequestError;
 use service::sources::{Located, Manner, Wish, without_signature};
@@ -28,6 +29,10 @@ use crate::{Failure, request};
 
 /// From the REST reference.
 const URL_BYTES_MAX: usize = 2 * 1024;
+/// The version that sources elsewhere are asked with.
+const VERSION: &str = "2023-11-03";
+/// Ten tags of the longest kind, with every character escaped.
+const TAGS_BYTES_MAX: usize = 32 * 1024;
 /// Bytes that are shared by reference are read for their checksum only up to this size.
 pub const SUMMED_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
@@ -151,6 +156,30 @@ impl Source {
         }
     }
 
+    /// Asks for the tags of the source elsewhere.
+    pub async fn fetch_tags(&self, outside: Option<&dyn Outside>) -> Result<Tags, BlobError> {
+        let outside = outside.ok_or_else(|| nowhere("This server copies only from itself."))?;
+        let joint = if self.wish.url.contains('?') { '&' } else { '?' };
+        let mut headers = HeaderMap::new();
+        headers.insert("x-ms-version", HeaderValue::from_static(VERSION));
+        if let Some(token) = self.wish.authorization.as_ref().and_then(|text| HeaderValue::try_from(text).ok()) {
+            headers.insert(header::AUTHORIZATION, token);
+        }
+        let url = format!("{}{joint}comp=tags", self.wish.url);
+        let mut fetched = outside.fetch(&url, headers).await.map_err(|error| nowhere(&error.message))?;
+        let unclear = || nowhere("The copy source does not say what its tags are.");
+        match fetched.status {
+            200 => {
+                let document = wire::http::collect(&mut *fetched.body, TAGS_BYTES_MAX).await.map_err(|_| unclear())?;
+                Tags::parse_xml(&document).map_err(|_| unclear())
+            }
+            status => {
+                let code = fetched.headers.get("x-ms-error-code").and_then(|code| code.to_str().ok());
+                Err(fault(status, code, "The copy source did not answer with its tags."))
+            }
+        }
+    }
+
     /// What a request for the source carries.
     pub fn headers(&self) -> HeaderMap {
         let mut headers = HeaderMap::new();
@@ -164,7 +193,7 @@ impl Source {
         }
         if self.wish.authorization.is_some() || self.key.is_some() {
             // Tokens and keys need one.
-            set(wire::http::HeaderName::from_static("x-ms-version"), "2023-11-03".to_owned());
+            set(wire::http::HeaderName::from_static("x-ms-version"), VERSION.to_owned());
         }
         if let Some(authorization) = &self.wish.authorization {
             set(header::AUTHORIZATION, authorization.clone());
@@ -302,9 +331,13 @@ impl Place {
             Manner::FromUrl => refused(unmet.into()),
         })?;
         encryption::check_read(seen.state.encryption.as_ref(), self.key.as_ref()).map_err(refused)?;
-        seen.state.check_not_archived(now).map_err(refused)?;
         // Nobody has all of its bytes yet.
-        seen.state.check_no_copy().map_err(refused)?;
+        seen.state.check_no_copy(now).map_err(refused)?;
+        match self.manner {
+            // A copy can be told to have it rehydrated.
+            Manner::Copy => {}
+            Manner::FromUrl => seen.state.check_not_archived(now).map_err(refused)?,
+        }
         Ok(seen)
     }
 }

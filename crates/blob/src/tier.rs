@@ -237,6 +237,12 @@ impl Committed {
         if self.is_archived(now) { Err(BlobError::BlobArchived) } else { Ok(()) }
     }
 
+    /// The same, archived, and on its way to another tier.
+    pub fn rehydrating(self, to: Tier, priority: Option<Priority>, now: Timestamp) -> Committed {
+        let tier = Some(TierSet { tier: Tier::Archive, since: now, is_inferred: false });
+        Committed { tier, rehydration: Some(Rehydration::begin(to, priority.unwrap_or_default(), now)), ..self }
+    }
+
     /// The same in another tier, or on its way there. The tier must be one that it can have.
     pub fn to_tier(&self, tier: Tier, priority: Option<Priority>, now: Timestamp) -> Result<Committed, BlobError> {
         let here = self.tier_at(now);

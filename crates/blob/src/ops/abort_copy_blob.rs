@@ -41,8 +41,8 @@ impl AbortCopyBlob {
         let state = blob.committed.as_ref().ok_or(BlobError::BlobNotFound)?;
         blob.lease.check_write(self.lease, now).map_err(BlobError::lease_on_blob)?;
         match &state.copy {
-            Some(copy) if copy.status == CopyStatus::Pending && copy.id == self.id => Ok(()),
-            Some(copy) if copy.status == CopyStatus::Pending => Err(BlobError::CopyIdMismatch),
+            Some(copy) if copy.is_pending(now) && copy.id == self.id => Ok(()),
+            Some(copy) if copy.is_pending(now) => Err(BlobError::CopyIdMismatch),
             Some(_) | None => Err(BlobError::NoPendingCopyOperation),
         }
     }

@@ -24,6 +24,7 @@ use crate::model::{self, Blob, BlobType, Committed, ContentRef, HttpHeaders, Pai
 use crate::pages::{self, View};
 use crate::source::{self, Opened, Place, Source};
 use crate::tags::Tagged;
+use crate::tier::{Priority, Tier};
 use crate::upload::{Received, Wanted};
 use crate::{Failure, Reach, pending, reply, request};
 
@@ -48,6 +49,8 @@ pub(super) struct WholeCopy {
     account: u64,
     versioning: bool,
     seal: Option<bool>,
+    /// How much of a hurry there is with a source that is archived.
+    priority: Option<Priority>,
     reach: Reach,
 }
 
@@ -103,6 +106,7 @@ fn read_head(
         takes_tags: request::takes_tags(head)?,
         account,
         seal: request::flag(head, "x-ms-seal-blob")?,
+        priority: request::rehydrate_priority(head)?,
         reach,
     })
 }
@@ -115,12 +119,13 @@ struct Described {
     headers: HttpHeaders,
     metadata: Pairs,
     tags: Option<Tagged>,
+    is_archived: bool,
 }
 
 impl Described {
     fn blob(state: &Committed) -> Described {
         let Committed { length, kind, headers, metadata, tags, .. } = state.clone();
-        Described { length, kind, headers, metadata, tags }
+        Described { length, kind, headers, metadata, tags, is_archived: false }
     }
 
     /// By the head of an answer.
@@ -147,7 +152,7 @@ impl Described {
             cache_control: text(header::CACHE_CONTROL.as_str()),
             content_md5: text("content-md5").and_then(|text| wire::base64::decode(&text)),
         };
-        Described { length, kind, headers, metadata, tags: None }
+        Described { length, kind, headers, metadata, tags: None, is_archived: false }
     }
 }
 
@@ -256,7 +261,20 @@ impl WholeCopy {
         if self.takes_tags {
             state.tags = source.tags.as_ref().map(|tags| tags.copied_to(self.account, &self.container));
         }
+        if source.is_archived {
+            state = self.rehydrate(state, tick)?;
+        }
         Ok((lease, state))
+    }
+
+    /// What is copied from the archive must be told where to go, and is on its way there until it is rehydrated.
+    fn rehydrate(&self, state: Committed, tick: Tick) -> Result<Committed, BlobError> {
+        let to = self.given.tier.filter(|tier| *tier != Tier::Archive).ok_or(BlobError::BlobArchived)?;
+        let mut state = state.rehydrating(to, self.priority, tick.now);
+        if let (Some(copy), Some(back)) = (state.copy.take(), state.rehydration) {
+            state.copy = Some(Box::new(copy.waiting(back.end)));
+        }
+        Ok(state)
     }
 
     /// Judges the request before anybody looks at the source.
@@ -275,8 +293,6 @@ impl WholeCopy {
         self.may(call).await?;
         match (self.source.find(call).await?, self.result) {
             (Some(place), _) => self.copy_here(call, place).await,
-            // Nobody tells what tags something elsewhere has.
-            (None, _) if self.takes_tags => Err(BlobError::Request(RequestError::NotImplemented).into()),
             (None, Makes::Copy) => self.copy_later(call).await,
             (None, Makes::CopyInRequest | Makes::BlockBlob) => self.take_in(call).await,
         }
@@ -316,7 +332,8 @@ impl WholeCopy {
                 if is_other || encryption::is_sealed(source.encryption.as_ref()) {
                     return Err(refuse(BlobError::SourceConditionNotMet));
                 }
-                let (lease, mut state) = op.decide(there, &Described::blob(&source), tick).map_err(refuse)?;
+                let described = Described { is_archived: source.is_archived(tick.now), ..Described::blob(&source) };
+                let (lease, mut state) = op.decide(there, &described, tick).map_err(refuse)?;
                 let mut changes = Changes::none();
                 let content = match copy::share(rows, &place, &source, &key, tick, &mut changes)? {
                     copy::Shared::By(content) => content,
@@ -336,11 +353,21 @@ impl WholeCopy {
         Ok(self.answer(call, done, &received))
     }
 
+    /// The tags of a source elsewhere, if they are to be copied.
+    async fn tags_elsewhere(&self, call: Call<'_>) -> Result<Option<Tagged>, BlobError> {
+        if !self.takes_tags {
+            return Ok(None);
+        }
+        let tags = self.source.fetch_tags(call.outside).await?;
+        Ok(Tagged::new(self.account, &self.container, &tags))
+    }
+
     /// A source elsewhere, within the request.
     async fn take_in(self, call: Call<'_>) -> Result<Reply, Failure> {
+        let tags = self.tags_elsewhere(call).await?;
         let fetched = self.source.fetch(call.outside).await?;
         let length = source::length(&fetched)?;
-        let described = Described::answer(&fetched.headers, length);
+        let described = Described { tags, ..Described::answer(&fetched.headers, length) };
         self.check_length(length)?;
         self.take(call, Opened::fetched(length, fetched.body), Described { kind: BlobType::Block, ..described }).await
     }
@@ -391,9 +418,10 @@ impl WholeCopy {
 
     /// A source elsewhere, beside the requests: the blob becomes an empty one that says what it is waiting for.
     async fn copy_later(self, call: Call<'_>) -> Result<Reply, Failure> {
+        let tags = self.tags_elsewhere(call).await?;
         let fetched = self.source.fetch(call.outside).await?;
         let length = source::length(&fetched)?;
-        let described = Described::answer(&fetched.headers, length);
+        let described = Described { tags, ..Described::answer(&fetched.headers, length) };
         let asked = Asked::by(&call)?;
         let etag = fetched.headers.get(header::ETAG).and_then(|etag| etag.to_str().ok()).map(str::to_owned);
         let (op, account, keeping) = (self.clone(), call.account, Keeping::of(&call));
@@ -764,6 +792,77 @@ mod tests {
         assert_eq!(bench.figures(), (1, 0));
     }
 
+    const HOUR: u64 = 3_600;
+
+    #[tokio::test]
+    async fn a_source_in_the_archive_is_rehydrated_for_its_copy() {
+        let bench = Bench::with_container().await;
+        let archive = ("x-ms-access-tier", "Archive");
+        bench.call("PUT", "cont/source", &[PUT, archive], b"hello").await.unwrap();
+        let hot = [("x-ms-access-tier", "Hot"), ("x-ms-rehydrate-priority", "High")];
+        let before = bench.figures();
+        // Where to go must be said, and back to the archive is no answer. Who reads the source is refused by it.
+        assert_eq!(refusal(copy(&bench, "cont/blob", "cont/source", &[]).await), BlobError::BlobArchived);
+        assert_eq!(refusal(copy(&bench, "cont/blob", "cont/source", &[archive]).await), BlobError::BlobArchived);
+        for how in [SYNC, PUT] {
+            let refused = copy(&bench, "cont/blob", "cont/source", &[how, hot[0]]).await;
+            let BlobError::CannotVerifyCopySource(fault) = refusal(refused) else { panic!("{how:?}") };
+            assert_eq!((fault.status, fault.source_code.as_deref()), (409, Some("BlobArchived")));
+        }
+        let onto_itself = copy(&bench, "cont/source", "cont/source", &hot).await;
+        assert_eq!(refusal(onto_itself), BlobError::BlobArchived);
+        let odd = copy(&bench, "cont/blob", "cont/source", &[hot[0], ("x-ms-rehydrate-priority", "Now")]).await;
+        assert_eq!(refusal(odd), BlobError::header("x-ms-rehydrate-priority", "Now"));
+        let stale = copy(&bench, "cont/blob", "cont/source", &[("if-match", "\"0x1\"")]).await;
+        assert_eq!(refusal(stale), BlobError::ConditionNotMet);
+        let pages = copy(&bench, "cont/blob", "cont/source", &[("x-ms-access-tier", "P10")]).await;
+        assert_eq!(refusal(pages), BlobError::AccessTierNotSupportedForBlobType);
+        assert_eq!(bench.figures(), before);
+
+        let answer = copy(&bench, "cont/blob", "cont/source", &hot).await.unwrap();
+        assert_eq!((answer.status.as_u16(), header(&answer, "x-ms-copy-status")), (202, Some("pending")));
+        let told = bench.call("HEAD", "cont/blob", &[], b"").await.unwrap();
+        let text = |name| header(&told, name);
+        assert_eq!((text("x-ms-copy-status"), text("x-ms-copy-progress")), (Some("pending"), Some("0/5")));
+        assert_eq!((text("x-ms-access-tier"), text("x-ms-rehydrate-priority")), (Some("Archive"), Some("High")));
+        assert_eq!(text("x-ms-archive-status"), Some("rehydrate-pending-to-hot"));
+        assert_eq!(text("x-ms-copy-completion-time"), None);
+        let list = bench.text("GET", "cont?restype=container&comp=list&include=copy").await;
+        assert!(list.contains("<CopyStatus>pending</CopyStatus>"), "{list}");
+        assert_eq!(refusal(bench.call("GET", "cont/blob", &[], b"").await), BlobError::BlobArchived);
+        let write = bench.call("PUT", "cont/blob", &[PUT], b"x").await;
+        assert_eq!(refusal(write), BlobError::PendingCopyOperation);
+        assert_eq!(refusal(copy(&bench, "cont/third", "cont/blob", &hot).await).to_reply().status, 409);
+
+        // An aborted one is empty, and where it was going to.
+        copy(&bench, "cont/aborted", "cont/source", &[("x-ms-access-tier", "Cool")]).await.unwrap();
+        let told = bench.call("HEAD", "cont/aborted", &[], b"").await.unwrap();
+        let abort = format!("cont/aborted?comp=copy&copyid={}", header(&told, "x-ms-copy-id").unwrap());
+        bench.call("PUT", &abort, &[("x-ms-copy-action", "abort")], b"").await.unwrap();
+        let told = bench.call("HEAD", "cont/aborted", &[], b"").await.unwrap();
+        assert_eq!((header(&told, "x-ms-copy-status"), header(&told, "content-length")), (Some("aborted"), Some("0")));
+        assert_eq!((header(&told, "x-ms-access-tier"), header(&told, "x-ms-archive-status")), (Some("Cool"), None));
+        assert_eq!(bench.get("cont/aborted").await, b"");
+
+        bench.advance(HOUR).await;
+        let read = bench.call("GET", "cont/blob", &[], b"").await.unwrap();
+        let text = |name| header(&read, name);
+        assert_eq!((text("x-ms-copy-status"), text("x-ms-copy-progress")), (Some("success"), Some("5/5")));
+        assert_eq!((text("x-ms-access-tier"), text("x-ms-archive-status")), (Some("Hot"), None));
+        assert!(text("x-ms-copy-completion-time").is_some());
+        assert_eq!(bytes(read).await, b"hello");
+        assert_eq!(refusal(bench.call("GET", "cont/source", &[], b"").await), BlobError::BlobArchived);
+        let abort = format!("cont/blob?comp=copy&copyid={}", header(&answer, "x-ms-copy-id").unwrap());
+        let late = bench.call("PUT", &abort, &[("x-ms-copy-action", "abort")], b"").await;
+        assert_eq!(refusal(late), BlobError::NoPendingCopyOperation);
+        bench.call("PUT", "cont/blob", &[PUT], b"x").await.unwrap();
+        for blob in ["cont/source", "cont/blob", "cont/aborted"] {
+            bench.call("DELETE", blob, &[], b"").await.unwrap();
+        }
+        bench.sweep().await;
+        assert_eq!(bench.figures(), (1, 0));
+    }
+
     #[tokio::test]
     async fn an_append_blob_and_its_copy_grow_apart() {
         let bench = Bench::with_container().await;
@@ -907,6 +1006,48 @@ mod tests {
         assert_eq!(bench.get("cont/blob").await, b"ell");
         let copied = call("cont/copy", &[SYNC, ("x-ms-copy-source", "http://a/x")]).await.unwrap();
         assert_eq!((copied.status.as_u16(), header(&copied, "x-ms-copy-status")), (202, Some("success")));
+    }
+
+    #[tokio::test]
+    async fn tags_come_from_a_source_elsewhere() {
+        let document = b"<Tags><TagSet><Tag><Key>colour</Key><Value>red</Value></Tag></TagSet></Tags>";
+        let refused = Script { status: 403, ..Script::of(b"").header("x-ms-error-code", "AuthorizationFailure") };
+        let scripts = [
+            ("http://a/x", Script::of(b"hello")),
+            ("http://a/x?comp=tags", Script::of(document)),
+            ("http://a/signed?sig=s", Script::of(b"hello")),
+            ("http://a/signed?sig=s&comp=tags", Script::of(b"<Tags><TagSet/></Tags>")),
+            ("http://a/odd", Script::of(b"hello")),
+            ("http://a/odd?comp=tags", Script::of(b"hello")),
+            ("http://a/closed", Script::of(b"hello")),
+            ("http://a/closed?comp=tags", refused),
+        ];
+        let (bench, _) = outside(Bench::with_container().await, &scripts);
+        let tagged = ("x-ms-copy-source-tag-option", "COPY");
+        let take = async |how: &[(&str, &str)], from: &str| {
+            bench.call("PUT", "cont/blob", &[&[tagged, ("x-ms-copy-source", from)], how].concat(), b"").await
+        };
+        for how in [&[SYNC][..], &[PUT], &[]] {
+            take(how, "http://a/x").await.unwrap();
+            let tags = bench.text("GET", "cont/blob?comp=tags").await;
+            assert!(tags.contains("<Key>colour</Key><Value>red</Value>"), "{how:?} {tags}");
+            let found = bench.text("GET", "?comp=blobs&where=colour%3D%27red%27").await;
+            assert!(found.contains("<Name>blob</Name>"), "{found}");
+            for _ in 0..1_000 {
+                tokio::task::yield_now().await;
+            }
+            take(how, "http://a/signed?sig=s").await.unwrap();
+            assert!(!bench.text("GET", "cont/blob?comp=tags").await.contains("<Tag>"));
+            for _ in 0..1_000 {
+                tokio::task::yield_now().await;
+            }
+            let before = bench.figures();
+            for (from, status) in [("http://a/odd", 400), ("http://a/closed", 403), ("http://a/none", 400)] {
+                let refused = refusal(take(how, from).await).to_reply();
+                assert_eq!((refused.status, refused.code), (status, "CannotVerifyCopySource"), "{from}");
+            }
+            assert_eq!(bench.figures(), before);
+        }
     }
 
     #[test]

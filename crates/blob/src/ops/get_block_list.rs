@@ -87,6 +87,7 @@ impl GetBlockList {
         if state.as_ref().is_some_and(|state| state.kind != BlobType::Block) {
             return Err(refuse(BlobError::InvalidBlobType));
         }
+        state.as_ref().map_or(Ok(()), |state| state.check_not_archived(now)).map_err(refuse)?;
         let mut found = Found::default();
         if let Some(state) = &state {
             found.committed = Some((state.stamp, state.length));

@@ -33,7 +33,7 @@ impl LeaseBlob {
         let version = found.as_ref().and_then(Blob::version);
         self.conditions.check_write(version.as_ref())?;
         let blob = found.ok_or(BlobError::BlobNotFound)?;
-        blob.check_no_copy()?;
+        blob.check_no_copy(tick.now)?;
         let (lease, told) = self.action.decide(&blob.lease, tick).map_err(BlobError::lease_on_blob)?;
         Ok((Blob { lease, ..blob }, told))
     }

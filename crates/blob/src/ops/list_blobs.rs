@@ -454,7 +454,7 @@ impl ListBlobs {
             xml.leaf_if("LeaseDuration", reply::lease_duration(lease, now));
         }
         if let Some(copy) = state.and_then(|state| state.copy.as_ref()).filter(|_| self.include.copy) {
-            copy.list(xml);
+            copy.list(xml, now);
         }
         xml.flag("ServerEncrypted", true);
         match state.and_then(|state| state.encryption.as_ref()) {

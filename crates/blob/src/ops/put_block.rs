@@ -70,6 +70,10 @@ impl PutBlock {
             return Err(BlobError::InvalidBlobType);
         }
         let lease = model::check_write(found, self.lease, now)?;
+        // Nothing can be made of it, so that the blob could not become what it is for.
+        if let Some(state) = found.and_then(|blob| blob.committed.as_ref()) {
+            state.check_not_archived(now)?;
+        }
         if let Some(staging) = found.and_then(|blob| blob.waiting(now)) {
             if usize::from(staging.id_length) != self.id.len() {
                 return Err(BlobError::InvalidBlobOrBlock);

@@ -93,6 +93,7 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
         if seen.state.kind != BlobType::Block {
             return Err(refuse(BlobError::InvalidBlobType));
         }
+        seen.state.check_not_archived(now).map_err(refuse)?;
         let pieces = download::open(rows, &seen.state, None)?;
         Ok((seen, download::unlocked(pieces, op.read.key.as_ref()), now))
     })

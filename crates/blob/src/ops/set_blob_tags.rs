@@ -50,7 +50,7 @@ impl SetBlobTags {
         self.conditions.check_write(found.as_ref().map(|target| target.state.version()).as_ref())?;
         let target = found.ok_or(BlobError::BlobNotFound)?;
         target.lease.check_write(self.lease, now).map_err(BlobError::lease_on_blob)?;
-        target.state.check_no_copy()?;
+        target.state.check_no_copy(now)?;
         Ok(target)
     }
 

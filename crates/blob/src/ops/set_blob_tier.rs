@@ -49,7 +49,7 @@ impl SetBlobTier {
         self.conditions.check_write(found.map(|target| target.state.version()).as_ref())?;
         let target = found.ok_or(BlobError::BlobNotFound)?;
         target.lease.check_write(self.lease, now).map_err(BlobError::lease_on_blob)?;
-        target.state.check_no_copy()?;
+        target.state.check_no_copy(now)?;
         self.tier.check(target.state.kind, target.state.length, self.is_premium)?;
         target.state.to_tier(self.tier, self.priority, now)
     }
@@ -140,8 +140,13 @@ mod tests {
         bench.put("cont/blob", b"hello").await;
         set(&bench, "cont/blob", &to("Archive")).await.unwrap();
         let block = [("x-ms-blob-type", "BlockBlob")];
-        let refused: [Ask<'_>; 6] = [
+        let query: &[u8] = b"<QueryRequest><QueryType>SQL</QueryType><Expression>SELECT * FROM BlobStorage</Expression></QueryRequest>";
+        // The reference lists what an archived blob allows; these are not among it.
+        let refused: [Ask<'_>; 9] = [
             ("GET", "cont/blob", &[], b""),
+            ("PUT", "cont/blob?comp=block&blockid=QQ==", &[], b"x"),
+            ("GET", "cont/blob?comp=blocklist", &[], b""),
+            ("POST", "cont/blob?comp=query", &[], query),
             ("PUT", "cont/blob", &block, b"other"),
             ("PUT", "cont/blob?comp=blocklist", &[], b"<BlockList/>"),
             ("PUT", "cont/blob?comp=metadata", &[], b""),

@@ -43,7 +43,7 @@ impl SnapshotBlob {
         let version = found.as_ref().and_then(Blob::version);
         self.conditions.check_write(version.as_ref())?;
         let mut blob = found.ok_or(BlobError::BlobNotFound)?;
-        blob.check_no_copy()?;
+        blob.check_no_copy(now)?;
         let state = blob.committed.take().ok_or(BlobError::BlobNotFound)?;
         blob.lease.check_read(self.lease, now).map_err(BlobError::lease_on_blob)?;
         state.check_not_archived(now)?;
