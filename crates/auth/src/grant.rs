@@ -277,13 +277,13 @@ impl Need {
         self
     }
 
-    /// For access lists: only a key of the account will do, no signature and no token.
+    /// For access lists: no signature will do.
     pub const fn never_by_sas(mut self) -> Need {
         self.sas = SasUse::Never;
-        self.bearer = BearerUse::Never;
         self
     }
 
+    /// For access lists of queues and tables: no token will do, either.
     pub const fn never_by_bearer(mut self) -> Need {
         self.bearer = BearerUse::Never;
         self
@@ -427,10 +427,10 @@ mod tests {
     fn a_token_allows_everything_but_access_lists() {
         let bearer = Caller::Bearer(Bearer { oid: "o".into(), tid: "t".into() });
         assert!(bearer.has(b'w') && bearer.grant().is_none() && bearer.bearer().is_some());
-        for need in [READ, LIST, UPSERT, LIST.account_sas_only(), READ.only_by_bearer()] {
+        for need in [READ, LIST, UPSERT, LIST.account_sas_only(), LIST.never_by_sas(), READ.only_by_bearer()] {
             assert_eq!(bearer.may(&need), Ok(()), "{need:?}");
         }
-        for need in [LIST.never_by_sas(), LIST.never_by_bearer()] {
+        for need in [LIST.never_by_bearer(), LIST.never_by_sas().never_by_bearer()] {
             assert_eq!(bearer.may(&need), Err(Refusal::NotByBearer), "{need:?}");
             assert_eq!(Caller::Owner.may(&need), Ok(()), "{need:?}");
         }

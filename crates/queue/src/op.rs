@@ -44,7 +44,7 @@ impl Op {
             Op::DeleteQueue => queue("d").account_sas_only(),
             Op::GetQueueMetadata => queue("r"),
             Op::SetQueueMetadata => queue("w").account_sas_only(),
-            Op::GetQueueAcl | Op::SetQueueAcl => queue("").never_by_sas(),
+            Op::GetQueueAcl | Op::SetQueueAcl => queue("").never_by_sas().never_by_bearer(),
             Op::PutMessage => message("a"),
             Op::GetMessages | Op::DeleteMessage => message("p"),
             Op::PeekMessages => message("r"),

@@ -40,7 +40,7 @@ impl Op {
             Op::QueryTables => table("l"),
             Op::CreateTable => table("cw"),
             Op::DeleteTable => table("d"),
-            Op::GetTableAcl | Op::SetTableAcl => table("").never_by_sas(),
+            Op::GetTableAcl | Op::SetTableAcl => table("").never_by_sas().never_by_bearer(),
             Op::QueryEntities => entity("r"),
             Op::InsertEntity => entity("a"),
             Op::UpdateEntity | Op::MergeEntity => entity("u"),

@@ -14,7 +14,7 @@ import pytest
 from azure.core.credentials import AccessToken, AzureNamedKeyCredential, AzureSasCredential
 from azure.core.exceptions import ClientAuthenticationError, HttpResponseError
 from azure.storage.blob import (
-    AccessPolicy, AccountSasPermissions, BlobClient, BlobSasPermissions, BlobServiceClient, ContainerClient,
+    AccessPolicy, AccountSasPermissions, BlobBlock, BlobClient, BlobSasPermissions, BlobServiceClient, ContainerClient,
     ContainerSasPermissions, ResourceTypes, Services, UserDelegationKey, generate_account_sas, generate_blob_sas,
     generate_container_sas,
 )
@@ -160,6 +160,45 @@ def test_it_opens(secure, box, kind):
     blob.delete_blob()
     assert not blob.exists()
     assert box.download_blob("b").readall() == b"content"
+
+
+def test_a_token_reads_and_sets_policies_and_asks_for_the_account(secure, box):
+    mine = service(secure, Bearer()).get_container_client(box.container_name)
+    mine.set_container_access_policy({"policy": AccessPolicy(permission="r", expiry=SOON)})
+    assert [policy.id for policy in mine.get_container_access_policy()["signed_identifiers"]] == ["policy"]
+    assert mine.get_account_information()["account_kind"] == box.get_account_information()["account_kind"]
+
+
+def test_a_token_opens_the_source_of_a_copy(secure, box):
+    """For each operation that takes bytes from a URL; what the token does not open is not taken."""
+    url = box.get_blob_client("b").url
+    good, late = (f"Bearer {bearer.token}" for bearer in (Bearer(), Bearer(exp=int(time.time()) - 600)))
+    box.upload_blob("pages", bytes(512), blob_type="PageBlob")
+    box.upload_blob("source", b"p" * 512)
+    pages = box.get_blob_client("source").url
+    append = box.get_blob_client("append")
+    append.create_append_blob()
+    takers = [
+        lambda token: box.get_blob_client("copied").start_copy_from_url(url, requires_sync=True, source_authorization=token),
+        lambda token: box.get_blob_client("made").upload_blob_from_url(url, source_authorization=token, overwrite=True),
+        lambda token: box.get_blob_client("listed").stage_block_from_url("AAAA", url, source_authorization=token),
+        lambda token: append.append_block_from_url(url, source_authorization=token),
+        lambda token: box.get_blob_client("pages").upload_pages_from_url(
+            pages, offset=0, length=512, source_offset=0, source_authorization=token
+        ),
+    ]
+    for take in takers:
+        with refused(401, "CannotVerifyCopySource"):
+            take(late)
+        with refused(401, "CannotVerifyCopySource"):
+            take(None)
+        with refused(400, "InvalidHeaderValue"):
+            take("Basic abc")
+        take(good)
+    box.get_blob_client("listed").commit_block_list([BlobBlock("AAAA")])
+    for name in ("copied", "made", "listed", "append"):
+        assert box.download_blob(name).readall() == b"content"
+    assert box.download_blob("pages").readall() == b"p" * 512
 
 
 def test_a_token_opens_every_part_of_a_batch(secure, box):
