@@ -2,11 +2,12 @@
 //!
 //! Writers put, stage, commit and delete blobs of their own and note what the server acknowledged. After each death the
 //! server starts again on the same folder. Everything acknowledged must be there with its ETag, nothing may be torn, and
-//! `lazurite check` must find the folder clean. `LAZURITE_CRASH_ROUNDS` says how often (`cargo xtask crash N`).
+//! `lazurite check` must find the folder clean. Others go round through every kind of operation (`kinds.rs`). `LAZURITE_CRASH_ROUNDS` says how often (`cargo xtask crash N`).
 
 #[path = "../harness/client.rs"]
 #[allow(dead_code)]
 mod client;
+mod kinds;
 #[allow(dead_code)]
 mod ledger;
 mod power;
@@ -16,6 +17,9 @@ mod victim;
 #[allow(dead_code)]
 mod xml;
 
+use std::collections::BTreeSet;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -66,6 +70,82 @@ fn kill_nine_loses_nothing() {
     verify(&Client::new(server.blob), &ledger);
     server.kill();
     assert!(start > 10, "the writers hardly wrote");
+    std::fs::remove_dir_all(&folder).expect("removed");
+}
+
+const DAY: u64 = 24 * 3600;
+
+/// Moves the clock, and waits until what is due is done. False: the server died first.
+fn advance(admin: SocketAddr, seconds: u64) -> bool {
+    let asked = TcpStream::connect(admin).and_then(|mut stream| {
+        let body = format!("{{\"advance_seconds\": {seconds}}}");
+        let head = format!("POST /test/clock HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n", body.len());
+        stream.write_all(format!("{head}connection: close\r\n\r\n{body}").as_bytes())?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        Ok(answer)
+    });
+    asked.is_ok_and(|answer| answer.starts_with("HTTP/1.1 200 "))
+}
+
+#[test]
+fn kill_nine_leaves_every_kind_of_operation_whole() {
+    let folder = victim::fresh_folder("kinds");
+    let account = format!("[accounts.{}]\nkeys = [\"{}\"]\nblob_soft_delete_days = 7\n", client::ACCOUNT, client::KEY);
+    std::fs::write(folder.join("lazurite.toml"), account).expect("a file in the folder");
+    let pairs = kinds::Pairs::default();
+    let mut interrupted = BTreeSet::new();
+    for round in 0..rounds() {
+        // In the middle of their work.
+        let server = Victim::start_with_clock(&folder);
+        let client = Client::new(server.blob);
+        let created = client.call("PUT kinds?restype=container", &[], "");
+        assert!(matches!(created.status, 201 | 409), "{}", created.said());
+        interrupted.extend(kinds::verify(&client, &pairs));
+        let stop = Arc::new(AtomicBool::new(false));
+        let writers: Vec<_> = (0..WRITERS)
+            .map(|number| {
+                let (address, pairs, stop) = (server.blob, Arc::clone(&pairs), Arc::clone(&stop));
+                std::thread::spawn(move || kinds::writer(number, address, &pairs, &stop))
+            })
+            .collect();
+        std::thread::sleep(Duration::from_millis(200 + round * 173 % 700));
+        server.kill();
+        stop.store(true, Ordering::Release);
+        for writer in writers {
+            writer.join().expect("a writer saw what it must not");
+        }
+        victim::check(&folder);
+
+        // In the middle of the collection of what they have deleted and replaced.
+        let server = Victim::start_with_clock(&folder);
+        interrupted.extend(kinds::verify(&Client::new(server.blob), &pairs));
+        let admin = server.admin.expect("an address");
+        let moving = std::thread::spawn(move || advance(admin, 8 * DAY));
+        std::thread::sleep(Duration::from_millis(1 + round * 7 % 40));
+        server.kill();
+        let _ = moving.join();
+        victim::check(&folder);
+
+        // Whatever of that was done: the rest is, and of what is there nothing is missing.
+        let server = Victim::start_with_clock(&folder);
+        assert!(advance(server.admin.expect("an address"), 8 * DAY), "the clock did not move");
+        kinds::forget_deleted(&pairs);
+        kinds::verify(&Client::new(server.blob), &pairs);
+        server.kill();
+        victim::check(&folder);
+    }
+    println!("interrupted: {interrupted:?}");
+    assert!(!interrupted.is_empty(), "nothing was under way at any death");
+    // Nothing is left of what nobody can see any more, once all of it had its turn.
+    let server = Victim::start_with_clock(&folder);
+    Client::new(server.blob).call("DELETE kinds?restype=container", &[], "").ok();
+    for _ in 0..20 {
+        assert!(advance(server.admin.expect("an address"), 8 * DAY), "the clock did not move");
+    }
+    server.kill();
+    let said = victim::check(&folder);
+    assert!(said.contains(" 0 contents in 0 extents (0 bytes), 0 references, 0 due"), "{said}");
     std::fs::remove_dir_all(&folder).expect("removed");
 }
 

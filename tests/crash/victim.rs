@@ -10,29 +10,41 @@ pub struct Victim {
     pub blob: SocketAddr,
     pub queue: SocketAddr,
     pub table: SocketAddr,
+    /// Of a server whose clock can be moved.
+    pub admin: Option<SocketAddr>,
 }
 
 impl Victim {
     /// Starts on a folder, whatever was left in it.
     pub fn start(folder: &Path) -> Victim {
+        Victim::start_with(folder, &["--admin-port", "off"])
+    }
+
+    /// The same with a clock that can be moved.
+    pub fn start_with_clock(folder: &Path) -> Victim {
+        Victim::start_with(folder, &["--admin-port", "0", "--test-clock"])
+    }
+
+    fn start_with(folder: &Path, options: &[&str]) -> Victim {
         let mut process = Command::new(env!("CARGO_BIN_EXE_lazurite"))
             .env_clear()
             .arg("--location")
             .arg(folder)
             .args(["--blob-port", "0", "--queue-port", "0", "--table-port", "0"])
-            .args(["--admin-port", "off", "--file-port", "off", "--dfs-port", "off", "--silent"])
+            .args(["--file-port", "off", "--dfs-port", "off", "--silent"])
+            .args(options)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .spawn()
             .expect("the server starts");
         let said = BufReader::new(process.stdout.take().expect("standard output is ours"));
         let lines: Vec<String> = said.lines().map_while(Result::ok).take_while(|line| line != "Ready.").collect();
-        let door = |service: &str| {
-            let begins = format!("{service} service is listening at http://");
+        let door = |who: &str| {
+            let begins = format!("{who} is listening at http://");
             lines.iter().find_map(|line| line.strip_prefix(&begins)?.parse().ok())
         };
-        match (door("Blob"), door("Queue"), door("Table")) {
-            (Some(blob), Some(queue), Some(table)) => Victim { process, blob, queue, table },
+        match (door("Blob service"), door("Queue service"), door("Table service")) {
+            (Some(blob), Some(queue), Some(table)) => Victim { process, blob, queue, table, admin: door("Admin") },
             _ => panic!("the server did not start again: {:?}", process.wait()),
         }
     }
@@ -57,12 +69,13 @@ impl Drop for Victim {
     }
 }
 
-/// `lazurite check` finds nothing wrong.
-pub fn check(folder: &Path) {
+/// `lazurite check` finds nothing wrong. What it says.
+pub fn check(folder: &Path) -> String {
     let checked = Command::new(env!("CARGO_BIN_EXE_lazurite")).env_clear().arg("check").arg(folder).output();
     let checked = checked.expect("the check runs");
     let said = String::from_utf8_lossy(&checked.stdout).into_owned() + &String::from_utf8_lossy(&checked.stderr);
     assert!(checked.status.success(), "{said}");
+    said
 }
 
 pub fn fresh_folder(name: &str) -> PathBuf {

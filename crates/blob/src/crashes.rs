@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use auth::Settings;
 use engine::Engine;
+use engine::collector;
 use engine::fault::{Fault, FaultyEngine};
 use engine::memory::MemoryEngine;
 
@@ -163,6 +164,37 @@ const SOFT_STORY: &[Chapter] = &[
     ("PUT", "cont/blob?comp=page", CLEAR_PAGE, b"", Some(&HALF_CLEAR)),
 ];
 
+/// What is deleted, replaced or too old is collected, in many small steps: any of them may be the last.
+const COLLECTED_STORY: &[Chapter] = &[
+    ("PUT", "cont?restype=container", &[], b"", None),
+    ("PUT", "cont/blob", BLOCK_BLOB, b"first", Some(b"first")),
+    ("PUT", "cont/blob?comp=snapshot", &[], b"", Some(b"first")),
+    ("PUT", "cont/blob", PUT_RED, b"second", Some(b"second")),
+    SWEEP,
+    ("PUT", "cont/copy", FROM_URL, b"", Some(b"second")),
+    ("DELETE", "cont/blob", &[("x-ms-delete-snapshots", "include")], b"", None),
+    SWEEP,
+    ("PUT", "cont/blob?comp=block&blockid=MDAx", &[], b"thi", None),
+    ("PUT", "cont/blob?comp=block&blockid=MDAy", &[], b"rd", None),
+    ("PUT", "cont/blob?comp=blocklist", &[], LIST, Some(b"third")),
+    ("PUT", "cont/blob?comp=block&blockid=MDAz", &[], b"unused", Some(b"third")),
+    ("DELETE", "cont/copy", &[], b"", Some(b"third")),
+    SWEEP,
+    ("PUT", "cont/blob", PAGE_BLOB, b"", Some(&[0; 1_024])),
+    ("PUT", "cont/blob?comp=page", UPDATE_PAGES, &[7; 1_024], Some(&[7; 1_024])),
+    ("PUT", "cont/copy", FROM_URL, b"", Some(&[7; 1_024])),
+    ("PUT", "cont/blob?comp=snapshot", &[], b"", Some(&[7; 1_024])),
+    ("PUT", "cont/blob?comp=page", CLEAR_PAGE, b"", Some(HALF)),
+    ("DELETE", "cont/blob", &[("x-ms-delete-snapshots", "only")], b"", Some(HALF)),
+    SWEEP,
+    ("DELETE", "cont/copy", &[], b"", Some(HALF)),
+    SWEEP,
+    ("DELETE", "cont?restype=container", &[], b"", None),
+    SWEEP,
+];
+/// A week passes, and everything that is due is done. Nobody sees anything of it.
+const SWEEP: Chapter = ("SWEEP", "", &[], b"", None);
+
 /// What is replaced or deleted becomes a version.
 const VERSIONS_STORY: &[Chapter] = &[
     ("PUT", "cont?restype=container", &[], b"", None),
@@ -192,10 +224,11 @@ const HALF_CLEAR: [u8; 1_024] = {
     pages
 };
 
-fn stories() -> [(Settings, &'static [Chapter]); 3] {
+fn stories() -> [(Settings, &'static [Chapter]); 4] {
     let soft = Settings { blob_soft_delete_days: Some(7), container_soft_delete_days: Some(7), ..Settings::default() };
     let versions = Settings { versioning: true, ..Settings::default() };
-    [(Settings::default(), STORY), (soft, SOFT_STORY), (versions, VERSIONS_STORY)]
+    let plain = Settings::default;
+    [(plain(), STORY), (plain(), COLLECTED_STORY), (soft, SOFT_STORY), (versions, VERSIONS_STORY)]
 }
 
 /// Runs the story on an engine that fails at `step`. Returns how many chapters were acknowledged.
@@ -206,17 +239,38 @@ async fn tell(
     fault: Fault,
 ) -> usize {
     let faulty = Arc::new(FaultyEngine::at(Arc::clone(engine) as Arc<dyn Engine>, step, fault));
-    let bench = Bench { engine: Arc::clone(engine), service: BlobService::new(faulty), settings: settings.clone() };
+    let service = BlobService::new(Arc::clone(&faulty) as Arc<dyn Engine>);
+    let bench = Bench { engine: Arc::clone(engine), service, settings: settings.clone() };
     for (count, (method, url, headers, body, _)) in story.iter().enumerate() {
-        let told = match *url {
-            "cont?restype=container&comp=undelete" => restore(&bench).await,
-            _ => bench.call(method, url, headers, body).await,
+        let is_done = match (*method, *url) {
+            ("SWEEP", _) => {
+                bench.advance(7 * 24 * 3600).await;
+                sweep(&*faulty, &bench.service).await
+            }
+            (_, "cont?restype=container&comp=undelete") => restore(&bench).await.is_ok(),
+            _ => bench.call(method, url, headers, body).await.is_ok(),
         };
-        if told.is_err() {
+        if !is_done {
             return count;
         }
     }
     story.len()
+}
+
+/// Does everything that is due, unless something fails.
+async fn sweep(engine: &dyn Engine, service: &BlobService) -> bool {
+    loop {
+        match collector::sweep(engine, &[service]).await {
+            Ok(0) => return true,
+            Ok(_) => {}
+            Err(_) => return false,
+        }
+    }
+}
+
+/// What the blob holds once so many chapters are done: what the last one says that is no sweep.
+fn held_after(story: &[Chapter], chapters: usize) -> Option<&'static [u8]> {
+    story[..chapters].iter().rev().find(|chapter| chapter.0 != SWEEP.0).and_then(|chapter| chapter.4)
 }
 
 async fn restore(bench: &Bench) -> Result<Reply, Failure> {
@@ -263,8 +317,7 @@ async fn every_failure_leaves_before_or_after() {
             steps += 1;
             // After the failure: the same rows under an engine that works.
             let bench = Bench { settings: story.0.clone(), ..Bench::on(engine) };
-            let before = told.checked_sub(1).and_then(|last| story.1[last].4);
-            let after = story.1[told].4;
+            let (before, after) = (held_after(story.1, told), held_after(story.1, told + 1));
             let found = held(&bench).await;
             let right = found.as_deref() == before || found.as_deref() == after;
             assert!(right, "step {step}, {fault:?}: {found:?} instead of {before:?} or {after:?}");
