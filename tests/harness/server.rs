@@ -92,10 +92,14 @@ impl Server {
         Server { node, others, cluster, folder, service }
     }
 
-    /// `kill -9`, and a new process on what is left, at the same address.
+    /// `kill -9`, and a new process on what is left, at the same address. All nodes of a cluster die together.
     pub fn kill_and_restart(&mut self) {
-        self.node.process.kill().and_then(|()| self.node.process.wait()).expect("killed");
-        self.node = launch(&self.folder, self.service, self.node.address.port(), &self.cluster);
+        for node in std::iter::once(&mut self.node).chain(&mut self.others) {
+            node.process.kill().and_then(|()| node.process.wait()).expect("killed");
+        }
+        for node in std::iter::once(&mut self.node).chain(&mut self.others) {
+            *node = launch(&self.folder, self.service, node.address.port(), &self.cluster);
+        }
     }
 
     /// Where the nodes of a cluster listen.

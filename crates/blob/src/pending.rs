@@ -1,8 +1,8 @@
 //! Copies from elsewhere, which go on after their answer.
 //!
 //! The blob says that a copy into it is pending, a row says what is to be fetched, and a due row asks every few seconds
-//! whether somebody does. Who does so runs beside the requests; when the server starts again nobody does, and the due row finds
-//! that out and has the copy begin anew. A copy that fails for good, or that takes longer than two weeks, leaves an empty blob
+//! whether somebody does. Who does so runs beside the requests and answers the due row; when nobody has answered for a while the
+//! server was started again, or the node of a cluster that did it is gone, and whoever finds that out has the copy begin anew. A copy that fails for good, or that takes longer than two weeks, leaves an empty blob
 //! that says why. Readers never see a part of a block or append blob; a page blob fills up before their eyes, as the service has
 //! it.
 
@@ -27,6 +27,8 @@ use crate::{BlobService, blocks, codec};
 
 /// How often somebody looks whether a copy is being done.
 const LOOK_SECONDS: u64 = 5;
+/// Who does a copy is thought gone when he is this late in saying that he does.
+const GRACE_SECONDS: u64 = 10;
 /// The service gives up after two weeks.
 const SECONDS_MAX: u64 = 14 * 24 * 60 * 60;
 /// How often a source may break off or be out of reach.
@@ -60,6 +62,9 @@ pub struct Job {
     /// When somebody looks next.
     #[cbor(n(6), with = "codec::time")]
     due: Timestamp,
+    /// Who does it: an id that he drew when he took it.
+    #[n(7)]
+    doer: Option<u64>,
 }
 
 /// Leaves out the URL, which may carry a signature.
@@ -69,9 +74,15 @@ impl std::fmt::Debug for Job {
     }
 }
 
-/// The copies that this process is doing.
+/// The copies that this process is doing, and as whom.
 #[derive(Debug, Default)]
-pub struct Copies(Mutex<HashMap<u64, Option<Box<dyn Running>>>>);
+pub struct Copies(Mutex<HashMap<u64, (Option<u64>, Option<Box<dyn Running>>)>>);
+
+impl Copies {
+    fn doer(&self, id: u64) -> Option<u64> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&id).and_then(|(doer, _)| *doer)
+    }
+}
 
 fn job_key(id: u64) -> Key {
     Key::new(space::COPY).number(id)
@@ -97,7 +108,22 @@ impl Job {
             begun: tick.now,
             attempts: 0,
             due: tick.now.plus_seconds(LOOK_SECONDS),
+            doer: Some(tick.id(4)),
         }
+    }
+
+    /// Has it done by `doer`, who says so again before long. `false`: another one does it, as far as one can know.
+    fn take(&mut self, doer: Option<u64>, tick: Tick) -> bool {
+        let is_ours = self.doer.is_some() && self.doer == doer;
+        let is_left = self.doer.is_none() || tick.now >= self.due.plus_seconds(GRACE_SECONDS);
+        if !is_ours && !is_left {
+            return false;
+        }
+        if !is_ours {
+            self.doer = Some(tick.id(4));
+        }
+        self.due = tick.now.plus_seconds(LOOK_SECONDS);
+        true
     }
 
     /// Stores it, with the due row that looks after it.
@@ -176,6 +202,16 @@ pub fn end(
     Ok(job)
 }
 
+/// What is to become of a copy that somebody looked after.
+enum Fate {
+    /// This process does it.
+    Ours(Job),
+    /// Nobody waits for it any longer.
+    Over,
+    /// Another node does it.
+    AnothersConcern,
+}
+
 /// Why a copy does not go on.
 enum Halted {
     /// Its blob does not wait for it any longer.
@@ -195,18 +231,18 @@ impl From<EngineError> for Halted {
 }
 
 impl BlobService {
-    /// Looks after a copy: has it done if nobody does it.
+    /// Looks after a copy: has it done if nobody does it. `false`: somebody else does.
     pub(crate) async fn tend(&self, due: &Due) -> Result<bool, EngineError> {
         let Some(id) = due_owner(&due.owner) else { return Ok(false) };
-        let key = due.key();
+        let (key, doer) = (due.key(), self.copies.doer(id));
         let is_possible = self.outside.is_some();
-        let job = commit::<_, Infallible, _>(&*self.engine, due.key(), move |rows, tick| {
+        let fate = commit::<_, Infallible, _>(&*self.engine, due.key(), move |rows, tick| {
             let mut changes = Changes::none();
             changes.delete(key.clone());
-            let Some(mut job) = Job::find(rows, id)? else { return Ok(Commit { changes, outcome: None }) };
+            let Some(mut job) = Job::find(rows, id)? else { return Ok(Commit { changes, outcome: Fate::Over }) };
             let Some((mut blob, state)) = job.blob(rows)? else {
                 job.finish(&mut changes);
-                return Ok(Commit { changes, outcome: None });
+                return Ok(Commit { changes, outcome: Fate::Over });
             };
             let why = match tick.now >= job.begun.plus_seconds(SECONDS_MAX) {
                 true => Some("500 OperationCancelled \"The copy took too long.\""),
@@ -217,15 +253,21 @@ impl BlobService {
                 blob.committed = Some(state);
                 end(rows, &mut blob, CopyStatus::Failed, Some(why.to_owned()), tick, &mut changes)?;
                 changes.put(job.key(), codec::encode(&blob));
-                return Ok(Commit { changes, outcome: None });
+                return Ok(Commit { changes, outcome: Fate::Over });
             }
-            job.due = tick.now.plus_seconds(LOOK_SECONDS);
+            if !job.take(doer, tick) {
+                return Ok(Commit::unchanged(Fate::AnothersConcern));
+            }
             job.begin(&mut changes);
-            Ok(Commit { changes, outcome: Some(job) })
+            Ok(Commit { changes, outcome: Fate::Ours(job) })
         });
-        match job.await.or_else(failed)? {
-            Some(job) => self.pursue(job, None),
-            None => self.abandon(id),
+        match fate.await.or_else(failed)? {
+            Fate::Ours(job) => self.pursue(job, None),
+            Fate::Over => self.abandon(id),
+            Fate::AnothersConcern => {
+                self.leave(id, doer);
+                return Ok(false);
+            }
         }
         Ok(true)
     }
@@ -234,16 +276,24 @@ impl BlobService {
     pub(crate) fn pursue(&self, job: Job, begun: Option<Fetched>) {
         let Some(outside) = &self.outside else { return };
         let mut copies = self.copies.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if copies.contains_key(&job.id) {
+        if copies.get(&job.id).is_some_and(|(doer, _)| *doer == job.doer) {
             return;
         }
-        let (service, id) = (self.clone(), job.id);
-        copies.insert(id, None);
+        let (service, id, doer) = (self.clone(), job.id, job.doer);
+        // What was begun as another doer ends here: somebody thought this process gone in the meantime.
+        copies.insert(id, (doer, None));
         let running = outside.spawn(Box::pin(async move {
             service.copy(job, begun).await;
-            service.abandon(id);
+            service.leave(id, doer);
         }));
-        copies.insert(id, Some(running));
+        copies.insert(id, (doer, Some(running)));
+    }
+
+    /// What was done as this doer has ended, or ends here.
+    fn leave(&self, id: u64, doer: Option<u64>) {
+        let mut copies = self.copies.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let ended = copies.remove(&id).filter(|(known, _)| *known != doer);
+        copies.extend(ended.map(|other| (id, other)));
     }
 
     /// Stops doing a copy.
@@ -296,6 +346,8 @@ async fn give_up(engine: &dyn Engine, job: Job, why: Option<String>) -> Result<(
         let Some(mut stored) = Job::find(rows, job.id)? else { return Ok(Commit { changes, outcome: () }) };
         let Some((mut blob, state)) = job.blob(rows)? else { return Ok(Commit { changes, outcome: () }) };
         stored.attempts += 1;
+        // Whoever looks next may try.
+        stored.doer = None;
         let exhausted = "500 CannotVerifyCopySource \"Copy failed when reading the source.\"".to_owned();
         match why.clone().or((stored.attempts >= ATTEMPTS_MAX).then_some(exhausted)) {
             Some(why) => {
@@ -669,6 +721,32 @@ mod tests {
             let described = told(&bench, "x-ms-copy-status-description").await.unwrap();
             assert!(described.starts_with(why), "{described}");
         }
+    }
+
+    /// Two nodes over one engine: a copy is done by the one that began it, as long as it says so.
+    #[tokio::test]
+    async fn one_node_does_a_copy_and_another_only_when_it_is_gone() {
+        let (one, elsewhere) = bench(stalled()).await;
+        let two = Bench::on(one.engine.clone());
+        let two = Bench { service: two.service.reaching(elsewhere.clone()), ..two };
+        one.call("PUT", "cont/blob", &COPY, b"").await.unwrap();
+        assert_eq!(told(&one, "x-ms-copy-progress").await.as_deref(), Some("5/1000"));
+        // Whoever began anew would succeed now.
+        elsewhere.0.lock().unwrap().insert(SOURCE, Script::of(&[7; 1_000]));
+        for _ in 0..5 {
+            one.advance(LOOK_SECONDS + 1).await;
+            two.sweep().await;
+            assert_eq!(told(&two, "x-ms-copy-status").await.as_deref(), Some("pending"), "it is done elsewhere");
+            one.sweep().await;
+            assert_eq!(told(&two, "x-ms-copy-status").await.as_deref(), Some("pending"), "it is being done");
+        }
+        one.advance(LOOK_SECONDS + GRACE_SECONDS).await;
+        two.sweep().await;
+        assert_eq!(told(&two, "x-ms-copy-status").await.as_deref(), Some("success"));
+        one.advance(LOOK_SECONDS + GRACE_SECONDS).await;
+        one.sweep().await;
+        two.sweep().await;
+        assert_eq!(two.get("cont/blob").await, [7; 1_000]);
     }
 
     #[tokio::test]

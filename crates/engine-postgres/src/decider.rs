@@ -271,7 +271,7 @@ impl Batch<'_> {
                 drop(view);
                 if !wanted.is_empty() {
                     self.inner.load(session, &wanted, loaded).await?;
-                    if node.follow_offset(&mut moment) {
+                    if node.follow(&mut moment, loaded.newest) {
                         stamp = node.stamp(&self.inner.source.pool).await?;
                         continue;
                     }

@@ -104,7 +104,14 @@ impl PostgresEngine {
         schema::check(&client).await.map_err(|trouble| trouble.to_string())?;
         drop(client);
         let node = Arc::new(Node::new());
-        node.renew(&pool, false).await.map_err(|trouble| trouble.to_string())?;
+        // Nodes that were killed a moment ago hold their places until their leases end.
+        let deadline = Instant::now() + 2 * node::LEASE;
+        while let Err(trouble) = node.renew(&pool, false).await {
+            if !matches!(trouble, Trouble::Refused(_)) || Instant::now() > deadline {
+                return Err(trouble.to_string());
+            }
+            tokio::time::sleep(Duration::from_millis(500)).await;
+        }
         let inner = Arc::new(Inner {
             source: Source::new(pool, node, store),
             options,
@@ -188,8 +195,8 @@ impl Inner {
                 .spawn(async move { inner.load(&mut moved.0, &wanted, &mut moved.1).await.map(|()| moved) });
             let back = task.await.unwrap_or_else(|error| Err(Trouble::Fatal(error.to_string())))?;
             (session, loaded) = back;
-            self.source.node.follow_offset(&mut moment);
-            let complete = answer != Err(Unread::NotYet) && loaded.fulfil(&promised);
+            let moved = self.source.node.follow(&mut moment, loaded.newest);
+            let complete = !moved && answer != Err(Unread::NotYet) && loaded.fulfil(&promised);
             if complete {
                 break answer;
             }

@@ -15,8 +15,8 @@ use crate::pool::{Loan, Pool};
 use crate::trouble::Trouble;
 
 /// How many nodes there may be at once; the table `node` has as many rows.
-const SLOTS: u64 = 64;
-/// From one stamp of a slot to the next: a tenth of a millisecond.
+const SLOTS: u64 = 16;
+/// From one stamp of a slot to the next: a fifth of a millisecond.
 const STEP: u64 = SLOTS * IDS_PER_TICK;
 /// A node that was silent for this long has ended, as far as the others know.
 pub const LEASE: Duration = Duration::from_secs(15);
@@ -26,6 +26,8 @@ pub const BEAT: Duration = Duration::from_secs(2);
 const RESERVE: Duration = Duration::from_secs(10);
 /// The clock follows the database's when it is off by more than this.
 const CLOCK_SLACK_TICKS: i64 = 20 * 10_000;
+/// The clocks of two nodes are never farther apart than this, unless something is wrong with them.
+const CLOCKS_APART_TICKS: u64 = 5 * CLOCK_SLACK_TICKS.unsigned_abs();
 
 const TICKS_PER_SECOND: u64 = Timestamp::TICKS_PER_SECOND;
 
@@ -88,13 +90,21 @@ impl Node {
         Moment { now: self.clock.now(), offset_seconds }
     }
 
-    /// What a load brings may include that the clock was moved on. `true`: it was.
-    pub fn follow_offset(&self, moment: &mut Moment) -> bool {
+    /// What a load brings may include that the clock was moved on, or rows that a node with a faster clock wrote: nobody
+    /// decides at a time before that of what he has read, or a message just put could not be seen yet. `true`: the moment is
+    /// another. `newest` is the latest stamp among the rows; one far ahead is no reason to believe that it is so late.
+    pub fn follow(&self, moment: &mut Moment, newest: i64) -> bool {
         let is_old = moment.offset_seconds != self.offset_seconds();
         if is_old {
             *moment = self.moment();
         }
-        is_old
+        let ahead = u64::try_from(newest).unwrap_or(0).saturating_sub(moment.now.0);
+        let is_early = (1..=CLOCKS_APART_TICKS).contains(&ahead);
+        if is_early {
+            moment.now.0 += ahead;
+            self.raise_stamps(newest);
+        }
+        is_old || is_early
     }
 
     pub fn offset_seconds(&self) -> u64 {
@@ -325,14 +335,28 @@ mod tests {
 
     #[test]
     fn slots_never_share_a_stamp() {
-        for slot in [0, 1, 63] {
-            for at in [0, 5, 1_023, 1_024, 1_025, 639_000_000_000_000_000] {
+        for slot in [0, 1, SLOTS - 1] {
+            for at in [0, 5, STEP - 1, STEP, STEP + 1, 639_000_000_000_000_000] {
                 let stamp = of_slot(at, slot);
                 assert!(stamp >= at && stamp < at + STEP, "{at} {slot}");
                 assert_eq!(stamp % STEP, slot * IDS_PER_TICK);
                 assert_eq!(of_slot(stamp, slot), stamp);
             }
         }
+    }
+
+    #[test]
+    fn nobody_decides_before_what_he_has_read() {
+        let node = Node::new();
+        let mut moment = node.moment();
+        let before = moment.now;
+        let at = |ticks: u64| (before.0 + ticks).cast_signed();
+        assert!(!node.follow(&mut moment, at(0)), "it is as late already");
+        assert!(node.follow(&mut moment, at(50_000)));
+        assert_eq!(moment.now.0, before.0 + 50_000, "a clock that is a little behind");
+        assert!(node.take_id().id > moment.now.0, "and so are the stamps");
+        assert!(!node.follow(&mut moment, at(TICKS_PER_SECOND)), "a stamp far ahead says nothing of the time");
+        assert_eq!(moment.now.0, before.0 + 50_000);
     }
 
     #[test]

@@ -29,6 +29,8 @@ pub struct Loaded {
     contents: HashMap<u64, Option<Arc<Found>>>,
     /// How many ranges were loaded.
     range_loads: u32,
+    /// The latest version among the rows.
+    pub newest: i64,
 }
 
 #[derive(Debug)]
@@ -69,12 +71,14 @@ impl Seen {
 
 impl Loaded {
     pub fn add_point(&mut self, key: Vec<u8>, row: Option<Row>) {
+        self.newest = self.newest.max(row.as_ref().map_or(0, |(version, _)| *version));
         self.points.insert(key, row);
     }
 
     /// `rows` are all of the range if there are fewer than `limit`, else its first.
     pub fn add_range(&mut self, from: Vec<u8>, to: Vec<u8>, limit: usize, rows: Vec<(Vec<u8>, Row)>) {
         self.range_loads += 1;
+        self.newest = rows.iter().fold(self.newest, |newest, (_, (version, _))| newest.max(*version));
         let mut end = to;
         if rows.len() >= limit
             && let Some((last, _)) = rows.last()
