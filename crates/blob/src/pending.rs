@@ -8,7 +8,7 @@
 
 use std::collections::HashMap;
 use std::convert::Infallible;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::{Bytes, BytesMut};
 use concurrency::Timestamp;
@@ -74,13 +74,25 @@ impl std::fmt::Debug for Job {
     }
 }
 
-/// The copies that this process is doing, and as whom.
+/// The copies that this process is doing.
 #[derive(Debug, Default)]
-pub struct Copies(Mutex<HashMap<u64, (Option<u64>, Option<Box<dyn Running>>)>>);
+pub struct Copies(Mutex<HashMap<u64, Doing>>);
+
+#[derive(Debug)]
+struct Doing {
+    doer: Option<u64>,
+    /// Ends with this value.
+    _running: Option<Box<dyn Running>>,
+}
 
 impl Copies {
+    fn doing(&self) -> MutexGuard<'_, HashMap<u64, Doing>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// As whom this process does a copy.
     fn doer(&self, id: u64) -> Option<u64> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&id).and_then(|(doer, _)| *doer)
+        self.doing().get(&id).and_then(|doing| doing.doer)
     }
 }
 
@@ -275,31 +287,32 @@ impl BlobService {
     /// Does a copy beside the requests, unless that is being done. `begun`: the answer of the source is already there.
     pub(crate) fn pursue(&self, job: Job, begun: Option<Fetched>) {
         let Some(outside) = &self.outside else { return };
-        let mut copies = self.copies.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if copies.get(&job.id).is_some_and(|(doer, _)| *doer == job.doer) {
+        let mut copies = self.copies.doing();
+        if copies.get(&job.id).is_some_and(|doing| doing.doer == job.doer) {
             return;
         }
         let (service, id, doer) = (self.clone(), job.id, job.doer);
         // What was begun as another doer ends here: somebody thought this process gone in the meantime.
-        copies.insert(id, (doer, None));
+        copies.insert(id, Doing { doer, _running: None });
         let running = outside.spawn(Box::pin(async move {
             service.copy(job, begun).await;
             service.leave(id, doer);
         }));
-        copies.insert(id, (doer, Some(running)));
+        copies.insert(id, Doing { doer, _running: Some(running) });
     }
 
     /// What was done as this doer has ended, or ends here.
     fn leave(&self, id: u64, doer: Option<u64>) {
-        let mut copies = self.copies.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let ended = copies.remove(&id).filter(|(known, _)| *known != doer);
-        copies.extend(ended.map(|other| (id, other)));
+        let mut copies = self.copies.doing();
+        let ended = copies.get(&id).is_some_and(|doing| doing.doer == doer).then(|| copies.remove(&id));
+        drop(copies);
+        drop(ended);
     }
 
     /// Stops doing a copy.
     pub(crate) fn abandon(&self, id: u64) {
-        let running = self.copies.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
-        drop(running);
+        let doing = self.copies.doing().remove(&id);
+        drop(doing);
     }
 
     async fn copy(&self, job: Job, begun: Option<Fetched>) {
