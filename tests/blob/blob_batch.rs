@@ -29,8 +29,8 @@ fn told(answer: &Answer) -> Vec<String> {
     assert!(boundary.starts_with("batchresponse_"), "{boundary}");
     let parts = multipart::parts(&answer.body, boundary, 1_000).expect("parts");
     let told = parts.iter().map(|part| {
-        let id = part.headers.get("content-id").map_or("none", |id| id.to_str().expect("text"));
-        assert_eq!(part.headers["content-type"], "application/http");
+        let id = part.headers.text("content-id").unwrap_or("none");
+        assert_eq!(part.headers.text("content-type"), Some("application/http"));
         let text = std::str::from_utf8(part.content).expect("text");
         let (head, body) = text.split_once("\r\n\r\n").expect("a head");
         let status = head.strip_prefix("HTTP/1.1 ").expect("a status line").get(..3).expect("a status");

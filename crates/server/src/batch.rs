@@ -87,7 +87,7 @@ impl Pipeline {
         let mut kind = None;
         for (at, part) in found.iter().enumerate() {
             let request = multipart::request(part.content).map_err(|Malformed| invalid())?;
-            let id = part.headers.get("content-id").and_then(|id| id.to_str().ok());
+            let id = part.headers.text("content-id");
             let id = id.map_or_else(|| at.to_string(), str::to_owned);
             let part = self.inner(outer, request, id)?;
             let op = Op::named_by(&part.head).map_err(|error| error.to_reply())?;
@@ -109,13 +109,13 @@ impl Pipeline {
 
     fn inner(&self, outer: &Head, request: multipart::InnerRequest<'_>, id: String) -> Result<Part, ErrorReply> {
         let uri: Uri = request.target.parse().map_err(|_| invalid())?;
-        let head_bytes = request.headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum::<usize>();
+        let mut headers = request.headers.to_map();
+        let head_bytes = headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum::<usize>();
         if head_bytes + request.target.len() > HEAD_BYTES_MAX {
             return Err(invalid());
         }
         let (resource, path_style) = target::inside(&uri, &outer.account)?;
         let request_id = self.house.request_ids.next();
-        let mut headers = request.headers;
         // A part has no version of its own. A token is only taken with one; it signs nothing, so the outer one can stand in.
         let is_token = |value: &HeaderValue| value.as_bytes().starts_with(b"Bearer ");
         if let (true, Ok(version)) =

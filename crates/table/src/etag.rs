@@ -13,23 +13,21 @@ const LENGTH: usize = 46;
 
 /// The mark of an entity that was last written at `stamp`.
 pub fn of(stamp: Timestamp) -> String {
-    let mut text = String::with_capacity(LENGTH);
-    text.push_str("W/\"");
+    let mut text = Vec::with_capacity(LENGTH);
+    text.extend_from_slice(b"W/\"");
     push_inner(&mut text, stamp);
-    text.push('"');
-    text
+    text.push(b'"');
+    String::from_utf8(text).expect("all of it is ASCII")
 }
 
 /// What stands between the quotes.
-pub fn push_inner(text: &mut String, stamp: Timestamp) {
-    text.push_str("datetime'");
-    for (n, part) in dates::iso_ticks(stamp).as_str().split(':').enumerate() {
-        if n > 0 {
-            text.push_str("%3A");
-        }
-        text.push_str(part);
+pub fn push_inner(text: &mut Vec<u8>, stamp: Timestamp) {
+    let time = dates::iso_ticks(stamp);
+    let time = time.as_str().as_bytes();
+    let (hours, minutes, seconds) = (&time[..13], &time[14..16], &time[17..]);
+    for part in [b"datetime'", hours, b"%3A", minutes, b"%3A", seconds, b"'"] {
+        text.extend_from_slice(part);
     }
-    text.push('\'');
 }
 
 /// What a request asks of the version that it changes.

@@ -1,7 +1,6 @@
 //! In what form a client sends and wants to see things: media types and preferences.
 
-use wire::http::{Head, header};
-
+use crate::asked::Asked;
 use crate::entity::write::Metadata;
 use crate::error::TableError;
 
@@ -15,7 +14,7 @@ pub enum Prefer {
 }
 
 impl Prefer {
-    pub fn of(head: &Head) -> Prefer {
+    pub fn of(head: &impl Asked) -> Prefer {
         match head.header("prefer").map(str::trim) {
             Some("return-no-content") => Prefer::NoContent,
             Some("return-content") => Prefer::Content,
@@ -34,20 +33,20 @@ impl Prefer {
 }
 
 /// How much metadata the answer is to have: `$format` says, or else `Accept`, of which the first that we have counts.
-pub fn metadata(head: &Head) -> Result<Metadata, TableError> {
-    if let Some(format) = head.query.get("$format").filter(|format| !format.is_empty()) {
+pub fn metadata(head: &impl Asked) -> Result<Metadata, TableError> {
+    if let Some(format) = head.query().get("$format").filter(|format| !format.is_empty()) {
         let format = if format.eq_ignore_ascii_case("json") { "application/json" } else { format };
         return level(format).ok_or(TableError::MediaTypeNotSupported);
     }
-    match head.header(header::ACCEPT.as_str()).filter(|accept| !accept.trim().is_empty()) {
+    match head.header("accept").filter(|accept| !accept.trim().is_empty()) {
         None => Ok(Metadata::Minimal),
         Some(accept) => accept.split(',').find_map(level).ok_or_else(|| unsupported(accept)),
     }
 }
 
 /// Refuses a body that does not say it is JSON. One that says nothing may be.
-pub fn check_body(head: &Head) -> Result<(), TableError> {
-    match head.header(header::CONTENT_TYPE.as_str()) {
+pub fn check_body(head: &impl Asked) -> Result<(), TableError> {
+    match head.header("content-type") {
         None => Ok(()),
         Some(kind) if level(kind).is_some() => Ok(()),
         Some(kind) => Err(unsupported(kind)),
@@ -62,6 +61,10 @@ fn unsupported(kinds: &str) -> TableError {
 }
 
 fn level(kind: &str) -> Option<Metadata> {
+    // What clients write, to the letter, is seen at once.
+    if let Some(level) = kind.strip_prefix("application/json;odata=").and_then(named) {
+        return Some(level);
+    }
     let mut words = kind.split(';').map(str::trim);
     let name = words.next().unwrap_or_default();
     if !["application/json", "application/*", "*/*"].iter().any(|json| json.eq_ignore_ascii_case(name)) {
@@ -71,10 +74,16 @@ fn level(kind: &str) -> Option<Metadata> {
         let (name, value) = word.split_once('=')?;
         name.eq_ignore_ascii_case("odata").then_some(value)
     });
-    let Some(odata) = odata else { return Some(Metadata::Minimal) };
-    let levels =
-        [("minimalmetadata", Metadata::Minimal), ("nometadata", Metadata::None), ("fullmetadata", Metadata::Full)];
-    levels.into_iter().find(|(name, _)| name.eq_ignore_ascii_case(odata)).map(|(_, level)| level)
+    odata.map_or(Some(Metadata::Minimal), |level| named(&level.to_ascii_lowercase()))
+}
+
+fn named(level: &str) -> Option<Metadata> {
+    match level {
+        "minimalmetadata" => Some(Metadata::Minimal),
+        "nometadata" => Some(Metadata::None),
+        "fullmetadata" => Some(Metadata::Full),
+        _ => None,
+    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! [`Op::named_by`] says which operation a request names, [`TableService::run`] runs it. Each operation has its own file
 //! under `ops`. What they share is split by kind:
 //!
-//! - `address`, `format`, `token`: what a request says beside its body, as values that cannot be wrong
+//! - `asked`, `address`, `format`, `token`: what a request says beside its body, as values that cannot be wrong
 //! - `entity`: typed values, and entities as JSON and as rows
 //! - `filter`: the query language, its evaluation, and the plan that turns conditions on keys into ranges of rows
 //! - `write`: the rules of the six writes, pure, for one entity alone and for many in a transaction
@@ -18,6 +18,7 @@
 
 mod address;
 mod answer;
+mod asked;
 mod collect;
 #[cfg(test)]
 mod crashes;

@@ -7,6 +7,7 @@ use service::RequestError;
 use wire::http::{Head, Method};
 
 use crate::address::Address;
+use crate::asked::Asked;
 use crate::error::TableError;
 use crate::name::TableName;
 use crate::op::Op;
@@ -14,12 +15,17 @@ use crate::op::Op;
 impl Op {
     /// The operation that a request names.
     pub fn named_by(head: &Head) -> Result<Op, TableError> {
-        if head.method == Method::OPTIONS {
+        Op::asked_for(head)
+    }
+
+    /// The same for a request inside a transaction.
+    pub(crate) fn asked_for(head: &impl Asked) -> Result<Op, TableError> {
+        if *head.method() == Method::OPTIONS {
             return Ok(Op::PreflightTableRequest);
         }
-        let comp = head.query.get("comp").map(str::to_ascii_lowercase);
+        let comp = head.query().get("comp").map(str::to_ascii_lowercase);
         let verb = verb(head)?;
-        let address = Address::parse(&head.resource)?;
+        let address = Address::parse(head.resource())?;
         if let Address::Beyond(name) = address {
             // A name that is none is what is wrong with it first.
             TableName::parse(name)?;
@@ -61,8 +67,8 @@ impl Op {
     }
 }
 
-fn service(head: &Head, verb: Verb, comp: Option<&str>) -> Result<Op, TableError> {
-    if let Some(restype) = head.query.get("restype").filter(|restype| !restype.eq_ignore_ascii_case("service")) {
+fn service(head: &impl Asked, verb: Verb, comp: Option<&str>) -> Result<Op, TableError> {
+    if let Some(restype) = head.query().get("restype").filter(|restype| !restype.eq_ignore_ascii_case("service")) {
         return Err(RequestError::query("restype", restype).into());
     }
     match (verb, comp) {
@@ -75,8 +81,8 @@ fn service(head: &Head, verb: Verb, comp: Option<&str>) -> Result<Op, TableError
     }
 }
 
-fn entity(head: &Head, verb: Verb) -> Result<Op, TableError> {
-    let is_conditional = head.headers.contains_key("if-match");
+fn entity(head: &impl Asked, verb: Verb) -> Result<Op, TableError> {
+    let is_conditional = head.has_header("if-match");
     match (verb, is_conditional) {
         (Verb::Get, _) => Ok(Op::QueryEntities),
         (Verb::Put, true) => Ok(Op::UpdateEntity),
@@ -101,16 +107,16 @@ enum Verb {
 }
 
 /// The verb that is meant.
-fn verb(head: &Head) -> Result<Verb, TableError> {
-    let mut named = head.headers.get_all("x-http-method").iter();
-    let Some(name) = named.next() else { return Ok(known(head.method.as_str())) };
+fn verb(head: &impl Asked) -> Result<Verb, TableError> {
+    let mut named = head.headers("x-http-method");
+    let Some(name) = named.next() else { return Ok(known(head.method().as_str())) };
     if named.next().is_some() {
         return Err(TableError::XMethodIncorrectCount);
     }
-    if head.method != Method::POST {
+    if *head.method() != Method::POST {
         return Err(TableError::XMethodNotUsingPost);
     }
-    match known(name.to_str().unwrap_or_default()) {
+    match known(std::str::from_utf8(name).unwrap_or_default()) {
         verb @ (Verb::Put | Verb::Delete | Verb::Merge) => Ok(verb),
         Verb::Get | Verb::Head | Verb::Post | Verb::Other => Err(TableError::XMethodIncorrectValue),
     }

@@ -16,7 +16,8 @@ use wire::http::Head;
 
 use crate::address::Address;
 use crate::answer::Answer;
-use crate::entity::write::{Shape, link};
+use crate::asked::Asked;
+use crate::entity::write::{Metadata, Shape, link};
 use crate::entity::{Entity, Property, Row, read};
 use crate::error::TableError;
 use crate::etag::{self, IfMatch};
@@ -38,12 +39,19 @@ pub struct Write {
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change {
-    Insert(Vec<Property<'static>>),
+    Insert(Vec<Property<'static>>, Shown),
     Update(Vec<Property<'static>>, IfMatch),
     Merge(Vec<Property<'static>>, IfMatch),
     InsertOrReplace(Vec<Property<'static>>),
     InsertOrMerge(Vec<Property<'static>>),
     Delete(IfMatch),
+}
+
+/// In what form the client wants to see what it has inserted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Shown {
+    pub metadata: Metadata,
+    pub prefer: Prefer,
 }
 
 /// What has become of it.
@@ -60,8 +68,8 @@ impl Write {
         let there = || found.ok_or(refuse(TableError::ResourceNotFound));
         let whole = |properties: &'a [Property<'static>]| Entity::of(stamp, properties);
         let becomes = match &self.change {
-            Change::Insert(_) if found.is_some() => return Err(refuse(TableError::EntityAlreadyExists)),
-            Change::Insert(properties) | Change::InsertOrReplace(properties) => whole(properties),
+            Change::Insert(..) if found.is_some() => return Err(refuse(TableError::EntityAlreadyExists)),
+            Change::Insert(properties, _) | Change::InsertOrReplace(properties) => whole(properties),
             Change::InsertOrMerge(properties) => match found {
                 None => whole(properties),
                 Some(found) => found.entity()?.merged(stamp, properties),
@@ -99,7 +107,7 @@ impl Write {
             Some(entity) => {
                 let row = entity.to_row();
                 changes.put(key, row.clone());
-                Ok(Written { stamp, row: matches!(self.change, Change::Insert(_)).then_some(row) })
+                Ok(Written { stamp, row: self.is_shown().then_some(row) })
             }
             None => {
                 changes.delete(key);
@@ -108,11 +116,20 @@ impl Write {
         }
     }
 
+    /// Whether the answer shows what is stored.
+    fn is_shown(&self) -> bool {
+        match &self.change {
+            Change::Insert(_, shown) => shown.prefer != Prefer::NoContent,
+            Change::Update(..) | Change::Merge(..) | Change::Delete(_) => false,
+            Change::InsertOrReplace(_) | Change::InsertOrMerge(_) => false,
+        }
+    }
+
     /// What a request asks for. It must name a write of an entity.
-    pub fn parse(op: Op, head: &Head, body: &[u8]) -> Result<Write, TableError> {
-        let address = Address::parse(&head.resource)?;
+    pub fn parse(op: Op, head: &impl Asked, body: &[u8]) -> Result<Write, TableError> {
+        let address = Address::parse(head.resource())?;
         let table = TableName::parse(address.entities_of().unwrap_or_default())?;
-        if op != Op::InsertEntity && head.headers.contains_key("if-none-match") {
+        if op != Op::InsertEntity && head.has_header("if-none-match") {
             return Err(TableError::InvalidInput("A write of an entity takes no If-None-Match."));
         }
         if let Op::DeleteEntity = op {
@@ -120,7 +137,7 @@ impl Write {
             return Ok(Write { table, key, change: Change::Delete(if_match(head)?) });
         }
         format::check_body(head)?;
-        format::metadata(head)?;
+        let metadata = format::metadata(head)?;
         let read::Incoming { partition, row, odd_key, properties } = read::read(body)?;
         let key = match address {
             Address::Entity(_, key) => same(key, partition.as_deref(), row.as_deref())?,
@@ -131,7 +148,7 @@ impl Write {
             },
         };
         let change = match op {
-            Op::InsertEntity => Change::Insert(properties),
+            Op::InsertEntity => Change::Insert(properties, Shown { metadata, prefer: Prefer::of(head) }),
             Op::UpdateEntity => Change::Update(properties, if_match(head)?),
             Op::MergeEntity => Change::Merge(properties, if_match(head)?),
             Op::InsertOrReplaceEntity => Change::InsertOrReplace(properties),
@@ -141,24 +158,22 @@ impl Write {
         Ok(Write { table, key, change })
     }
 
-    /// What the client is told once it is done.
-    pub fn answer(&self, head: &Head, written: &Written) -> Result<Answer, TableError> {
+    /// What the client is told once it is done. `head` is that of the request that came, whatever is inside it.
+    pub fn answer(&self, head: &Head, written: &Written) -> Answer {
         match &self.change {
-            Change::Insert(_) => {
-                let location = format!("{}/{}", head.endpoint, link(self.table.as_str(), self.key.view()));
-                let metadata = format::metadata(head)?;
-                let shown = || self.shown(head, metadata, written);
-                let answer = Answer::made(metadata, Prefer::of(head), location, shown);
-                Ok(answer.with("ETag", etag::of(written.stamp)))
+            Change::Insert(_, Shown { metadata, prefer }) => {
+                let location = link(&head.endpoint, self.table.as_str(), self.key.view());
+                let shown = || self.shown(head, *metadata, written);
+                Answer::made(*metadata, *prefer, location, shown).with("ETag", etag::of(written.stamp))
             }
-            Change::Delete(_) => Ok(Answer::empty()),
+            Change::Delete(_) => Answer::empty(),
             Change::Update(..) | Change::Merge(..) | Change::InsertOrReplace(_) | Change::InsertOrMerge(_) => {
-                Ok(Answer::empty().with("ETag", etag::of(written.stamp)))
+                Answer::empty().with("ETag", etag::of(written.stamp))
             }
         }
     }
 
-    fn shown(&self, head: &Head, metadata: crate::entity::write::Metadata, written: &Written) -> Vec<u8> {
+    fn shown(&self, head: &Head, metadata: Metadata, written: &Written) -> Vec<u8> {
         let mut out = Vec::with_capacity(512);
         let table = self.table.as_str();
         let shape = Shape { metadata, endpoint: &head.endpoint, account: &head.account, table, select: None };
@@ -191,7 +206,7 @@ pub async fn run(op: Op, call: Call<'_>, body: &[u8]) -> Result<Answer, Failure>
         Ok(Commit { changes, outcome })
     })
     .await?;
-    Ok(write.answer(call.head, &written)?)
+    Ok(write.answer(call.head, &written))
 }
 
 /// That there is no such table is said before that the entity has no keys. So is told who put the name of a table at the end
@@ -207,12 +222,12 @@ async fn after_table(call: Call<'_>, error: TableError) -> Failure {
     }
 }
 
-fn if_match(head: &Head) -> Result<IfMatch, TableError> {
-    let mut values = head.headers.get_all("if-match").iter();
+fn if_match(head: &impl Asked) -> Result<IfMatch, TableError> {
+    let mut values = head.headers("if-match");
     let value = values.next().ok_or(service::RequestError::MissingRequiredHeader { name: "If-Match" })?;
-    match (value.to_str(), values.next()) {
-        (Ok(text), None) => IfMatch::parse(text),
-        _ => Err(TableError::InvalidETag { value: String::from_utf8_lossy(value.as_bytes()).into_owned() }),
+    match (head.header("if-match"), values.next()) {
+        (Some(text), None) => IfMatch::parse(text),
+        _ => Err(TableError::InvalidETag { value: String::from_utf8_lossy(value).into_owned() }),
     }
 }
 
@@ -237,7 +252,7 @@ mod tests {
     fn every_change(if_match: IfMatch) -> [Change; 6] {
         let properties = || vec![property("b", 20), property("c", 30)];
         [
-            Change::Insert(properties()),
+            Change::Insert(properties(), Shown { metadata: Metadata::Minimal, prefer: Prefer::Unsaid }),
             Change::Update(properties(), if_match),
             Change::Merge(properties(), if_match),
             Change::InsertOrReplace(properties()),

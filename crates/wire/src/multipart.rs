@@ -18,6 +18,8 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method};
 const BOUNDARY_BYTES_MAX: usize = 70;
 /// More headers than this in one part are refused.
 const HEADERS_PER_PART_MAX: usize = 64;
+/// So many most parts have, and room for them is made at once.
+const HEADERS_PER_PART_USUAL: usize = 6;
 
 /// The body is not what its type says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -26,8 +28,38 @@ pub struct Malformed;
 /// A part: its headers, and what follows them.
 #[derive(Debug)]
 pub struct Part<'a> {
-    pub headers: HeaderMap,
+    pub headers: Headers<'a>,
     pub content: &'a [u8],
+}
+
+/// Headers as they stand in a body, which they are borrowed from: a batch has hundreds of them, and few are looked at.
+#[derive(Clone, Debug, Default)]
+pub struct Headers<'a>(Vec<(&'a [u8], &'a [u8])>);
+
+impl<'a> Headers<'a> {
+    /// All values of a header, in their order; names are compared without case.
+    pub fn all(&self, name: &str) -> impl Iterator<Item = &'a [u8]> {
+        let is_named = move |(known, _): &&(&[u8], &[u8])| known.eq_ignore_ascii_case(name.as_bytes());
+        self.0.iter().filter(is_named).map(|(_, value)| *value)
+    }
+
+    /// The header as text. One that is not visible ASCII text counts as absent.
+    pub fn text(&self, name: &str) -> Option<&'a str> {
+        let value = self.all(name).next()?;
+        let is_text = value.iter().all(|byte| matches!(byte, b' '..=b'~' | b'\t'));
+        std::str::from_utf8(value).ok().filter(|_| is_text)
+    }
+
+    /// The same headers, as every other request has them.
+    pub fn to_map(&self) -> HeaderMap {
+        let mut map = HeaderMap::with_capacity(self.0.len());
+        for (name, value) in &self.0 {
+            if let (Ok(name), Ok(value)) = (HeaderName::from_bytes(name), HeaderValue::from_bytes(value)) {
+                map.append(name, value);
+            }
+        }
+        map
+    }
 }
 
 /// A request inside a part.
@@ -36,7 +68,7 @@ pub struct InnerRequest<'a> {
     pub method: Method,
     /// As it stands in the request line: absolute, or a path.
     pub target: &'a str,
-    pub headers: HeaderMap,
+    pub headers: Headers<'a>,
     pub body: &'a [u8],
 }
 
@@ -133,22 +165,31 @@ pub fn request(content: &[u8]) -> Result<InnerRequest<'_>, Malformed> {
 }
 
 /// Headers up to the empty line that ends them, or to the end.
-fn headers(rest: &mut &[u8]) -> Result<HeaderMap, Malformed> {
-    let mut headers = HeaderMap::new();
+fn headers<'a>(rest: &mut &'a [u8]) -> Result<Headers<'a>, Malformed> {
+    let mut headers = Vec::with_capacity(HEADERS_PER_PART_USUAL);
     while !rest.is_empty() {
         let text = line(rest);
         if text.is_empty() {
             break;
         }
-        let colon = text.iter().position(|byte| *byte == b':').ok_or(Malformed)?;
-        let name = HeaderName::from_bytes(text[..colon].trim_ascii()).map_err(|_| Malformed)?;
-        let value = HeaderValue::from_bytes(text[colon + 1..].trim_ascii()).map_err(|_| Malformed)?;
-        headers.append(name, value);
-        if headers.len() > HEADERS_PER_PART_MAX {
+        let colon = memchr::memchr(b':', text).ok_or(Malformed)?;
+        let (name, value) = (text[..colon].trim_ascii(), text[colon + 1..].trim_ascii());
+        if !is_name(name) || !is_value(value) || headers.len() == HEADERS_PER_PART_MAX {
             return Err(Malformed);
         }
+        headers.push((name, value));
     }
-    Ok(headers)
+    Ok(Headers(headers))
+}
+
+/// A token of HTTP.
+fn is_name(name: &[u8]) -> bool {
+    !name.is_empty() && name.iter().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte))
+}
+
+/// Anything but control characters.
+fn is_value(value: &[u8]) -> bool {
+    value.iter().all(|byte| matches!(byte, b'\t' | b' '..=b'~' | 0x80..))
 }
 
 /// The next line without its end.
@@ -243,7 +284,7 @@ mod tests {
             assert_eq!(contents(body).as_deref(), Ok(*expected), "{}", body.escape_ascii());
         }
         let found = parts(b"--b\r\nconTent-ID: 7\r\n\r\n--b--", "b", 9).unwrap();
-        assert_eq!(found[0].headers["content-id"], "7");
+        assert_eq!(found[0].headers.text("content-id"), Some("7"));
     }
 
     #[test]
@@ -267,7 +308,9 @@ mod tests {
             b"PUT http://h/t(PartitionKey='a',RowKey='') HTTP/1.1\r\nIf-Match: *\r\nIF-MATCH: x\r\n\r\n{\"a\":1}";
         let request = request(text).unwrap();
         assert_eq!((request.method, request.target), (Method::PUT, "http://h/t(PartitionKey='a',RowKey='')"));
-        assert_eq!(request.headers.get_all("if-match").iter().count(), 2);
+        assert_eq!(request.headers.all("if-match").collect::<Vec<_>>(), [&b"*"[..], b"x"]);
+        assert_eq!((request.headers.text("if-match"), request.headers.text("if-none-match")), (Some("*"), None));
+        assert_eq!(request.headers.to_map().get_all("if-match").iter().count(), 2);
         assert_eq!(request.body, b"{\"a\":1}");
         let bare = super::request(b"\r\nMERGE /t HTTP/1.1").unwrap();
         assert_eq!((bare.method.as_str(), bare.target, bare.body), ("MERGE", "/t", &b""[..]));
@@ -276,6 +319,25 @@ mod tests {
         {
             assert!(super::request(text).is_err(), "{}", text.escape_ascii());
         }
+    }
+
+    /// What is taken for a name or a value is what the rest of the house takes for one.
+    #[test]
+    fn names_and_values_of_headers() {
+        for byte in 0..=255u8 {
+            for text in [vec![byte], vec![b'a', byte, b'b']] {
+                assert_eq!(is_name(&text), HeaderName::from_bytes(&text).is_ok(), "{}", text.escape_ascii());
+                assert_eq!(is_value(&text), HeaderValue::from_bytes(&text).is_ok(), "{}", text.escape_ascii());
+                let shown = HeaderValue::from_bytes(&text).ok();
+                let shown = shown.as_ref().and_then(|value| value.to_str().ok());
+                let headers = Headers(vec![(b"a", &text)]);
+                assert_eq!(headers.text("A").filter(|_| is_value(&text)), shown, "{}", text.escape_ascii());
+            }
+        }
+        assert!(!is_name(b""));
+        let many = |count: usize| format!("--b\r\n{}\r\n--b--", "a: 1\r\n".repeat(count));
+        assert!(parts(many(64).as_bytes(), "b", 9).is_ok());
+        assert_eq!(parts(many(65).as_bytes(), "b", 9).err(), Some(Malformed));
     }
 
     #[test]

@@ -10,6 +10,8 @@ use super::{PARTITION_KEY, Property, ROW_KEY, TIMESTAMP, check_properties};
 use crate::error::TableError;
 
 const TYPE_ANNOTATION: &str = "@odata.type";
+/// So many members most entities have, and room for them is made at once.
+const MEMBERS_USUAL: usize = 12;
 
 /// What a body says.
 #[derive(Debug, PartialEq)]
@@ -25,27 +27,28 @@ pub struct Incoming {
 /// Reads a body. A property that is null counts as not sent.
 pub fn read(body: &[u8]) -> Result<Incoming, TableError> {
     let Object(members) = object(body)?;
-    let types: Vec<(String, String)> = members.iter().filter_map(type_of).collect();
+    let types: Vec<(&str, &str)> = members.iter().filter_map(type_of).collect();
     let properties = Vec::with_capacity(members.len());
     let mut incoming = Incoming { partition: None, row: None, odd_key: None, properties };
-    for (name, json) in members {
-        if name.contains("odata.") || name == TIMESTAMP || json == Json::Null {
+    for (Text(name), json) in &members {
+        if name.contains("odata.") || name == TIMESTAMP || *json == Json::Null {
             continue;
         }
-        let annotated = types.iter().find(|(of, _)| *of == name).map(|(_, kind)| kind.as_str());
-        if let Some(key) = [PARTITION_KEY, ROW_KEY].into_iter().find(|key| *key == name) {
-            let Json::Text(text) = json else { return Err(TableError::InvalidValueType { name }) };
+        let bad_type = || TableError::InvalidValueType { name: name.clone().into_owned() };
+        let annotated = types.iter().find(|(of, _)| of == name).map(|(_, kind)| *kind);
+        if let Some(key) = [PARTITION_KEY, ROW_KEY].into_iter().find(|key| key == name) {
+            let Json::Text(text) = json else { return Err(bad_type()) };
             if annotated.is_some_and(|kind| kind != "Edm.String") {
                 incoming.odd_key = Some(key);
             }
             let place = if key == PARTITION_KEY { &mut incoming.partition } else { &mut incoming.row };
-            if place.replace(text).is_some() {
+            if place.replace(text.clone().into_owned()).is_some() {
                 return Err(TableError::DuplicatePropertiesSpecified);
             }
             continue;
         }
-        let value = typed(json, annotated).ok_or_else(|| TableError::InvalidValueType { name: name.clone() })?;
-        incoming.properties.push((Cow::Owned(name), value));
+        let value = typed(json, annotated).ok_or_else(bad_type)?;
+        incoming.properties.push((Cow::Owned(name.clone().into_owned()), value));
     }
     check_properties(&incoming.properties)?;
     Ok(incoming)
@@ -54,66 +57,68 @@ pub fn read(body: &[u8]) -> Result<Incoming, TableError> {
 /// The name of a table to make.
 pub fn table_name(body: &[u8]) -> Result<String, TableError> {
     let Object(members) = object(body)?;
-    let name = members.into_iter().find(|(name, _)| name == "TableName");
+    let name = members.into_iter().find(|(Text(name), _)| name == "TableName");
     match name {
-        Some((_, Json::Text(name))) => Ok(name),
+        Some((_, Json::Text(name))) => Ok(name.into_owned()),
         _ => Err(TableError::PropertiesNeedValue),
     }
 }
 
-fn object(body: &[u8]) -> Result<Object, TableError> {
+fn object(body: &[u8]) -> Result<Object<'_>, TableError> {
     serde_json::from_slice(body).map_err(|_| TableError::InvalidInput("The body is not a JSON object."))
 }
 
-fn type_of((name, json): &(String, Json)) -> Option<(String, String)> {
+fn type_of<'a>((Text(name), json): &'a (Text<'_>, Json<'_>)) -> Option<(&'a str, &'a str)> {
     match (name.strip_suffix(TYPE_ANNOTATION), json) {
-        (Some(of), Json::Text(kind)) if !of.is_empty() => Some((of.to_owned(), kind.clone())),
+        (Some(of), Json::Text(kind)) if !of.is_empty() => Some((of, kind)),
         _ => None,
     }
 }
 
 /// The value of a property. Without an annotation the JSON says what it is; a whole number that 32 bits cannot hold is a
 /// double, as the libraries of the service have it.
-fn typed(json: Json, annotated: Option<&str>) -> Option<Value<'static>> {
+fn typed(json: &Json<'_>, annotated: Option<&str>) -> Option<Value<'static>> {
     match (json, annotated) {
-        (Json::Text(text), None) => Some(Value::String(Cow::Owned(text))),
-        (Json::Text(text), Some(kind)) => parse_typed(kind, Cow::Owned(text)),
-        (Json::Bool(value), None | Some("Edm.Boolean")) => Some(Value::Boolean(value)),
-        (Json::Whole(value), None) => Some(i32::try_from(value).map_or(Value::Double(value as f64), Value::Int32)),
-        (Json::Whole(value), Some("Edm.Int32")) => i32::try_from(value).ok().map(Value::Int32),
-        (Json::Whole(value), Some("Edm.Int64")) => i64::try_from(value).ok().map(Value::Int64),
-        (Json::Whole(value), Some("Edm.Double")) => Some(Value::Double(value as f64)),
-        (Json::Fraction(value), None | Some("Edm.Double")) => Some(Value::Double(value)),
+        (Json::Text(text), None) => Some(Value::String(Cow::Owned(text.clone().into_owned()))),
+        (Json::Text(text), Some(kind)) => parse_typed(kind, Cow::Owned(text.clone().into_owned())),
+        (Json::Bool(value), None | Some("Edm.Boolean")) => Some(Value::Boolean(*value)),
+        (Json::Whole(value), None) => Some(i32::try_from(*value).map_or(Value::Double(*value as f64), Value::Int32)),
+        (Json::Whole(value), Some("Edm.Int32")) => i32::try_from(*value).ok().map(Value::Int32),
+        (Json::Whole(value), Some("Edm.Int64")) => i64::try_from(*value).ok().map(Value::Int64),
+        (Json::Whole(value), Some("Edm.Double")) => Some(Value::Double(*value as f64)),
+        (Json::Fraction(value), None | Some("Edm.Double")) => Some(Value::Double(*value)),
         (Json::Null | Json::Nested | Json::Bool(_) | Json::Whole(_) | Json::Fraction(_), _) => None,
     }
 }
 
-/// The members in the order in which they came, doubles included.
-struct Object(Vec<(String, Json)>);
+/// The members in the order in which they came, doubles included. Texts are borrowed from the body where they can be.
+struct Object<'a>(Vec<(Text<'a>, Json<'a>)>);
+
+struct Text<'a>(Cow<'a, str>);
 
 /// As much of JSON as an entity can hold.
 #[derive(Debug, PartialEq)]
-enum Json {
+enum Json<'a> {
     Null,
     Bool(bool),
     Whole(i128),
     Fraction(f64),
-    Text(String),
+    Text(Cow<'a, str>),
     Nested,
 }
 
-impl<'de> Deserialize<'de> for Object {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Object, D::Error> {
+impl<'de> Deserialize<'de> for Object<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Object<'de>, D::Error> {
         struct Members;
         impl<'de> Visitor<'de> for Members {
-            type Value = Object;
+            type Value = Object<'de>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Object, A::Error> {
-                let mut members = Vec::new();
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Object<'de>, A::Error> {
+                let mut members = Vec::with_capacity(MEMBERS_USUAL);
                 while let Some(member) = map.next_entry()? {
                     members.push(member);
                 }
@@ -124,50 +129,59 @@ impl<'de> Deserialize<'de> for Object {
     }
 }
 
-impl<'de> Deserialize<'de> for Json {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Json, D::Error> {
+impl<'de> Deserialize<'de> for Text<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Text<'de>, D::Error> {
+        match Json::deserialize(deserializer)? {
+            Json::Text(text) => Ok(Text(text)),
+            _ => Err(serde::de::Error::custom("a name is a text")),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Json<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Json<'de>, D::Error> {
         struct Member;
         impl<'de> Visitor<'de> for Member {
-            type Value = Json;
+            type Value = Json<'de>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a value")
             }
 
-            fn visit_unit<E>(self) -> Result<Json, E> {
+            fn visit_unit<E>(self) -> Result<Json<'de>, E> {
                 Ok(Json::Null)
             }
 
-            fn visit_bool<E>(self, value: bool) -> Result<Json, E> {
+            fn visit_bool<E>(self, value: bool) -> Result<Json<'de>, E> {
                 Ok(Json::Bool(value))
             }
 
-            fn visit_i64<E>(self, value: i64) -> Result<Json, E> {
+            fn visit_i64<E>(self, value: i64) -> Result<Json<'de>, E> {
                 Ok(Json::Whole(value.into()))
             }
 
-            fn visit_u64<E>(self, value: u64) -> Result<Json, E> {
+            fn visit_u64<E>(self, value: u64) -> Result<Json<'de>, E> {
                 Ok(Json::Whole(value.into()))
             }
 
-            fn visit_f64<E>(self, value: f64) -> Result<Json, E> {
+            fn visit_f64<E>(self, value: f64) -> Result<Json<'de>, E> {
                 Ok(Json::Fraction(value))
             }
 
-            fn visit_str<E>(self, text: &str) -> Result<Json, E> {
-                Ok(Json::Text(text.to_owned()))
+            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Json<'de>, E> {
+                Ok(Json::Text(Cow::Borrowed(text)))
             }
 
-            fn visit_string<E>(self, text: String) -> Result<Json, E> {
-                Ok(Json::Text(text))
+            fn visit_str<E>(self, text: &str) -> Result<Json<'de>, E> {
+                Ok(Json::Text(Cow::Owned(text.to_owned())))
             }
 
-            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Json, A::Error> {
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Json<'de>, A::Error> {
                 while seq.next_element::<IgnoredAny>()?.is_some() {}
                 Ok(Json::Nested)
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Json, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Json<'de>, A::Error> {
                 while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
                 Ok(Json::Nested)
             }

@@ -106,6 +106,13 @@ impl<'a> Row<'a> {
         (0..self.count).map(move |_| property(&mut d).map_err(|error| corrupt(&error)))
     }
 
+    /// The same for who only passes them on. What is stored was checked on its way in, and engines see to it that it comes
+    /// back as it was, so nobody looks into texts again.
+    pub fn shown(&self) -> impl Iterator<Item = Result<(&'a [u8], Shown<'a>), Unread>> + use<'a> {
+        let mut d = self.properties.clone();
+        (0..self.count).map(move |_| shown(&mut d).map_err(|error| corrupt(&error)))
+    }
+
     /// One property, if the entity has it.
     pub fn property(&self, wanted: &str) -> Result<Option<Value<'a>>, Unread> {
         let mut d = self.properties.clone();
@@ -127,6 +134,40 @@ impl<'a> Row<'a> {
     }
 }
 
+/// A value on its way out.
+#[derive(Clone, Debug)]
+pub enum Shown<'a> {
+    /// UTF-8.
+    Text(&'a [u8]),
+    Other(Value<'a>),
+}
+
+fn shown<'a>(d: &mut Decoder<'a>) -> Result<(&'a [u8], Shown<'a>), DecodeError> {
+    let name = text(d)?;
+    Ok((
+        name,
+        match d.u8()? {
+            STRING => Shown::Text(text(d)?),
+            kind => Shown::Other(value_of(kind, d)?),
+        },
+    ))
+}
+
+/// A text as it stands there.
+fn text<'a>(d: &mut Decoder<'a>) -> Result<&'a [u8], DecodeError> {
+    let rest = &d.input()[d.position()..];
+    let (head, length) = match *rest {
+        [byte @ 0x60..=0x77, ..] => (1, usize::from(byte - 0x60)),
+        [0x78, length, ..] => (2, usize::from(length)),
+        [0x79, a, b, ..] => (3, usize::from(u16::from_be_bytes([a, b]))),
+        [0x7a, a, b, c, d, ..] => (5, u32::from_be_bytes([a, b, c, d]) as usize),
+        _ => return Err(DecodeError::message("no text where one should be")),
+    };
+    let text = rest.get(head..head + length).ok_or_else(DecodeError::end_of_input)?;
+    d.set_position(d.position() + head + length);
+    Ok(text)
+}
+
 fn property<'a>(d: &mut Decoder<'a>) -> Result<(&'a str, Value<'a>), DecodeError> {
     Ok((d.str()?, value(d)?))
 }
@@ -138,7 +179,12 @@ fn pass<'a>(d: &mut Decoder<'a>) -> Result<Option<Value<'a>>, DecodeError> {
 }
 
 fn value<'a>(d: &mut Decoder<'a>) -> Result<Value<'a>, DecodeError> {
-    Ok(match d.u8()? {
+    let kind = d.u8()?;
+    value_of(kind, d)
+}
+
+fn value_of<'a>(kind: u8, d: &mut Decoder<'a>) -> Result<Value<'a>, DecodeError> {
+    Ok(match kind {
         STRING => Value::String(Cow::Borrowed(d.str()?)),
         STRING_UTF16 => Value::String(Cow::Owned(from_utf16(d.bytes()?)?)),
         INT32 => Value::Int32(d.i32()?),
@@ -202,6 +248,14 @@ pub mod tests {
         assert_eq!(row.stamp, Timestamp(77));
         assert_eq!(row.entity().unwrap(), entity);
         assert_eq!(row.property("p3"), Ok(Some(Value::Int32(i32::MIN))));
+        for (shown, (name, value)) in row.shown().zip(&entity.properties) {
+            let (shown_name, shown) = shown.unwrap();
+            let shown = match shown {
+                Shown::Text(text) => Value::String(std::str::from_utf8(text).unwrap().into()),
+                Shown::Other(value) => value,
+            };
+            assert_eq!((shown_name, &shown), (name.as_bytes(), value));
+        }
         assert_eq!(row.property("p99"), Ok(None));
         let zero = row.property("p8").unwrap().unwrap();
         assert!(matches!(zero, Value::Double(value) if value.is_sign_negative()));
@@ -209,6 +263,22 @@ pub mod tests {
         let bytes = not_a_number.to_row();
         let row = Row::open(&bytes).unwrap();
         assert!(matches!(row.property("n"), Ok(Some(Value::Double(value))) if value.is_nan()));
+    }
+
+    #[test]
+    fn texts_of_every_length_are_passed_on_as_they_are() {
+        for length in [0, 1, 23, 24, 255, 256, 32 * 1024, 65_535, 65_536] {
+            let text = "x".repeat(length);
+            let properties = vec![("a".into(), Value::String((&text).into())), ("b".into(), Value::Int32(1))];
+            let row = Entity { stamp: Timestamp(1), properties }.to_row();
+            let shown: Vec<_> = Row::open(&row).unwrap().shown().map(Result::unwrap).collect();
+            assert!(matches!(shown[0], (b"a", Shown::Text(shown)) if shown == text.as_bytes()), "{length}");
+            assert!(matches!(shown[1], (b"b", Shown::Other(Value::Int32(1)))), "{length}");
+            for end in (row.len() - length.min(40) - 6)..row.len() {
+                let cut = Row::open(&row[..end]).unwrap();
+                assert!(cut.shown().any(|shown| shown.is_err()), "{length}, cut at {end}");
+            }
+        }
     }
 
     #[test]

@@ -1,11 +1,14 @@
 //! An entity as it goes: a JSON object with as many annotations as the client wants to see.
 
+use std::borrow::Cow;
+
 use concurrency::Timestamp;
 use engine::Unread;
+use serde::Serialize;
 use wire::{base64, dates, percent};
 
 use super::value::{Value, guid_text, time_text};
-use super::{PARTITION_KEY, ROW_KEY, Row, TIMESTAMP};
+use super::{PARTITION_KEY, ROW_KEY, Row, Shown, TIMESTAMP};
 use crate::etag;
 use crate::key::KeyView;
 
@@ -47,7 +50,7 @@ impl Shape<'_> {
         let mut object = Object::open(out);
         if self.metadata != Metadata::None {
             object.name("odata.metadata");
-            object.text(&format!("{}/$metadata#{}/@Element", self.endpoint, self.table));
+            object.text(format!("{}/$metadata#{}/@Element", self.endpoint, self.table));
         }
         self.members(object, key, row)
     }
@@ -64,14 +67,14 @@ impl Shape<'_> {
 
     fn members(&self, mut object: Object<'_>, key: KeyView<'_>, row: &Row<'_>) -> Result<(), Unread> {
         if self.metadata == Metadata::Full {
-            let link = link(self.table, key);
+            let link = link(self.endpoint, self.table, key);
             object.name("odata.type");
-            object.text(&format!("{}.{}", self.account, self.table));
+            object.text(format!("{}.{}", self.account, self.table));
             object.name("odata.id");
-            object.text(&format!("{}/{link}", self.endpoint));
+            object.text(&link);
             object.etag(row.stamp);
             object.name("odata.editLink");
-            object.text(&link);
+            object.text(&link[self.endpoint.len() + 1..]);
         }
         if self.metadata == Metadata::Minimal {
             object.etag(row.stamp);
@@ -84,12 +87,12 @@ impl Shape<'_> {
         }
         if self.wants(TIMESTAMP) {
             if self.metadata == Metadata::Full {
-                object.raw("Timestamp@odata.type", b"\"Edm.DateTime\"");
+                object.type_of(TIMESTAMP, "Edm.DateTime");
             }
             object.name(TIMESTAMP);
             object.plain(dates::iso_ticks(row.stamp).as_str());
         }
-        for property in row.properties() {
+        for property in row.shown() {
             let (name, value) = property?;
             if self.wants(name) {
                 object.property(name, &value, self.metadata);
@@ -105,8 +108,8 @@ impl Shape<'_> {
         Ok(())
     }
 
-    fn wants(&self, name: &str) -> bool {
-        self.select.is_none_or(|select| select.iter().any(|selected| selected == name))
+    fn wants(&self, name: impl AsRef<[u8]>) -> bool {
+        self.select.is_none_or(|select| select.iter().any(|selected| selected.as_bytes() == name.as_ref()))
     }
 }
 
@@ -117,19 +120,23 @@ pub fn begin_list(out: &mut Vec<u8>, metadata: Metadata, endpoint: &str, set: &s
     let mut object = Object::open(out);
     if metadata != Metadata::None {
         object.name("odata.metadata");
-        object.text(&format!("{endpoint}/$metadata#{set}"));
+        object.text(format!("{endpoint}/$metadata#{set}"));
     }
     object.name("value");
     out.push(b'[');
 }
 
-/// Where an entity is found below the endpoint.
-pub fn link(table: &str, key: KeyView<'_>) -> String {
-    format!("{table}(PartitionKey='{}',RowKey='{}')", quoted(key.partition), quoted(key.row))
+/// Where an entity is found.
+pub fn link(endpoint: &str, table: &str, key: KeyView<'_>) -> String {
+    let (partition, row) = (quoted(key.partition), quoted(key.row));
+    [endpoint, "/", table, "(PartitionKey='", &partition, "',RowKey='", &row, "')"].concat()
 }
 
-fn quoted(text: &str) -> String {
-    percent::encode_value(&text.replace('\'', "''")).into_owned()
+fn quoted(text: &str) -> Cow<'_, str> {
+    match text.contains('\'') {
+        true => percent::encode_value(&text.replace('\'', "''")).into_owned().into(),
+        false => percent::encode_value(text),
+    }
 }
 
 /// A JSON object on its way out.
@@ -149,24 +156,46 @@ impl<'a> Object<'a> {
         self.out.push(b'}');
     }
 
-    pub fn name(&mut self, name: &str) {
+    pub fn name(&mut self, name: impl AsRef<[u8]>) {
+        self.begin_name(name.as_ref());
+        self.out.extend_from_slice(b"\":");
+    }
+
+    /// Names are identifiers, and ours are plain.
+    fn begin_name(&mut self, name: &[u8]) {
         if !std::mem::take(&mut self.is_empty) {
             self.out.push(b',');
         }
-        // Names are identifiers, and ours are plain.
-        self.plain(name);
-        self.out.push(b':');
+        self.out.push(b'"');
+        self.out.extend_from_slice(name);
     }
 
-    pub fn text(&mut self, text: &str) {
-        serde_json::to_writer(&mut *self.out, text).expect("a vector takes every byte");
+    /// Says of what type the property is that follows.
+    fn type_of(&mut self, name: impl AsRef<[u8]>, type_name: &str) {
+        self.begin_name(name.as_ref());
+        self.out.extend_from_slice(b"@odata.type\":");
+        self.plain(type_name);
+    }
+
+    /// A text, in UTF-8.
+    pub fn text(&mut self, text: impl AsRef<[u8]>) {
+        let text = text.as_ref();
+        if is_plain(text) {
+            self.plain(text);
+        } else {
+            self.json(String::from_utf8_lossy(text));
+        }
     }
 
     /// A text that needs no escapes.
-    fn plain(&mut self, text: &str) {
+    fn plain(&mut self, text: impl AsRef<[u8]>) {
         self.out.push(b'"');
-        self.out.extend_from_slice(text.as_bytes());
+        self.out.extend_from_slice(text.as_ref());
         self.out.push(b'"');
+    }
+
+    fn json(&mut self, value: impl Serialize) {
+        serde_json::to_writer(&mut *self.out, &value).expect("a vector takes every byte");
     }
 
     fn raw(&mut self, name: &str, json: &[u8]) {
@@ -176,40 +205,50 @@ impl<'a> Object<'a> {
 
     fn etag(&mut self, stamp: Timestamp) {
         self.name("odata.etag");
-        let mut text = String::with_capacity(56);
-        text.push_str("\"W/\\\"");
-        etag::push_inner(&mut text, stamp);
-        text.push_str("\\\"\"");
-        self.out.extend_from_slice(text.as_bytes());
+        self.out.extend_from_slice(b"\"W/\\\"");
+        etag::push_inner(self.out, stamp);
+        self.out.extend_from_slice(b"\\\"\"");
     }
 
-    fn property(&mut self, name: &str, value: &Value<'_>, metadata: Metadata) {
+    fn property(&mut self, name: &[u8], value: &Shown<'_>, metadata: Metadata) {
+        match value {
+            Shown::Text(text) => {
+                self.name(name);
+                self.text(text);
+            }
+            Shown::Other(value) => self.typed(name, value, metadata),
+        }
+    }
+
+    fn typed(&mut self, name: &[u8], value: &Value<'_>, metadata: Metadata) {
         let is_told = match value {
             Value::String(_) | Value::Int32(_) | Value::Boolean(_) => true,
             Value::Double(value) => value.is_finite(),
             Value::Int64(_) | Value::DateTime(_) | Value::Guid(_) | Value::Binary(_) => false,
         };
         if !is_told && metadata != Metadata::None {
-            self.name(&format!("{name}@odata.type"));
-            self.plain(value.type_name());
+            self.type_of(name, value.type_name());
         }
         self.name(name);
         match value {
-            Value::String(text) => self.text(text),
-            Value::Int32(value) => self.out.extend_from_slice(value.to_string().as_bytes()),
-            Value::Int64(value) => self.plain(&value.to_string()),
+            Value::String(text) => self.text(&**text),
+            Value::Int32(value) => self.json(value),
+            Value::Int64(value) => self.plain(value.to_string()),
             // With a point or an exponent always: a client would take `5` for a whole number.
-            Value::Double(value) if value.is_finite() => {
-                serde_json::to_writer(&mut *self.out, value).expect("a vector takes every byte");
-            }
+            Value::Double(value) if value.is_finite() => self.json(value),
             Value::Double(value) if value.is_nan() => self.plain("NaN"),
             Value::Double(value) => self.plain(if *value > 0.0 { "Infinity" } else { "-Infinity" }),
             Value::Boolean(value) => self.out.extend_from_slice(if *value { b"true" } else { b"false" }),
-            Value::DateTime(value) => self.plain(&time_text(*value)),
-            Value::Guid(value) => self.plain(&guid_text(value)),
-            Value::Binary(value) => self.plain(&base64::encode(value)),
+            Value::DateTime(value) => self.plain(time_text(*value)),
+            Value::Guid(value) => self.plain(guid_text(value)),
+            Value::Binary(value) => self.plain(base64::encode(value)),
         }
     }
+}
+
+/// Whether JSON writes a text as it is. It looks at all of it, without stopping, because that is quicker.
+fn is_plain(text: &[u8]) -> bool {
+    text.iter().fold(true, |plain, byte| plain & (*byte >= b' ') & (*byte != b'"') & (*byte != b'\\'))
 }
 
 #[cfg(test)]
@@ -273,6 +312,17 @@ mod tests {
         let read = read::read(written.as_bytes()).unwrap();
         assert_eq!((read.partition.as_deref(), read.row.as_deref()), (Some("it's"), Some("ä")));
         assert_eq!(read.properties, one_of_each());
+    }
+
+    #[test]
+    fn texts_are_escaped_where_they_must_be() {
+        for char in (0..=0x2FF).chain(0xD7F0..=0xD7FF).chain(0x2020..=0x2030).filter_map(char::from_u32) {
+            for text in [char.to_string(), format!("{char}after"), format!("a long text before it {char}")] {
+                let mut out = Vec::new();
+                Object { out: &mut out, is_empty: true }.text(&text);
+                assert_eq!(out, serde_json::to_vec(&text).unwrap(), "{text:?}");
+            }
+        }
     }
 
     #[test]

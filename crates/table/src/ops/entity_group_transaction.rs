@@ -3,17 +3,19 @@
 //! The answer is always 202 and says inside what has become of it: one part for each operation, or, if one of them was
 //! refused, a single part with that refusal, whose text begins with the number of the operation.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use concurrency::Timestamp;
 use engine::{Changes, Commit, commit};
-use wire::http::{Body, Head, HeaderMap, Method, Query, Reply, ReplyBody, StatusCode, collect, header};
+use wire::http::{Body, Head, Query, Reply, ReplyBody, StatusCode, collect, header};
 use wire::multipart::{self, Malformed, Part, Writer};
 use wire::percent;
 
 use super::{BODY_BYTES_MAX, Call, query_entities};
 use crate::answer::Answer;
+use crate::asked::Inner;
 use crate::error::TableError;
 use crate::format::Prefer;
 use crate::model;
@@ -32,14 +34,6 @@ impl From<Malformed> for TableError {
     }
 }
 
-/// One operation, as it stands in the body.
-#[derive(Debug)]
-struct Inner<'a> {
-    head: Head,
-    body: &'a [u8],
-    content_id: Option<String>,
-}
-
 /// What a body holds.
 #[derive(Debug)]
 enum Batch<'a> {
@@ -54,8 +48,7 @@ impl<'a> Batch<'a> {
         let (Some(part), true) = (parts.pop(), parts.is_empty()) else {
             return Err(TableError::InvalidInput("A batch has one change set, or one query."));
         };
-        let kind = part.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-        match multipart::boundary(kind) {
+        match multipart::boundary(part.headers.text("content-type").unwrap_or_default()) {
             None => Ok(Batch::Query(Box::new(inner(head, &part)?))),
             Some(boundary) => {
                 let parts = multipart::parts(part.content, boundary, OPERATIONS_MAX)?;
@@ -70,34 +63,27 @@ impl<'a> Batch<'a> {
 }
 
 fn inner<'a>(outer: &Head, part: &Part<'a>) -> Result<Inner<'a>, TableError> {
-    let request = multipart::request(part.content)?;
-    let (resource, query) = target(outer, request.target).ok_or(MALFORMED)?;
-    let id = part.headers.get("content-id").or(request.headers.get("content-id"));
-    let content_id = id.and_then(|id| id.to_str().ok()).map(str::to_owned);
-    let head = inner_head(outer, request.method, resource, query, request.headers);
-    Ok(Inner { head, body: request.body.trim_ascii(), content_id })
+    let multipart::InnerRequest { method, target: line, headers, body } = multipart::request(part.content)?;
+    let (resource, query) = target(outer, line).ok_or(MALFORMED)?;
+    let content_id = part.headers.text("content-id").or_else(|| headers.text("content-id"));
+    Ok(Inner { method, resource, query, headers, body: body.trim_ascii(), content_id })
 }
 
 /// The request that an operation would be by itself.
-fn inner_head(outer: &Head, method: Method, resource: String, query: Query, headers: HeaderMap) -> Head {
+fn head_of(outer: &Head, inner: &Inner<'_>) -> Head {
     Head {
-        method,
-        account: outer.account.clone(),
-        secondary: outer.secondary,
-        resource,
+        method: inner.method.clone(),
+        resource: inner.resource.clone().into_owned(),
         raw_path: String::new(),
-        query,
-        headers,
-        endpoint: outer.endpoint.clone(),
-        version: outer.version.clone(),
-        request_id: outer.request_id.clone(),
-        https: outer.https,
+        query: inner.query.clone(),
+        headers: inner.headers.to_map(),
+        ..outer.clone()
     }
 }
 
 /// The path below the account and the query of a request line, which may be absolute or not. Its account is that of the
 /// request around it, so another one is not even looked at.
-fn target(outer: &Head, target: &str) -> Option<(String, Query)> {
+fn target<'a>(outer: &Head, target: &'a str) -> Option<(Cow<'a, str>, Query)> {
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let path = match path.split_once("://") {
         Some((_, rest)) => rest.split_once('/').map_or("", |(_, path)| path),
@@ -109,11 +95,12 @@ fn target(outer: &Head, target: &str) -> Option<(String, Query)> {
         (account.strip_suffix("-secondary").unwrap_or(account) == outer.account).then_some(below)
     };
     let path = if is_path_style { below().unwrap_or(path) } else { path };
-    let resource = percent::decode_path(path).ok()?.replace('\\', "/");
+    let mut resource = percent::decode_path(path).ok()?;
+    if resource.contains('\\') {
+        resource = resource.replace('\\', "/").into();
+    }
     let own = |pair: Result<_, _>| {
-        pair.map(|(name, value): (std::borrow::Cow<str>, std::borrow::Cow<str>)| {
-            (name.into_owned(), value.into_owned())
-        })
+        pair.map(|(name, value): (Cow<'_, str>, Cow<'_, str>)| (name.into_owned(), value.into_owned()))
     };
     let pairs = percent::query_pairs(query).map(own).collect::<Result<_, _>>().ok()?;
     Some((resource, Query::new(pairs)))
@@ -140,9 +127,9 @@ fn writes(call: Call<'_>, inner: &[Inner<'_>]) -> Result<Vec<Write>, TableError>
 }
 
 fn write(call: Call<'_>, reach: &Reach, operation: &Inner<'_>) -> Result<Write, TableError> {
-    let op = Op::named_by(&operation.head)?;
+    let op = Op::asked_for(operation)?;
     call.asker.caller.may(&op.needs())?;
-    let write = Write::parse(op, &operation.head, operation.body)?;
+    let write = Write::parse(op, operation, operation.body)?;
     reach.check_table(&write.table)?;
     reach.check(&write.key)?;
     Ok(write)
@@ -166,19 +153,20 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
     };
     let mut changes = Writer::new(format!("changesetresponse_{}", call.head.request_id));
     for (answer, content_id) in &answers {
-        answer.write(changes.part(&HTTP_PART), content_id.as_deref());
+        answer.write(changes.part(&HTTP_PART), *content_id);
     }
     let mut batch = batch(call);
     batch.part(&[("Content-Type", &changes.content_type())]).extend_from_slice(&changes.finish());
     Ok(reply(batch))
 }
 
-type Answers = Vec<(Answer, Option<String>)>;
+/// With their content ids.
+type Answers<'a> = Vec<(Answer, Option<&'a str>)>;
 
 /// Commits a change set, and says what each operation answers; or why not, and what that one preferred.
-async fn change(call: Call<'_>, inner: &[Inner<'_>]) -> Result<Answers, (Failure, Prefer)> {
+async fn change<'a>(call: Call<'_>, inner: &[Inner<'a>]) -> Result<Answers<'a>, (Failure, Prefer)> {
     let prefer = |error: &TableError| match error {
-        TableError::InTransaction { index, .. } => inner.get(*index).map_or(Prefer::Unsaid, |it| Prefer::of(&it.head)),
+        TableError::InTransaction { index, .. } => inner.get(*index).map_or(Prefer::Unsaid, Prefer::of),
         _ => Prefer::Unsaid,
     };
     let refused = |error: TableError| {
@@ -191,11 +179,10 @@ async fn change(call: Call<'_>, inner: &[Inner<'_>]) -> Result<Answers, (Failure
         Err(Failure::Refused(error)) => return Err(refused(error)),
         Err(failure) => return Err((failure, Prefer::Unsaid)),
     };
-    let answers = writes.iter().zip(inner).zip(&written).enumerate().map(|(index, ((write, inner), written))| {
-        let answer = write.answer(&inner.head, written).map_err(|error| refused(error.at(index)))?;
-        Ok((answer, inner.content_id.clone()))
-    });
-    answers.collect()
+    let answer = |((write, inner), written): ((&Write, &Inner<'a>), &Written)| {
+        (write.answer(call.head, written), inner.content_id)
+    };
+    Ok(writes.iter().zip(inner).zip(&written).map(answer).collect())
 }
 
 async fn run_writes(call: Call<'_>, writes: Arc<Vec<Write>>) -> Result<Vec<Written>, Failure> {
@@ -225,16 +212,17 @@ async fn run_writes(call: Call<'_>, writes: Arc<Vec<Write>>) -> Result<Vec<Writt
 
 /// A query by itself stands directly under the batch.
 async fn query(call: Call<'_>, inner: &Inner<'_>) -> Result<Reply, Failure> {
+    let head = head_of(call.head, inner);
     let asked = async {
-        let op = Op::named_by(&inner.head)?;
+        let op = Op::named_by(&head)?;
         if op != Op::QueryEntities {
             return Err(TableError::InvalidInput("Outside of a change set only a query can stand.").into());
         }
         call.asker.caller.may(&op.needs()).map_err(TableError::from)?;
         let reach = Reach::of(call.asker.caller);
-        let name = super::table_of(&inner.head)?;
+        let name = super::table_of(&head)?;
         reach.check_table(&name)?;
-        query_entities::answer(Call { head: &inner.head, ..call }).await
+        query_entities::answer(Call { head: &head, ..call }).await
     };
     let answer = match asked.await {
         Ok(answer) => answer,
@@ -244,7 +232,7 @@ async fn query(call: Call<'_>, inner: &Inner<'_>) -> Result<Reply, Failure> {
         Err(failure) => return Err(failure),
     };
     let mut batch = batch(call);
-    answer.write(batch.part(&HTTP_PART), inner.content_id.as_deref());
+    answer.write(batch.part(&HTTP_PART), inner.content_id);
     Ok(reply(batch))
 }
 

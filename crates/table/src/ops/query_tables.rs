@@ -118,7 +118,7 @@ pub fn alone(head: &Head, metadata: Metadata, name: &str) -> Vec<u8> {
     let mut object = Object::open(&mut out);
     if metadata != Metadata::None {
         object.name("odata.metadata");
-        object.text(&format!("{}/$metadata#Tables/@Element", head.endpoint));
+        object.text(format!("{}/$metadata#Tables/@Element", head.endpoint));
     }
     members(object, head, metadata, name);
     out
@@ -127,11 +127,11 @@ pub fn alone(head: &Head, metadata: Metadata, name: &str) -> Vec<u8> {
 fn members(mut object: Object<'_>, head: &Head, metadata: Metadata, name: &str) {
     if metadata == Metadata::Full {
         object.name("odata.type");
-        object.text(&format!("{}.Tables", head.account));
+        object.text(format!("{}.Tables", head.account));
         object.name("odata.id");
-        object.text(&format!("{}/Tables('{name}')", head.endpoint));
+        object.text(format!("{}/Tables('{name}')", head.endpoint));
         object.name("odata.editLink");
-        object.text(&format!("Tables('{name}')"));
+        object.text(format!("Tables('{name}')"));
     }
     object.name("TableName");
     object.text(name);

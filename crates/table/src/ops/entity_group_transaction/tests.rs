@@ -173,7 +173,7 @@ fn request_lines() {
     let outer = request("POST", "$batch", &[]);
     let mut host = request("POST", "$batch", &[]);
     host.endpoint = "https://acct.table.localhost:10002".into();
-    let resource = |outer: &Head, line: &str| target(outer, line).map(|(resource, _)| resource);
+    let resource = |outer: &Head, line: &str| target(outer, line).map(|(resource, _)| resource.into_owned());
     for line in ["http://x/acct/tab()", "/acct/tab()", "acct/tab()", "tab()", "/tab()", "http://x/acct-secondary/tab()"]
     {
         assert_eq!(resource(&outer, line).as_deref(), Some("tab()"), "{line}");
@@ -250,8 +250,8 @@ fn no_bytes_make_it_panic() {
         }
         if let Ok(Batch::Changes(inner)) = Batch::parse(&head, &body) {
             for operation in inner {
-                if let Ok(op) = Op::named_by(&operation.head) {
-                    let _ = Write::parse(op, &operation.head, operation.body);
+                if let Ok(op) = Op::asked_for(&operation) {
+                    let _ = Write::parse(op, &operation, operation.body);
                 }
             }
         }
