@@ -230,6 +230,12 @@ fn sources_that_are_not_there() {
             let said = sources.refusal(taker, &stage.readable(&format!("{blob}{which}")), &[]);
             table.row(format!("{}, {blob}", taker.name), said, format!("404 CannotVerifyCopySource 404 {code}"));
         }
+        // Why a file would be read; a blob does not ask.
+        let why = sources.refusal(taker, &stage.readable(&sources.of(taker)), &[("x-ms-file-request-intent", "x")]);
+        table.row(format!("{}, why", taker.name), why, "400 InvalidHeaderValue");
+        let intent = [("x-ms-file-request-intent", "backup")];
+        let status = sources.take(taker, &stage.readable(&sources.of(taker)), &intent).status;
+        table.row(format!("{}, for a backup", taker.name), status, taker.done);
         let said = sources.refusal(taker, "no url", &[]);
         table.row(format!("{}, no URL", taker.name), said, "400 InvalidHeaderValue");
     }

@@ -73,6 +73,7 @@ fn refusals() {
         ("no results",          &format!("{URL}&maxresults=0"), &[], "400 OutOfRangeQueryParameterValue"),
         ("no marker",           &format!("{URL}&marker=x"), &[], "400 InvalidQueryParameterValue"),
         ("since when",          &format!("{URL}&prevsnapshot=x"), &[], "400 InvalidQueryParameterValue"),
+        ("since what",          URL, &[("x-ms-previous-snapshot-url", "http://h/devstoreaccount1/cont/other?snapshot=2026-11-15T18:00:00.0000000Z")], "400 InvalidHeaderValue"),
         ("since no snapshot",   &format!("{URL}&prevsnapshot=2026-11-15T18:00:00.0000000Z"), &[], "409 PreviousSnapshotNotFound"),
     ];
     let mut table = Table::new("get_page_ranges refusals");
@@ -106,6 +107,10 @@ fn what_has_changed_since_a_snapshot() {
         range("PageRange", "3072", "3583"),
     ];
     assert_eq!(found, expected);
+    let id = made.header("x-ms-snapshot").expect("an id");
+    let by_url = stage.client.url(&format!("cont/blob?snapshot={}", percent(id)));
+    let told = stage.call(URL, &[("x-ms-previous-snapshot-url", &by_url)], "").ok();
+    assert_eq!(told.body, stage.get(since.trim_start_matches("GET ")).ok().body);
     stage.put_pages("cont/blob", 512);
     assert_eq!(stage.call(&since, &[], "").said(), "409 BlobOverwritten");
 }

@@ -97,7 +97,7 @@ fn snapshots_keep_their_pages() {
     stage.put_elsewhere();
     write(&stage, 3, 1, 3);
     assert_eq!((of(&first), of("cont/blob")), (vec![1, 1, 0, 0], vec![0, 0, 0, 3]));
-    stage.put("cont/blob", "other");
+    stage.put_pages("cont/blob", 512);
     assert_eq!(of(&first), [1, 1, 0, 0]);
 }
 

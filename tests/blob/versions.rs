@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use crate::harness::{Answer, Table};
-use crate::stage::{BLOCK_BLOB, Stage};
+use crate::harness::{Answer, Headers, Table};
+use crate::stage::{APPEND_BLOB, BLOCK_BLOB, Stage};
 
 fn version(answer: &Answer) -> String {
     answer.header("x-ms-version-id").expect("a version id").to_owned()
@@ -89,4 +89,27 @@ fn they_can_be_switched_on_and_off() {
     let oldest = listed.all("Blobs")[0].text_of("VersionId").expect("a version");
     assert_eq!(stage.get(&format!("cont/blob?versionid={oldest}")).ok().body, b"before");
     assert_eq!(stage.get("cont/blob").ok().body, b"after");
+}
+
+/// All versions of a blob have one type, and so have all snapshots.
+#[test]
+fn types_do_not_mix() {
+    let stage = Stage::with_settings("versioning = true");
+    let mut table = Table::new("versions: types");
+    stage.put("cont/blob", "first");
+    let append = |headers: Headers<'_>| stage.call("PUT cont/blob", &[&[APPEND_BLOB], headers].concat(), "").said();
+    table.row("over a version", append(&[]), "409 InvalidBlobType");
+    table.row("stale, too", append(&[("if-match", "\"0x1\"")]), "412 ConditionNotMet");
+    stage.call("DELETE cont/blob", &[], "").ok();
+    table.row("beside versions", append(&[]), "409 InvalidBlobType");
+    table.row("of their type", stage.call("PUT cont/blob", &[BLOCK_BLOB], "again").said(), "201");
+
+    let stage = Stage::new();
+    stage.put("cont/blob", "first");
+    stage.call("PUT cont/blob?comp=snapshot", &[], "").ok();
+    let append = || stage.call("PUT cont/blob", &[APPEND_BLOB], "").said();
+    table.row("beside snapshots", append(), "409 SnapshotsPresent");
+    assert_eq!(stage.get("cont/blob").ok().body, b"first");
+    stage.call("DELETE cont/blob", &[("x-ms-delete-snapshots", "only")], "").ok();
+    table.row("without them", append(), "201");
 }

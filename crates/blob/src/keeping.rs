@@ -17,9 +17,10 @@ use engine::due::{self, Kind};
 use engine::{Changes, Key, Rows, Tick, Unread, Visit, space};
 
 use crate::codec;
+use crate::error::BlobError;
 use crate::model::{
-    self, Blob, Committed, Deletion, Past, Undeletion, VersionId, snapshot_key, snapshots_due, snapshots_of,
-    version_key, versions_of,
+    self, Blob, BlobType, Committed, Deletion, Halt, Past, Undeletion, VersionId, refuse, snapshot_key, snapshots_due,
+    snapshots_of, version_key, versions_of,
 };
 use crate::ops::Call;
 use crate::ops::get_blob_service_properties::PROPERTIES;
@@ -73,8 +74,9 @@ pub fn replace(
     keeping: Keeping,
     tick: Tick,
     changes: &mut Changes,
-) -> Result<Written, Unread> {
+) -> Result<Written, Halt> {
     let mut blob = found.unwrap_or_else(|| Blob { uid: tick.id(0), ..Blob::default() });
+    check_type(&blob, state.kind, keeping).map_err(refuse)?;
     if let Some(staging) = blob.staging.take() {
         staging.leave(&key, changes, tick.now);
     }
@@ -103,6 +105,22 @@ pub fn replace(
     blob.committed = Some(state);
     blob.store(key, changes);
     Ok(written)
+}
+
+/// All that is kept of a blob and can be seen has one type: nothing of another can take the place of a blob with snapshots,
+/// or join its versions.
+fn check_type(blob: &Blob, kind: BlobType, keeping: Keeping) -> Result<(), BlobError> {
+    let is_other = |before: BlobType| before.name() != kind.name();
+    let past = blob.past.as_deref().filter(|past| past.versions > 0);
+    if past.and_then(|past| past.kind).is_some_and(is_other) {
+        return Err(BlobError::InvalidBlobType);
+    }
+    match blob.committed.as_ref().filter(|state| is_other(state.kind)) {
+        Some(_) if blob.snapshots > 0 => Err(BlobError::SnapshotsPresent),
+        // It becomes one of them.
+        Some(state) if keeping.versioning || state.version_id.is_some() => Err(BlobError::InvalidBlobType),
+        Some(_) | None => Ok(()),
+    }
 }
 
 /// Keeps the current state of `blob` as a previous version before `state`, which it is, becomes another. Content is shared
@@ -143,6 +161,7 @@ fn keep_previous(blob: &mut Blob, mut old: Committed, changes: &mut Changes) {
     // The time of creation may be that of an earlier version already, the last change never is.
     let without = if past.has_versions() { old.stamp } else { old.created };
     let id = *old.version_id.get_or_insert(VersionId(without));
+    past.kind = Some(old.kind);
     past.versions = past.versions.saturating_add(1);
     changes.put(version_key(past.uid, id), codec::encode(&old));
 }

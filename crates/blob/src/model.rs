@@ -144,6 +144,9 @@ pub struct Past {
     /// Marks that were made before this do not count.
     #[n(5)]
     pub undeleted: Option<Undeletion>,
+    /// The type of the previous versions, which all have one; the rest of it is of one of them.
+    #[cbor(n(6), default)]
+    pub kind: Option<BlobType>,
 }
 
 /// The mark of a state that is deleted and can come back.

@@ -403,12 +403,16 @@ fn not_supported(head: &Head, names: &[&'static str]) -> Result<(), BlobError> {
     name.map_or(Ok(()), |name| Err(BlobError::UnsupportedHeader { name }))
 }
 
-/// Refuses what is not built of the headers about a copy's source.
-pub fn no_source_headers_unbuilt(head: &Head) -> Result<(), BlobError> {
-    none_of(head, &SOURCE_UNBUILT)
+/// Whether a token for a source may be used on files, whatever their permissions say.
+pub fn file_intent(head: &Head) -> Result<bool, BlobError> {
+    match text(head, FILE_INTENT)? {
+        None => Ok(false),
+        Some(value) if value.eq_ignore_ascii_case("backup") => Ok(true),
+        Some(value) => Err(BlobError::header(FILE_INTENT, value)),
+    }
 }
 
-const SOURCE_UNBUILT: [&str; 1] = ["x-ms-file-request-intent"];
+pub const FILE_INTENT: &str = "x-ms-file-request-intent";
 
 /// Refuses headers whose meaning is not built: to ignore one would store or show something else than was asked for. Those
 /// of encryption are for operations that know them, which ask for the others only.

@@ -80,6 +80,8 @@ pub struct Source {
     pub sums: BodySums,
     /// What opens it, if it is sealed. Copies that know where they came from take none.
     key: Option<CustomerKey>,
+    /// It may be a file, which wants to know why it is read; blobs do not.
+    is_for_backup: bool,
 }
 
 impl Source {
@@ -102,7 +104,6 @@ impl Source {
         if url.len() > URL_BYTES_MAX {
             return Err(BlobError::header(URL, url));
         }
-        request::no_source_headers_unbuilt(head)?;
         let range = match request::text(head, RANGE)? {
             None => RangeHeader::None,
             Some(text) => match RangeHeader::parse(Some(text)) {
@@ -127,6 +128,7 @@ impl Source {
             range,
             sums: request::source_sums(head)?,
             key: None,
+            is_for_backup: request::file_intent(head)?,
         })
     }
 
@@ -197,6 +199,9 @@ impl Source {
         }
         if let Some(authorization) = &self.wish.authorization {
             set(header::AUTHORIZATION, authorization.clone());
+        }
+        if self.is_for_backup {
+            set(wire::http::HeaderName::from_static(request::FILE_INTENT), "backup".to_owned());
         }
         for (name, text) in self.key.iter().flat_map(CustomerKey::headers) {
             set(wire::http::HeaderName::from_static(name), text);

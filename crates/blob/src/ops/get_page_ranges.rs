@@ -2,18 +2,18 @@
 
 use concurrency::Timestamp;
 use engine::{Rows, read};
-use service::RequestError;
+use service::sources::without_signature;
 use wire::http::{Head, HeaderValue, Reply, StatusCode};
 use wire::ranges::RangeHeader;
 use wire::xml::XmlWriter;
-use wire::{base64, dates};
+use wire::{base64, dates, percent};
 
 use super::Call;
 use super::get_blob::{self, ReadBlob};
 use crate::error::BlobError;
 use crate::model::{self, ContentRef, Halt, Seen, refuse};
 use crate::pages::{Changed, PAGE_BYTES, PageSpan, View};
-use crate::request::Which;
+use crate::request::{self, Which};
 use crate::{Failure, listing, reply};
 
 /// The default and the cap of a page of ranges.
@@ -33,10 +33,6 @@ struct GetPageRanges {
 
 fn parse(head: &Head) -> Result<GetPageRanges, BlobError> {
     let read = ReadBlob::parse(head)?;
-    // What managed disks use; they are no blobs of an account.
-    if head.headers.contains_key("x-ms-previous-snapshot-url") {
-        return Err(BlobError::Request(RequestError::NotImplemented));
-    }
     let is_paged = head.since(PAGED_SINCE);
     Ok(GetPageRanges {
         read,
@@ -49,8 +45,20 @@ fn parse(head: &Head) -> Result<GetPageRanges, BlobError> {
 
 fn since(head: &Head) -> Result<Option<Timestamp>, BlobError> {
     const NAME: &str = "prevsnapshot";
-    let Some(text) = head.query.get(NAME) else { return Ok(None) };
+    let Some(text) = head.query.get(NAME) else { return since_url(head) };
     dates::parse_iso_ticks(text).map(Some).ok_or_else(|| BlobError::query(NAME, text))
+}
+
+/// The same by a URL, which must name a snapshot of this blob.
+fn since_url(head: &Head) -> Result<Option<Timestamp>, BlobError> {
+    const NAME: &str = "x-ms-previous-snapshot-url";
+    let Some(url) = request::text(head, NAME)? else { return Ok(None) };
+    let (path, query) = url.split_once('?').unwrap_or((url, ""));
+    let is_same = percent::decode_path(path).is_ok_and(|path| path.ends_with(&format!("/{}", head.resource)));
+    let mut pairs = percent::query_pairs(query).flatten();
+    let snapshot = pairs.find(|(name, _)| name.eq_ignore_ascii_case("snapshot")).map(|(_, value)| value);
+    let at = snapshot.filter(|_| is_same).and_then(|text| dates::parse_iso_ticks(&text));
+    at.map(Some).ok_or_else(|| BlobError::header(NAME, without_signature(url)))
 }
 
 /// The offset to go on at. Clients must not read anything into a marker.
@@ -138,7 +146,6 @@ pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
 mod tests {
     use crate::BlobError;
     use crate::testing::{Bench, between, header, refusal};
-    use service::RequestError;
 
     const URL: &str = "cont/blob?comp=pagelist";
 
@@ -178,8 +185,15 @@ mod tests {
         assert_eq!(refusal(refused), BlobError::PreviousSnapshotNotFound);
         let refused = bench.call("GET", &format!("{URL}&prevsnapshot=x"), &[], b"").await;
         assert_eq!(refusal(refused), BlobError::query("prevsnapshot", "x"));
-        let refused = bench.call("GET", URL, &[("x-ms-previous-snapshot-url", "http://x")], b"").await;
-        assert_eq!(refusal(refused), BlobError::Request(RequestError::NotImplemented));
+        let by_url =
+            async |url: &str| refusal(bench.call("GET", URL, &[("x-ms-previous-snapshot-url", url)], b"").await);
+        let snapshot = "snapshot=2026-11-15T18%3A00%3A00.0000000Z";
+        let own = by_url(&format!("http://h/acct/cont/blob?sig=s&{snapshot}")).await;
+        assert_eq!(own, BlobError::PreviousSnapshotNotFound);
+        let other = by_url(&format!("http://h/acct/cont/other?sig=s&{snapshot}")).await;
+        let told = format!("http://h/acct/cont/other?{snapshot}");
+        assert_eq!(other, BlobError::header("x-ms-previous-snapshot-url", told));
+        assert_eq!(by_url("http://h/acct/cont/blob").await.to_reply().code, "InvalidHeaderValue");
         let etag = header(&bench.call("HEAD", "cont/blob", &[], b"").await.unwrap(), "etag").unwrap().to_owned();
         let unchanged = bench.call("GET", URL, &[("if-none-match", &etag)], b"").await;
         assert_eq!(refusal(unchanged), BlobError::NotModified);
@@ -209,6 +223,10 @@ mod tests {
         assert_eq!(list(&format!("&snapshot={second}"), &first).await, since_first);
         assert_eq!(list("", &first).await, since_first + &page_list(&[(4_096, 4_607)]));
         assert_eq!(list("", &second).await, page_list(&[(4_096, 4_607)]));
+        let by_url = [("x-ms-previous-snapshot-url", &*crate::testing::url(&format!("cont/blob?snapshot={second}")))];
+        let told = bench.call("GET", URL, &by_url, b"").await.unwrap();
+        let told = String::from_utf8(crate::testing::bytes(told).await).unwrap();
+        assert_eq!(between(&told, "<PageList>", "<NextMarker").concat(), page_list(&[(4_096, 4_607)]));
         assert_eq!(list(&format!("&snapshot={second}"), &second).await, "");
         let newer = bench.call("GET", &format!("{URL}&snapshot={first}&prevsnapshot={second}"), &[], b"").await;
         assert_eq!(refusal(newer), BlobError::PreviousSnapshotCannotBeNewer);
