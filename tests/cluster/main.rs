@@ -27,7 +27,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use client::Client;
+use client::{ACCOUNT, Client, KEY};
 use ledger::{Ledger, Persistence, persistent_writer, verify};
 use proxy::{MARK, Proxy};
 use server::Server;
@@ -82,6 +82,31 @@ fn what_one_node_has_acknowledged_the_others_see() {
         nodes[0].call("PUT cont?restype=container&comp=acl", &[], "").ok();
         assert_ne!(anonymous(), 200, "round {round}: what is private is given");
     }
+}
+
+/// Accounts in the database: a key that was replaced opens nothing any more, on any node, when the command has ended.
+#[test]
+fn a_new_key_counts_on_every_node_at_once() {
+    let Some(server) = start() else { return };
+    let asked = |key: &str| -> Vec<String> {
+        let ask = |address| Client::new(address).with_key(key).call("GET ?comp=list", &[], "").said();
+        server.addresses().into_iter().map(ask).collect()
+    };
+    let nodes = server.addresses().len();
+    assert_eq!(asked(KEY), vec!["200"; nodes], "without any account there is the well-known one");
+    server.command(&["account", "add", "other"]);
+    assert_eq!(asked(KEY), vec!["404 ResourceNotFound"; nodes], "now there are others");
+    server.command(&["account", "add", ACCOUNT, "--key", KEY]);
+    let mut key = KEY.to_owned();
+    for round in 0..5 {
+        assert_eq!(asked(&key), vec!["200"; nodes], "round {round}");
+        let said = server.command(&["account", "rotate", ACCOUNT]);
+        let (_, new) = said.split_once("AccountKey=").expect("a connection string");
+        let new = new.split_once(';').expect("its end").0.to_owned();
+        assert_eq!(asked(&key), vec!["403 AuthenticationFailed"; nodes], "round {round}: the old key still opens");
+        key = new;
+    }
+    assert_eq!(server.command(&["account", "list"]).lines().count(), 2);
 }
 
 /// Connections are cut between a commit and its answer: each block is appended once, and its writer is told where it stands.

@@ -45,6 +45,11 @@ impl Client {
         Client { string_to_sign: table_string_to_sign, ..Client::new(address) }
     }
 
+    /// Signing with another key.
+    pub fn with_key(self, key: &str) -> Client {
+        Client { key: Key::from_base64(key).expect("a key"), ..self }
+    }
+
     pub fn with_others(self, others: Vec<SocketAddr>) -> Client {
         Client { others, ..self }
     }

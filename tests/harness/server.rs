@@ -102,6 +102,15 @@ impl Server {
         }
     }
 
+    /// Runs the program beside the nodes of a cluster, on what they share, and returns what it says.
+    pub fn command(&self, arguments: &[&str]) -> String {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_lazurite"));
+        command.env_clear().envs(self.cluster.iter().cloned()).current_dir(&self.folder).args(arguments);
+        let said = command.output().expect("the program runs");
+        assert!(said.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&said.stderr));
+        String::from_utf8_lossy(&said.stdout).into_owned()
+    }
+
     /// Where the nodes of a cluster listen.
     pub fn addresses(&self) -> Vec<SocketAddr> {
         std::iter::once(&self.node).chain(&self.others).map(|node| node.address).collect()

@@ -16,6 +16,7 @@ cargo xtask <command>
   scale [N]    a lot of data (1,000,000 blobs, 25 GiB, 10,000,000 entities, 1,000,000 messages in one queue; N is the factor,
                100 unless told), and what time, memory and disk it takes
   consumers [N] 32 consumers and N messages (100,000 unless told) on one queue, while consumers die and the server is killed
+  cluster-figures  what a commit costs with PostgreSQL and a standby, beside the embedded engine and plain PostgreSQL
   bench        how to measure
   help         this list
 
@@ -52,6 +53,7 @@ fn main() -> ExitCode {
         ["scale", factor] if factor.parse::<u32>().is_ok() => run([scale(factor)]),
         ["consumers"] => run([consumers(CONSUMERS_MESSAGES_DEFAULT)]),
         ["consumers", messages] if messages.parse::<u32>().is_ok() => run([consumers(messages)]),
+        ["cluster-figures"] => run([Step::cargo("run --release --package lazurite-engine-postgres --example figures")]),
         ["bench"] => say(BENCH),
         _ => {
             eprint!("{USAGE}");

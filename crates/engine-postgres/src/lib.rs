@@ -19,6 +19,7 @@ mod node;
 mod pool;
 mod schema;
 mod session;
+mod setting;
 mod trouble;
 mod view;
 
@@ -36,6 +37,7 @@ use garbage::Garbage;
 use node::Node;
 use pool::Pool;
 use session::Session;
+pub use setting::{Setting, SettingEdit, edit_setting};
 use trouble::Trouble;
 use view::{Loaded, Overlay, View, Wanted};
 

@@ -22,7 +22,7 @@ const AWAY_BEFORE_REFUSING: Duration = Duration::from_secs(5);
 const ANSWER_PATIENCE: Duration = Duration::from_secs(20);
 
 /// The SQL of every statement, in the order of [`Statements`].
-const SQL: [&str; 4] = [
+const SQL: [&str; 5] = [
     "SELECT e.head, e.rest, e.version, e.value FROM unnest($1::bytea[], $2::bytea[]) AS k (head, disc) \
      JOIN entry e ON e.head = k.head AND e.disc = k.disc \
      UNION ALL SELECT NULL, NULL, clock_offset, NULL FROM state",
@@ -33,6 +33,7 @@ const SQL: [&str; 4] = [
     "SELECT outcome, last, dropped_bytes FROM commit_batch($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, \
      $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, \
      $38, $39, $40)",
+    "SELECT version, CASE WHEN version <> $2 THEN value END FROM setting WHERE name = $1",
 ];
 
 pub type Parameters<'a> = &'a [&'a (dyn ToSql + Sync)];
@@ -43,6 +44,7 @@ pub struct Statements {
     pub range: Statement,
     pub contents: Statement,
     pub commit: Statement,
+    pub setting: Statement,
 }
 
 /// One connection, and what it was heard to say.
@@ -204,10 +206,10 @@ impl Pool {
         for statement in prepared {
             statements.push(statement.map_err(|error| schema::explain(&error).unwrap_or_else(|| away(&error)))?);
         }
-        let [points, range, contents, commit] =
-            <[Statement; 4]>::try_from(statements).map_err(|_| Trouble::Fatal("statements".into()))?;
+        let [points, range, contents, commit, setting] =
+            <[Statement; 5]>::try_from(statements).map_err(|_| Trouble::Fatal("statements".into()))?;
         self.connects.fetch_add(1, Ordering::Relaxed);
-        Ok(Conn { client, statements: Statements { points, range, contents, commit }, warned })
+        Ok(Conn { client, statements: Statements { points, range, contents, commit, setting }, warned })
     }
 
     /// A connection to the server that takes writes: first the one that did so far, then each of the others. One that does

@@ -15,7 +15,7 @@ use engine::memory::MemoryBytes;
 use engine::{
     Changes, Commit, Content, ContentId, Engine, EngineError, Key, NotCommitted, Staged, Stop, Timestamp, Visit,
 };
-use engine_postgres::{Options, PostgresEngine};
+use engine_postgres::{Options, PostgresEngine, Setting};
 
 use proxy::{MARK, Proxy};
 
@@ -329,11 +329,32 @@ async fn a_schema_that_is_not_there_is_said_so_and_migrating_twice_is_fine() {
     let store = Arc::new(MemoryBytes::default());
     let refused = PostgresEngine::open(url, store.clone(), options.clone()).await.map(|_| ());
     assert!(refused.unwrap_err().contains("lazurite migrate"));
-    assert_eq!(engine_postgres::migrate(url, &options).await, Ok((0, 2)));
-    assert_eq!(engine_postgres::migrate(url, &options).await, Ok((2, 2)));
+    assert_eq!(engine_postgres::migrate(url, &options).await, Ok((0, 3)));
+    assert_eq!(engine_postgres::migrate(url, &options).await, Ok((3, 3)));
     PostgresEngine::open(url, store, options).await.expect("opened");
     let odd = Options { schema: "a; drop".into(), ..Options::default() };
     assert!(engine_postgres::migrate(url, &odd).await.is_err());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_setting_is_everybodys_at_once() {
+    const NAME: &str = "accounts";
+    let Some(url) = common::postgres() else { return };
+    let options = common::fresh(url).await;
+    let node = common::open(url, Arc::new(MemoryBytes::default()), &options).await;
+    assert_eq!(node.setting(NAME, 0).await, Ok(None), "nobody has made it");
+    for (text, version) in [("a", 1), ("b", 2)] {
+        let edit = engine_postgres::edit_setting(url, &options, NAME).await.expect("an edit");
+        assert_eq!(edit.text, if version == 1 { "" } else { "a" });
+        assert_eq!(node.setting(NAME, version - 1).await, Ok(None), "it is not written yet");
+        edit.put(text).await.expect("written");
+        let setting = Setting { version, text: text.to_owned() };
+        assert_eq!(node.setting(NAME, version - 1).await, Ok(Some(setting)));
+        assert_eq!(node.setting(NAME, version).await, Ok(None));
+    }
+    drop(engine_postgres::edit_setting(url, &options, NAME).await.expect("an edit"));
+    let two = engine_postgres::edit_setting(url, &options, NAME).await.expect("the other one has let go");
+    assert_eq!(two.text, "b", "who does not write changes nothing");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

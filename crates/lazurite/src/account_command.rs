@@ -1,13 +1,16 @@
-//! `lazurite account ...`: edits the accounts in the configuration file, and nothing else. The data is never opened, so
-//! this works while a server runs; it reads the file again by itself, and has done so when the command ends.
+//! `lazurite account ...`: edits the accounts in the configuration file or, for a cluster, in its database, and nothing else. The
+//! data is never opened, so this works while a server runs; it reads them again by itself, and has done so when the command
+//! ends.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use toml_edit::{Array, DocumentMut, Item, Table, TableLike, value};
 
 use crate::accounts::WELL_KNOWN_ACCOUNT;
+use crate::cluster::AccountsEdit;
 use crate::config::{self, BadConfig, ConfiguredAccount};
-use crate::flags::{Options, Wrong};
+use crate::flags::{Cluster, Options, Wrong};
 use crate::greeting::{self, Endpoints, say};
 use crate::name::CalledAs;
 use crate::place;
@@ -34,27 +37,27 @@ pub enum Which {
 }
 
 pub fn run(action: Action, options: &Options, called_as: CalledAs) -> Result<(), Wrong> {
-    let file = place::config(options, called_as);
+    let home = &Home::of(options, called_as);
     let endpoints = Endpoints::expected(options, called_as);
     match action {
         Action::Add { name, key } => {
-            let key = add(&file, &name, key)?;
+            let key = add(home, &name, key)?;
             say(&format!("{}\n", greeting::connection_string(&name, key.expose(), &endpoints)));
         }
         Action::Rotate { name, which } => {
-            let key = rotate(&file, &name, which)?;
+            let key = rotate(home, &name, which)?;
             say(&format!("{}\n", greeting::connection_string(&name, key.expose(), &endpoints)));
         }
         Action::Show { name } => {
-            let key = primary_key(&file, &name)?;
+            let key = primary_key(home, &name)?;
             say(&format!("{}\n", greeting::connection_string(&name, key.expose(), &endpoints)));
         }
-        Action::List => say(&list(&read(&file)?)),
+        Action::List => say(&list(&read(home)?)),
     }
     Ok(())
 }
 
-fn add(file: &Path, name: &str, key: Option<Secret>) -> Result<Secret, Wrong> {
+fn add(home: &Home<'_>, name: &str, key: Option<Secret>) -> Result<Secret, Wrong> {
     config::is_name(name).map_err(|BadConfig(what)| Wrong(format!("There cannot be {what}.")))?;
     if key.as_ref().is_some_and(|key| auth::Key::from_base64(key.expose()).is_err()) {
         return Err(Wrong("--key is not base64.".into()));
@@ -63,9 +66,9 @@ fn add(file: &Path, name: &str, key: Option<Secret>) -> Result<Secret, Wrong> {
         Some(key) => key,
         None => new_key()?,
     };
-    let edit = Edit::begin(file)?;
+    let edit = Edit::begin(home)?;
     if edit.accounts.iter().any(|account| account.name == name) {
-        return Err(Wrong(format!("There is an account {name} in {} already.", edit.file.path().display())));
+        return Err(Wrong(format!("There is an account {name} in {home} already.")));
     }
     let is_first = edit.accounts.is_empty();
     edit.put(|document| add_to(document, name, &key))?;
@@ -75,20 +78,20 @@ fn add(file: &Path, name: &str, key: Option<Secret>) -> Result<Secret, Wrong> {
     Ok(key)
 }
 
-fn rotate(file: &Path, name: &str, which: Which) -> Result<Secret, Wrong> {
+fn rotate(home: &Home<'_>, name: &str, which: Which) -> Result<Secret, Wrong> {
     let key = new_key()?;
-    let edit = Edit::begin(file)?;
+    let edit = Edit::begin(home)?;
     if !edit.accounts.iter().any(|account| account.name == name) {
-        return Err(no_such_account(name, edit.file.path()));
+        return Err(no_such_account(name, home));
     }
     edit.put(|document| rotate_in(document, name, which, &key))?;
     Ok(key)
 }
 
-fn primary_key(file: &Path, name: &str) -> Result<Secret, Wrong> {
-    let account = read(file)?.into_iter().find(|account| account.name == name);
+fn primary_key(home: &Home<'_>, name: &str) -> Result<Secret, Wrong> {
+    let account = read(home)?.into_iter().find(|account| account.name == name);
     let key = account.and_then(|account| account.keys.into_iter().next());
-    key.ok_or_else(|| no_such_account(name, file))
+    key.ok_or_else(|| no_such_account(name, home))
 }
 
 fn list(accounts: &[ConfiguredAccount]) -> String {
@@ -100,53 +103,118 @@ fn list(accounts: &[ConfiguredAccount]) -> String {
     lines.collect()
 }
 
-fn read(file: &Path) -> Result<Vec<ConfiguredAccount>, Wrong> {
-    let accounts = config::read(file).map_err(|BadConfig(sentence)| Wrong(sentence))?;
-    accounts.ok_or_else(|| Wrong(format!("There is no configuration {} yet.", file.display())))
+fn read(home: &Home<'_>) -> Result<Vec<ConfiguredAccount>, Wrong> {
+    let accounts = match home {
+        Home::File(file) => config::read(file).map_err(|BadConfig(sentence)| Wrong(sentence))?,
+        Home::Database(cluster) => {
+            let text = AccountsEdit::begin(cluster)?.text().to_owned();
+            Some(home.parse(&text)?).filter(|accounts| !accounts.is_empty())
+        }
+    };
+    accounts.ok_or_else(|| match home {
+        Home::File(file) => Wrong(format!("There is no configuration {} yet.", file.display())),
+        Home::Database(_) => Wrong(format!("There are no accounts in {home} yet.")),
+    })
 }
 
-fn no_such_account(name: &str, file: &Path) -> Wrong {
-    Wrong(format!("There is no account {name} in {}.", file.display()))
+fn no_such_account(name: &str, home: &Home<'_>) -> Wrong {
+    Wrong(format!("There is no account {name} in {home}."))
 }
 
 fn new_key() -> Result<Secret, Wrong> {
     Secret::random::<KEY_BYTES>().map_err(|error| Wrong(format!("The system gives no random bytes: {error}.")))
 }
 
-/// The file from reading it to writing it. Nobody else edits it meanwhile.
+/// Where the accounts are that are meant: as a server with these options would have it.
+enum Home<'a> {
+    File(PathBuf),
+    Database(&'a Cluster),
+}
+
+impl Home<'_> {
+    fn of(options: &Options, called_as: CalledAs) -> Home<'_> {
+        let file = place::config(options, called_as);
+        match &options.cluster {
+            Some(cluster) if options.config.is_none() && !file.exists() => Home::Database(cluster),
+            Some(_) | None => Home::File(file),
+        }
+    }
+
+    fn parse(&self, text: &str) -> Result<Vec<ConfiguredAccount>, Wrong> {
+        config::parse(text).map_err(|BadConfig(what)| match self {
+            Home::File(file) => Wrong(config::about(file, &what).0),
+            Home::Database(_) => Wrong(format!("The configuration in {self} {what}")),
+        })
+    }
+}
+
+impl fmt::Display for Home<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Home::File(file) => write!(f, "{}", file.display()),
+            Home::Database(_) => f.write_str("the database"),
+        }
+    }
+}
+
+/// The accounts from reading them to writing them. Nobody else edits them meanwhile.
 struct Edit {
-    file: Replacement,
+    held: Held,
     text: String,
     accounts: Vec<ConfiguredAccount>,
 }
 
+enum Held {
+    File(Replacement),
+    Database(AccountsEdit),
+}
+
 impl Edit {
-    fn begin(file: &Path) -> Result<Edit, Wrong> {
-        let wrong = |error: std::io::Error| Wrong(format!("{} cannot be edited: {error}.", file.display()));
-        let folder: PathBuf = file.parent().unwrap_or(Path::new(".")).into();
-        std::fs::create_dir_all(&folder).map_err(wrong)?;
-        let replacement = Replacement::begin(file).map_err(wrong)?;
-        let text = match std::fs::read_to_string(replacement.path()) {
-            Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
-            Err(error) => return Err(wrong(error)),
+    fn begin(home: &Home<'_>) -> Result<Edit, Wrong> {
+        let (held, text) = match home {
+            Home::File(file) => read_to_replace(file)?,
+            Home::Database(cluster) => {
+                let edit = AccountsEdit::begin(cluster)?;
+                let text = edit.text().to_owned();
+                (Held::Database(edit), text)
+            }
         };
-        let accounts = config::parse(&text).map_err(|BadConfig(what)| Wrong(config::about(file, &what).0))?;
-        Ok(Edit { file: replacement, text, accounts })
+        Ok(Edit { held, accounts: home.parse(&text)?, text })
     }
 
     fn put(self, change: impl FnOnce(&mut DocumentMut) -> Option<()>) -> Result<(), Wrong> {
-        let path = self.file.path().display().to_string();
-        let wrong = || Wrong(format!("{path} is written in a way that only you can edit."));
+        let place = match &self.held {
+            Held::File(file) => file.path().display().to_string(),
+            Held::Database(_) => "What the database holds".to_owned(),
+        };
+        let wrong = || Wrong(format!("{place} is written in a way that only you can edit."));
         let mut document: DocumentMut = self.text.parse().map_err(|_| wrong())?;
         change(&mut document).ok_or_else(wrong)?;
         let text = document.to_string();
         config::parse(&text).map_err(|_| wrong())?;
-        self.file.put(text.as_bytes()).map_err(|error| Wrong(format!("{path} cannot be written: {error}.")))?;
-        // Whoever gets our answer may rely on it: a key that was replaced opens nothing any more.
-        std::thread::sleep(reload::SEEN_AFTER);
-        Ok(())
+        match self.held {
+            Held::File(file) => {
+                file.put(text.as_bytes()).map_err(|error| Wrong(format!("{place} cannot be written: {error}.")))?;
+                // Whoever gets our answer may rely on it: a key that was replaced opens nothing any more.
+                std::thread::sleep(reload::SEEN_AFTER);
+                Ok(())
+            }
+            Held::Database(edit) => edit.put(&text),
+        }
     }
+}
+
+fn read_to_replace(file: &Path) -> Result<(Held, String), Wrong> {
+    let wrong = |error: std::io::Error| Wrong(format!("{} cannot be edited: {error}.", file.display()));
+    let folder: PathBuf = file.parent().unwrap_or(Path::new(".")).into();
+    std::fs::create_dir_all(&folder).map_err(wrong)?;
+    let replacement = Replacement::begin(file).map_err(wrong)?;
+    let text = match std::fs::read_to_string(replacement.path()) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+        Err(error) => return Err(wrong(error)),
+    };
+    Ok((Held::File(replacement), text))
 }
 
 fn add_to(document: &mut DocumentMut, name: &str, key: &Secret) -> Option<()> {

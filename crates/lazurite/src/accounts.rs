@@ -35,12 +35,29 @@ pub struct Known {
 }
 
 impl Sources {
+    /// Whether nobody names any account: then those of the database count, where there is one.
+    pub fn are_silent(&self) -> Result<bool, BadConfig> {
+        let is_silent = |list: &Secret| list.expose().trim().is_empty();
+        let no_file = !self.file_is_needed && config::read(&self.file)?.is_none();
+        Ok(no_file && self.lists.iter().all(|(_, list)| is_silent(list)))
+    }
+
     /// Without any account there is the well-known one.
     pub fn load(&self) -> Result<Known, BadConfig> {
         let found = config::read(&self.file)?;
         if found.is_none() && self.file_is_needed {
             return Err(config::about(&self.file, "is not there."));
         }
+        self.with(found)
+    }
+
+    /// The same with a text in the place of the file.
+    pub fn with_text(&self, text: &str) -> Result<Known, BadConfig> {
+        let found = config::parse(text).map_err(|BadConfig(what)| BadConfig(format!("The configuration {what}")))?;
+        self.with(Some(found).filter(|found| !found.is_empty()))
+    }
+
+    fn with(&self, found: Option<Vec<ConfiguredAccount>>) -> Result<Known, BadConfig> {
         let from_file = found.is_some();
         let mut accounts = found.unwrap_or_default();
         for (name, list) in self.lists.iter().rev() {

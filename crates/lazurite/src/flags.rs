@@ -64,7 +64,7 @@ pub struct Options {
 pub struct Cluster {
     /// May hold a password.
     pub metadata: Secret,
-    /// `None` only where nothing is stored: `lazurite migrate`.
+    /// `None` only where nothing is stored: `lazurite migrate` and `lazurite account`.
     pub bytes: Option<engine_s3::Address>,
 }
 
@@ -240,12 +240,16 @@ pub fn parse(
             options.cluster = given.cluster()?;
             Command::Serve(options)
         }
-        Task::Account(action) => Command::Account(action, options),
+        Task::Account(action) => {
+            options.cluster = given.database()?;
+            Command::Account(action, options)
+        }
         Task::Migrate => {
-            let metadata = given.text("metadata")?.ok_or_else(|| {
-                Wrong("lazurite migrate needs --metadata postgres://USER@HOST/DATABASE (or LAZURITE_METADATA).".into())
-            })?;
-            options.cluster = Some(Cluster { metadata: Secret::new(metadata), bytes: None });
+            options.cluster = given.database()?;
+            if options.cluster.is_none() {
+                let needed = "lazurite migrate needs --metadata postgres://USER@HOST/DATABASE (or LAZURITE_METADATA).";
+                return Err(Wrong(needed.into()));
+            }
             Command::Migrate(options)
         }
     })
@@ -324,8 +328,8 @@ fn take(given: &mut Values, flag: &'static Flag, parser: &mut Parser) -> Result<
     Ok(())
 }
 
-const ACCOUNT_USAGE: &str = "lazurite account takes add NAME [--key KEY], list, show NAME or rotate NAME [--secondary]; --location or --config \
-     say where.";
+const ACCOUNT_USAGE: &str = "lazurite account takes add NAME [--key KEY], list, show NAME or rotate NAME [--secondary]; --location, --config \
+     or --metadata say where.";
 
 fn account(mut parser: Parser) -> Result<Read, Wrong> {
     let usage = || Wrong(ACCOUNT_USAGE.into());
@@ -432,6 +436,12 @@ impl Given {
     fn copy_sources(&self) -> Result<fetch::Hosts, Wrong> {
         let Some(text) = self.text("copy-sources")? else { return Ok(fetch::Hosts::loopback()) };
         text.parse().map_err(|bad| Wrong(format!("--copy-sources: {bad}.")))
+    }
+
+    /// The database alone, for those who have no use for the store.
+    fn database(&self) -> Result<Option<Cluster>, Wrong> {
+        let metadata = self.text("metadata")?;
+        Ok(metadata.map(|metadata| Cluster { metadata: Secret::new(metadata), bytes: None }))
     }
 
     fn cluster(&self) -> Result<Option<Cluster>, Wrong> {

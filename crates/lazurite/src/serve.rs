@@ -12,11 +12,13 @@ use auth::{Accounts, Tokens};
 use engine::Engine;
 use engine::memory::MemoryEngine;
 use engine_embedded::EmbeddedEngine;
+use engine_postgres::PostgresEngine;
 use server::{AccessLog, Client, Current, Doors, Hosts, Issuer, Limits, Server, Setup, Shared};
 use time::OffsetDateTime;
 use tokio::time::timeout;
 
 use crate::accounts::{Known, Sources};
+use crate::cluster::SharedAccounts;
 use crate::config::BadConfig;
 use crate::flags::{Durability, OAuth, Options, Port, Tls, Wrong};
 use crate::greeting::{self, Data, Endpoints, Facts, Paint};
@@ -50,8 +52,15 @@ async fn serve(options: Options, called_as: CalledAs) -> Result<(), Wrong> {
     let folder = place::data_folder(&options, called_as);
     // Everything that may be wrong with what we were given, before the ports and the data.
     let mut reloads = Vec::new();
-    let (known, accounts) = load_accounts(&options, called_as, &mut reloads)?;
-    Reach::of(&options, called_as).allows_tokens(&options.oauth)?;
+    let sources = sources(&options, called_as)?;
+    // A node that was given no accounts takes those of the database.
+    let in_database = options.cluster.is_some() && sources.are_silent().map_err(|BadConfig(what)| Wrong(what))?;
+    let reach = Reach::of(&options, called_as);
+    let given = match in_database {
+        false => Some(load_accounts(sources.clone(), reach, &mut reloads)?),
+        true => None,
+    };
+    reach.allows_tokens(&options.oauth)?;
     let (tokens, issuer) = load_tokens(&options.oauth, &mut reloads)?;
     if options.oauth != OAuth::Off && options.tls == Tls::Off {
         tracing::warn!("bearer tokens are taken over https only: add --tls auto or --cert");
@@ -80,7 +89,18 @@ async fn serve(options: Options, called_as: CalledAs) -> Result<(), Wrong> {
         None if options.in_memory => Data::Memory,
         None => Data::Folder(&folder),
     };
-    let engine = open_engine(data, options.durability).await?;
+    let (engine, shared): (Arc<dyn Engine>, _) = match data {
+        Data::Memory => (Arc::new(MemoryEngine::new(seed())), None),
+        Data::Folder(folder) => (open_folder(folder, options.durability)?, None),
+        Data::Cluster(cluster) => {
+            let engine = cluster::open(cluster).await?;
+            (Arc::clone(&engine) as _, Some(engine))
+        }
+    };
+    let (known, accounts) = match (given, shared) {
+        (None, Some(engine)) => accounts_in_database(engine, sources, reach).await?,
+        (given, _) => given.ok_or_else(|| Wrong("There are no accounts.".into()))?,
+    };
     let delegation_secret = match data {
         Data::Memory => delegation_secret::load(None)?,
         Data::Folder(folder) => delegation_secret::load(Some(folder))?,
@@ -143,14 +163,26 @@ async fn serve(options: Options, called_as: CalledAs) -> Result<(), Wrong> {
     Ok(())
 }
 
-fn load_accounts(
-    options: &Options,
-    called_as: CalledAs,
-    reloads: &mut Vec<Arc<Reload>>,
-) -> Result<(Known, Arc<dyn Current<Accounts>>), Wrong> {
-    let mut sources = sources(options, called_as)?;
+type LoadedAccounts = (Known, Arc<dyn Current<Accounts>>);
+
+/// Those that all nodes of a cluster share.
+async fn accounts_in_database(
+    engine: Arc<PostgresEngine>,
+    sources: Sources,
+    reach: Reach,
+) -> Result<LoadedAccounts, Wrong> {
+    let read = move |text: &str| {
+        let wrong = |BadConfig(sentence)| format!("In the database: {sentence}");
+        let known = sources.with_text(text).map_err(wrong)?;
+        reach.allows_the_known_key(&known).map_err(|Wrong(sentence)| sentence)?;
+        Ok(known)
+    };
+    let (known, accounts) = SharedAccounts::open(engine, read).await?;
+    Ok((known, accounts))
+}
+
+fn load_accounts(mut sources: Sources, reach: Reach, reloads: &mut Vec<Arc<Reload>>) -> Result<LoadedAccounts, Wrong> {
     let files = Files::now([sources.file.as_path()]);
-    let reach = Reach::of(options, called_as);
     let mut read = move || -> Result<Known, String> {
         let known = sources.load().map_err(|BadConfig(sentence)| sentence)?;
         reach.allows_the_known_key(&known).map_err(|Wrong(sentence)| sentence)?;
@@ -351,12 +383,7 @@ fn no_port(address: SocketAddr, what: &str, flag: &str, error: io::Error) -> Wro
     })
 }
 
-async fn open_engine(data: Data<'_>, durability: Durability) -> Result<Arc<dyn Engine>, Wrong> {
-    let folder = match data {
-        Data::Memory => return Ok(Arc::new(MemoryEngine::new(seed()))),
-        Data::Cluster(cluster) => return cluster::open(cluster).await,
-        Data::Folder(folder) => folder,
-    };
+fn open_folder(folder: &Path, durability: Durability) -> Result<Arc<dyn Engine>, Wrong> {
     let durability = match durability {
         Durability::Full => engine_embedded::Durability::Full,
         Durability::Relaxed => engine_embedded::Durability::Relaxed,

@@ -130,6 +130,16 @@ pub(crate) struct Entered {
     pub peer: SocketAddr,
 }
 
+impl House {
+    /// The accounts as they are now.
+    async fn accounts(&self) -> Result<Arc<Accounts>, EngineError> {
+        if let Some(refreshing) = self.accounts.refresh() {
+            refreshing.await?;
+        }
+        Ok(self.accounts.get())
+    }
+}
+
 impl Pipeline {
     /// The walk.
     async fn walk(
@@ -161,7 +171,7 @@ impl Pipeline {
         if self.service != Service::Blob {
             return Err(ErrorReply::new(400, "InvalidUri", "The requested URI does not represent any resource.").into());
         }
-        let accounts = self.house.accounts.get();
+        let accounts = self.house.accounts().await?;
         let Some(known) = accounts.get(&head.account) else { return Err(Refusal::AccountNotFound.into()) };
         let account = self.house.account_ids.of(&head.account).await?;
         progress.account = Some(account);
@@ -182,7 +192,7 @@ impl Pipeline {
         progress: &mut Progress,
     ) -> Result<Entered, Stop> {
         // Taken once: the whole request is judged by one list.
-        let accounts = self.house.accounts.get();
+        let accounts = self.house.accounts().await?;
         let Some(known) = accounts.get(&head.account) else { return Err(Refusal::AccountNotFound.into()) };
         let account = self.house.account_ids.of(&head.account).await?;
         progress.account = Some(account);

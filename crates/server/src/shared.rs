@@ -2,6 +2,8 @@
 
 use std::sync::{Arc, PoisonError, RwLock};
 
+use engine::{BoxFuture, EngineError};
+
 /// Readers take the value as it is and keep it for as long as they need it; whoever asks after [`Shared::set`] gets the
 /// new one.
 #[derive(Debug, Default)]
@@ -28,6 +30,11 @@ impl<T> Shared<T> {
 /// A value as it is now, whoever keeps it up to date.
 pub trait Current<T>: Send + Sync {
     fn get(&self) -> Arc<T>;
+
+    /// Where it is kept elsewhere: makes sure that [`Current::get`] gives nothing older than this call.
+    fn refresh(&self) -> Option<BoxFuture<'_, Result<(), EngineError>>> {
+        None
+    }
 }
 
 impl<T: Send + Sync> Current<T> for Shared<T> {

@@ -65,7 +65,7 @@ pub async fn fresh(url: &str) -> Options {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let schema = format!("test_{}", NEXT.fetch_add(1, Ordering::Relaxed));
     let options = Options { schema, connections: 8, ..Options::default() };
-    assert_eq!(engine_postgres::migrate(url, &options).await, Ok((0, 2)));
+    assert_eq!(engine_postgres::migrate(url, &options).await, Ok((0, 3)));
     options
 }
 
