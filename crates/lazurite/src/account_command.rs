@@ -166,7 +166,7 @@ struct Edit {
 
 enum Held {
     File(Replacement),
-    Database(AccountsEdit),
+    Database(Box<AccountsEdit>),
 }
 
 impl Edit {
@@ -176,7 +176,7 @@ impl Edit {
             Home::Database(cluster) => {
                 let edit = AccountsEdit::begin(cluster)?;
                 let text = edit.text().to_owned();
-                (Held::Database(edit), text)
+                (Held::Database(Box::new(edit)), text)
             }
         };
         Ok(Edit { held, accounts: home.parse(&text)?, text })

@@ -41,11 +41,14 @@ pub async fn open(cluster: &Cluster) -> Result<Arc<PostgresEngine>, Wrong> {
     engine.map_err(|error| no_database(&error))
 }
 
+/// Makes accounts of the text in the database, or says what is wrong with it.
+type Read = dyn Fn(&str) -> Result<Known, String> + Send + Sync;
+
 /// The accounts that all nodes share. Each request asks the database whether they are still the same; requests that come
 /// while another one asks are answered together by the next question.
 pub struct SharedAccounts {
     engine: Arc<PostgresEngine>,
-    read: Box<dyn Fn(&str) -> Result<Known, String> + Send + Sync>,
+    read: Box<Read>,
     accounts: Shared<Accounts>,
     /// How many questions were begun.
     begun: AtomicU64,
@@ -60,17 +63,13 @@ struct Asked {
 }
 
 impl SharedAccounts {
-    /// `read` makes accounts of the text in the database, or says what is wrong with it.
-    pub async fn open(
-        engine: Arc<PostgresEngine>,
-        read: impl Fn(&str) -> Result<Known, String> + Send + Sync + 'static,
-    ) -> Result<(Known, Arc<SharedAccounts>), Wrong> {
+    pub async fn open(engine: Arc<PostgresEngine>, read: Box<Read>) -> Result<(Known, Arc<SharedAccounts>), Wrong> {
         let found = engine.setting(ACCOUNTS, 0).await.map_err(|error| no_database(&error.to_string()))?;
         let Setting { version, text } = found.unwrap_or_default();
         let known = read(&text).map_err(Wrong)?;
         let accounts = Shared::new(known.accounts.clone());
         let asked = Mutex::new(Asked { answered: 0, version });
-        let shared = SharedAccounts { engine, read: Box::new(read), accounts, begun: AtomicU64::new(0), asked };
+        let shared = SharedAccounts { engine, read, accounts, begun: AtomicU64::new(0), asked };
         Ok((known, Arc::new(shared)))
     }
 

@@ -177,7 +177,7 @@ async fn accounts_in_database(
         reach.allows_the_known_key(&known).map_err(|Wrong(sentence)| sentence)?;
         Ok(known)
     };
-    let (known, accounts) = SharedAccounts::open(engine, read).await?;
+    let (known, accounts) = SharedAccounts::open(engine, Box::new(read)).await?;
     Ok((known, accounts))
 }
 
