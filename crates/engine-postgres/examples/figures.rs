@@ -25,6 +25,9 @@ const ROW_BYTES: usize = 1024;
 /// Who is measured: one write of a client to a row.
 type Write = Arc<dyn Fn(usize) -> BoxFuture<'static, ()> + Send + Sync>;
 
+/// Its name, and the engine whose round trips are counted.
+type Subject<'a> = (&'a str, Write, Option<&'a Arc<dyn Engine>>);
+
 fn engine_write(engine: Arc<dyn Engine>) -> Write {
     Arc::new(move |row| {
         let engine = Arc::clone(&engine);
@@ -147,7 +150,7 @@ async fn main() {
         0 => first(row),
         _ => second(row),
     });
-    let subjects: [(&str, Write, Option<&Arc<dyn Engine>>); 4] = [
+    let subjects: [Subject<'_>; 4] = [
         ("embedded engine", engine_write(Arc::clone(&embedded)), None),
         ("plain PostgreSQL", plain_write(&server.address).await, None),
         ("one node", engine_write(Arc::clone(&one)), Some(&one)),
