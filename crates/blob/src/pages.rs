@@ -557,33 +557,66 @@ impl View {
         span: PageSpan,
         most: usize,
     ) -> Result<(Vec<Changed>, Option<u64>), Unread> {
-        let mut before = earlier.load_all(rows, span)?;
-        let mut after = self.load_all(rows, span)?;
-        let groups: BTreeSet<u64> = before.keys().chain(after.keys()).copied().collect();
         let mut found: Vec<Changed> = Vec::new();
-        for group in groups {
-            let (old, new) = (before.remove(&group).unwrap_or_default(), after.remove(&group).unwrap_or_default());
-            if earlier.map == self.map && old.epoch == new.epoch {
-                continue;
-            }
-            for changed in old.group.changes_to(&new.group, since) {
-                let base = group * GROUP_BYTES;
-                let (start, end) = (base + changed.span.start * PAGE_BYTES, base + changed.span.end * PAGE_BYTES);
-                let (start, end) = (start.max(span.start), end.min(span.end));
-                if start >= end {
+        let mut start = span.start;
+        while start < span.end {
+            // Some at a time: a blob can have millions.
+            let rest = PageSpan { start, end: span.end };
+            let (mut after, end) = self.load_some(rows, rest)?;
+            let (mut before, end) = earlier.load_some(rows, PageSpan { start, end })?;
+            let groups: BTreeSet<u64> = before.keys().chain(after.keys()).copied().collect();
+            for group in groups.into_iter().take_while(|group| group * GROUP_BYTES < end) {
+                let (old, new) = (before.remove(&group).unwrap_or_default(), after.remove(&group).unwrap_or_default());
+                if earlier.map == self.map && old.epoch == new.epoch {
                     continue;
                 }
-                let touches = |last: &&mut Changed| last.span.end == start && last.is_cleared == changed.is_cleared;
-                if let Some(last) = found.last_mut().filter(touches) {
-                    last.span.end = end;
-                } else if found.len() < most {
-                    found.push(Changed { span: PageSpan { start, end }, ..changed });
-                } else {
-                    return Ok((found, Some(start)));
+                for changed in old.group.changes_to(&new.group, since) {
+                    if let Err(next) = changed.join(group * GROUP_BYTES, span, &mut found, most) {
+                        return Ok((found, Some(next)));
+                    }
                 }
             }
+            start = end;
         }
         Ok((found, None))
+    }
+
+    /// The groups of `span`, or the first of them, and the end of what is looked at by then.
+    fn load_some(self, rows: &dyn Rows, span: PageSpan) -> Result<(BTreeMap<u64, Found>, u64), Unread> {
+        let (mut found, mut end) = (BTreeMap::new(), span.end);
+        self.groups(rows, span, &mut |group, row| {
+            found.insert(group, row);
+            let is_enough = found.len() == COMPARED_AT_ONCE;
+            if is_enough {
+                end = end.min((group + 1) * GROUP_BYTES);
+            }
+            !is_enough
+        })?;
+        Ok((found, end))
+    }
+}
+
+/// How many groups are compared at once. Tests have few, and see the borders, too.
+const COMPARED_AT_ONCE: usize = if cfg!(test) { 2 } else { 1_000 };
+
+impl Changed {
+    /// Adds it, in pages of the group at `base`, to what is `found` of `span`: at most `most` ranges. Where to go on, if there
+    /// is no room for it.
+    fn join(self, base: u64, span: PageSpan, found: &mut Vec<Changed>, most: usize) -> Result<(), u64> {
+        let (start, end) = (base + self.span.start * PAGE_BYTES, base + self.span.end * PAGE_BYTES);
+        let (start, end) = (start.max(span.start), end.min(span.end));
+        if start >= end {
+            return Ok(());
+        }
+        let touches = |last: &&mut Changed| last.span.end == start && last.is_cleared == self.is_cleared;
+        if let Some(last) = found.last_mut().filter(touches) {
+            last.span.end = end;
+        } else if found.len() < most {
+            found.push(Changed { span: PageSpan { start, end }, ..self });
+        } else {
+            return Err(start);
+        }
+        Ok(())
     }
 }
 
