@@ -1,7 +1,7 @@
 //! Set Blob Immutability Policy, Delete Blob Immutability Policy, Set Blob Legal Hold, and Set Blob Expiry.
 
 use crate::harness::{Headers, Table, date_after};
-use crate::stage::{BLOCK_BLOB, Stage};
+use crate::stage::{A, APPEND_BLOB, B, BLOCK_BLOB, Stage, percent};
 
 const POLICY: &str = "PUT cont/blob?comp=immutabilityPolicies";
 const UNTIL: &str = "x-ms-immutability-policy-until-date";
@@ -68,6 +68,80 @@ fn a_hold_stands_until_it_is_taken_away() {
     let free = [("x-ms-legal-hold", "false")];
     assert_eq!(stage.call("PUT cont/blob?comp=legalhold", &free, "").ok().header("x-ms-legal-hold"), Some("false"));
     table.row("free", stage.call("DELETE cont/blob", &[], "").said(), "202");
+}
+
+/// What else is wrong is told first, where the order of the service has it before; and what is allowed beside a hold.
+#[test]
+fn a_hold_and_another_fault() {
+    let stage = Stage::new();
+    let hold = ("x-ms-legal-hold", "true");
+    let put = stage.call("PUT cont/blob", &[BLOCK_BLOB, hold], "hello").ok();
+    let later = date_after(put.header("date").expect("a date"), 600);
+    stage.call(POLICY, &[(UNTIL, &later)], "").ok();
+    stage.acquire("cont/blob", A, "-1");
+    let (mine, stale) = (("x-ms-lease-id", A), ("if-match", "\"0x1\""));
+    let page = [mine, ("x-ms-page-write", "clear"), ("x-ms-range", "bytes=0-511")];
+    let from = stage.client.url("cont/other");
+    stage.put("cont/other", "other");
+    let before = stage.everything();
+    #[rustfmt::skip]
+    let rows: &[(&str, &str, Headers<'_>, &str, &str)] = &[
+        ("both protections",      "DELETE cont/blob", &[mine], "", HELD),
+        ("leased",                "DELETE cont/blob", &[], "", "412 LeaseIdMissing"),
+        ("leased by another",     "DELETE cont/blob", &[("x-ms-lease-id", B)], "", "412 LeaseIdMismatchWithBlobOperation"),
+        ("stale",                 "DELETE cont/blob", &[mine, stale], "", "412 ConditionNotMet"),
+        ("stale, leased",         "PUT cont/blob", &[BLOCK_BLOB, stale], "x", "412 ConditionNotMet"),
+        ("must not exist",        "PUT cont/blob", &[BLOCK_BLOB, ("if-none-match", "*")], "x", "412 LeaseIdMissing"),
+        ("another type's write",  "PUT cont/blob?comp=page", &page, "", "409 InvalidBlobType"),
+        ("another type's append", "PUT cont/blob?comp=appendblock", &[mine], "x", "409 InvalidBlobType"),
+        ("another type over it",  "PUT cont/blob", &[APPEND_BLOB, mine], "", HELD),
+        ("wrong sum",             "PUT cont/blob", &[BLOCK_BLOB, mine, ("content-md5", "1B2M2Y8AsgTpgAmY7PhCfg==")], "x", HELD),
+        ("no such block",         "PUT cont/blob?comp=blocklist", &[mine], "<BlockList><Latest>AAAA</Latest></BlockList>", HELD),
+        ("copy over it",          "PUT cont/blob", &[mine, ("x-ms-copy-source", &from)], "", HELD),
+        ("no source",             "PUT cont/blob", &[mine, ("x-ms-copy-source", "http://127.0.0.1:1/x")], "", HELD),
+    ];
+    let mut table = Table::new("set_blob_legal_hold: two faults");
+    for (what, line, headers, body, expected) in rows {
+        table.row(what, stage.call(line, headers, body).said(), expected);
+        assert_eq!(stage.everything(), before, "{what}");
+    }
+    let tags = "<Tags><TagSet><Tag><Key>a</Key><Value>1</Value></Tag></TagSet></Tags>";
+    #[rustfmt::skip]
+    let allowed: &[(&str, Headers<'_>, &str, &str)] = &[
+        ("PUT cont/blob?comp=tags", &[mine], tags, "204"),
+        ("PUT cont/blob?comp=tier", &[mine, ("x-ms-access-tier", "Cool")], "", "200"),
+        ("PUT cont/blob?comp=block&blockid=AAAA", &[mine], "x", "201"),
+        ("PUT cont/blob?comp=lease", &[mine, ("x-ms-lease-action", "renew")], "", "200"),
+        ("PUT cont/blob?comp=snapshot", &[mine], "", "201"),
+    ];
+    for (line, headers, body, expected) in allowed {
+        table.row(line, stage.call(line, headers, body).said(), expected);
+    }
+    // The archive does not loosen it, and it says so first.
+    stage.call("PUT cont/blob?comp=tier", &[mine, ("x-ms-access-tier", "Archive")], "").ok();
+    table.row("archived", stage.call("PUT cont/blob", &[BLOCK_BLOB, mine], "x").said(), HELD);
+}
+
+/// A snapshot is protected by itself, and with it what it is deleted with.
+#[test]
+fn snapshots_have_protections_of_their_own() {
+    let stage = Stage::new();
+    stage.put("cont/blob", "hello");
+    let made = stage.call("PUT cont/blob?comp=snapshot", &[], "").ok();
+    let snapshot = format!("cont/blob?snapshot={}", percent(made.header("x-ms-snapshot").expect("an id")));
+    stage.call(&format!("PUT {snapshot}&comp=legalhold"), &[("x-ms-legal-hold", "true")], "").ok();
+    let mut table = Table::new("set_blob_legal_hold: snapshots");
+    let all = [("x-ms-delete-snapshots", "include")];
+    let before = stage.everything();
+    table.row("the snapshot", stage.call(&format!("DELETE {snapshot}"), &[], "").said(), HELD);
+    table.row("the blob with it", stage.call("DELETE cont/blob", &all, "").said(), HELD);
+    let only = [("x-ms-delete-snapshots", "only")];
+    table.row("all snapshots", stage.call("DELETE cont/blob", &only, "").said(), HELD);
+    table.row("the container", stage.call("DELETE cont?restype=container", &[], "").said(), HELD);
+    assert_eq!(stage.everything(), before);
+    table.row("the blob is free", stage.call("PUT cont/blob", &[BLOCK_BLOB], "other").said(), "201");
+    stage.call(&format!("PUT {snapshot}&comp=legalhold"), &[("x-ms-legal-hold", "false")], "").ok();
+    table.row("free", stage.call("DELETE cont/blob", &all, "").said(), "202");
 }
 
 #[test]
