@@ -244,25 +244,35 @@ fn killing_a_volume_server_loses_nothing() {
     );
 }
 
+/// `kill -9` of the standby that commits wait for: another one takes its place, and Patroni brings it back.
+#[test]
+fn killing_a_standby_loses_nothing() {
+    let Some((server, members)) = start_with_members() else { return };
+    let load = Load::begin(&server);
+    let (_, folder) = member(&members, "synchronous");
+    kill(&processes_of(&folder));
+    let took = load.await_progress(0..load.writers.len());
+    let (longest, failures) = load.end(&server.client());
+    eprintln!(
+        "the synchronous standby was killed: all writers went on within {took:?}; the longest wait was {longest:?}, {failures} requests failed"
+    );
+    // Whole again before others are killed.
+    let began = Instant::now();
+    while processes_of(&folder).is_empty() || find_member(&members, "synchronous").is_none() {
+        assert!(began.elapsed() < Duration::from_secs(120), "the standby does not come back");
+        thread::sleep(Duration::from_millis(200));
+    }
+}
+
 /// `kill -9` of the primary, with all that belongs to it, under load: a standby takes over and has everything acknowledged.
 #[test]
 fn killing_the_primary_loses_nothing() {
-    let Some(server) = start() else { return };
-    let members = variable("LAZURITE_TEST_MEMBERS");
-    if members.is_empty() {
-        eprintln!("SKIPPED: fail-over; run it with scripts/cluster --patroni");
-        return;
-    }
+    let Some((server, members)) = start_with_members() else { return };
     let load = Load::begin(&server);
-    let (patroni, folder) = leader(&members);
-    let postmaster = fs::read_to_string(format!("{folder}/postmaster.pid")).expect("it runs");
-    let postmaster = postmaster.lines().next().expect("a process").to_owned();
-    let children = fs::read_to_string(format!("/proc/{postmaster}/task/{postmaster}/children")).expect("it runs");
-    let dead: Vec<String> =
-        [patroni, postmaster].into_iter().chain(children.split_whitespace().map(str::to_owned)).collect();
-    kill(&dead);
+    let (patroni, folder) = member(&members, "primary");
+    kill(&[vec![patroni], processes_of(&folder)].concat());
     let took = load.await_progress(0..load.writers.len());
-    let (_, new_folder) = leader(&members);
+    let (_, new_folder) = member(&members, "primary");
     assert_ne!(new_folder, folder, "another one leads");
     let (longest, failures) = load.end(&server.client());
     eprintln!(
@@ -274,18 +284,41 @@ fn variable(name: &str) -> String {
     std::env::var(name).unwrap_or_default()
 }
 
-/// The process of the Patroni that leads, and the folder of its PostgreSQL.
-fn leader(members: &str) -> (String, String) {
-    let found = members.split(' ').find_map(|member| {
+/// A server, and the members of its database; `None`, with a word about it, where no standby would take over.
+fn start_with_members() -> Option<(Server, String)> {
+    let server = start()?;
+    let members = variable("LAZURITE_TEST_MEMBERS");
+    if members.is_empty() {
+        eprintln!("SKIPPED: fail-over; run it with scripts/cluster --patroni");
+        return None;
+    }
+    Some((server, members))
+}
+
+/// The process of the Patroni that has this role, and the folder of its PostgreSQL.
+fn member(members: &str, role: &str) -> (String, String) {
+    find_member(members, role).unwrap_or_else(|| panic!("nobody is {role}"))
+}
+
+fn find_member(members: &str, role: &str) -> Option<(String, String)> {
+    members.split(' ').find_map(|member| {
         let mut parts = member.splitn(3, ':').map(str::to_owned);
         let (patroni, port, folder) = (parts.next()?, parts.next()?, parts.next()?);
         let mut stream = TcpStream::connect(("127.0.0.1", port.parse().ok()?)).ok()?;
-        stream.write_all(b"GET /primary HTTP/1.0\r\n\r\n").ok()?;
+        stream.write_all(format!("GET /{role} HTTP/1.0\r\n\r\n").as_bytes()).ok()?;
         let mut answer = String::new();
         stream.read_to_string(&mut answer).ok()?;
         answer.split(' ').nth(1).filter(|status| *status == "200").map(|_| (patroni, folder))
-    });
-    found.expect("a leader")
+    })
+}
+
+/// The processes of the PostgreSQL with this folder: none while it does not run.
+fn processes_of(folder: &str) -> Vec<String> {
+    let Ok(file) = fs::read_to_string(format!("{folder}/postmaster.pid")) else { return Vec::new() };
+    let postmaster = file.lines().next().expect("a process").to_owned();
+    let children = fs::read_to_string(format!("/proc/{postmaster}/task/{postmaster}/children"));
+    let Ok(children) = children else { return Vec::new() };
+    std::iter::once(postmaster.as_str()).chain(children.split_whitespace()).map(str::to_owned).collect()
 }
 
 fn kill(processes: &[String]) {
