@@ -255,7 +255,51 @@ pub async fn settle(engine: &dyn Engine, map: u64) -> Result<(), EngineError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::tick;
+    use crate::testing::{NOW, tick};
+
+    /// Those of before copies could wait.
+    #[test]
+    fn copies_that_do_not_wait_are_read() {
+        #[derive(Encode)]
+        #[cbor(map)]
+        struct Before {
+            #[n(0)]
+            id: String,
+            #[n(1)]
+            status: CopyStatus,
+            #[n(2)]
+            source: String,
+            #[n(3)]
+            done: u64,
+            #[n(4)]
+            total: u64,
+            #[cbor(n(5), with = "codec::optional_time")]
+            completed: Option<Timestamp>,
+            #[n(6)]
+            description: Option<String>,
+            #[n(7)]
+            incremental: Option<Incremental>,
+            #[n(8)]
+            job: Option<u64>,
+        }
+        let copy = CopyState::success("http://h/a/c/b", 3, tick());
+        let CopyState { id, status, source, done, total, completed, description, incremental, job, until } =
+            copy.clone();
+        assert_eq!(until, None);
+        let before = Before { id, status, source, done, total, completed, description, incremental, job };
+        assert_eq!(codec::decode::<CopyState>(&codec::encode(&before)).unwrap(), copy);
+    }
+
+    #[test]
+    fn copies_wait_for_their_time() {
+        let later = Timestamp(NOW.0 + 10);
+        let copy = CopyState::success("http://h/a/c/b", 3, tick()).waiting(later);
+        assert!(copy.is_pending(NOW) && !copy.is_pending(later));
+        assert_eq!(copy.shown(NOW), (CopyStatus::Pending, "0/3".to_owned(), None));
+        assert_eq!(copy.shown(later), (CopyStatus::Success, "3/3".to_owned(), Some(later)));
+        let pending = CopyState::pending("http://h/a/c/b", 3, tick());
+        assert!(pending.is_pending(later));
+    }
 
     #[test]
     fn ids_are_guids() {

@@ -919,6 +919,22 @@ mod tests {
     /// A blob as a plain list of pages.
     type Model = Vec<Page>;
 
+    /// Rows of before there were marks.
+    #[test]
+    fn rows_without_marks_are_read() {
+        #[derive(Encode)]
+        #[cbor(map)]
+        struct Before {
+            #[n(0)]
+            id: u64,
+            #[n(1)]
+            runs: Vec<Run>,
+        }
+        let runs = vec![run(0, 10, 7, 0)];
+        let row = codec::encode(&Before { id: 1, runs: runs.clone() });
+        assert_eq!(codec::decode::<Group>(&row).unwrap(), Group { id: 1, runs, cleared: vec![] });
+    }
+
     #[test]
     fn clears_are_marked_where_something_was() {
         let mark = |first, count, at| Cleared { first, count, at: Timestamp(at) };

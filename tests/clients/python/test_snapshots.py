@@ -83,3 +83,19 @@ def test_a_lease_does_not_hinder_a_snapshot(container, blob, leased):
         blob.acquire_lease()
     snapshot = at(container, blob, blob.create_snapshot())
     assert snapshot.get_blob_properties().lease.state is None
+
+
+def test_what_became_of_the_pages_since_a_snapshot(blob):
+    """Pages that were written and cleared since are told, too."""
+    blob.create_page_blob(8 * 512)
+    blob.upload_page(b"a" * 512, offset=0, length=512)
+    snapshot = blob.create_snapshot()
+    blob.upload_page(b"b" * 1536, offset=1024, length=1536)
+    blob.clear_page(offset=1536, length=512)
+    blob.clear_page(offset=0, length=512)
+    written = [(1024, 1535), (2048, 2559)]
+    cleared = [(0, 511), (1536, 2047)]
+    changed = [(found.start, found.end, found.cleared) for found in blob.list_page_ranges(previous_snapshot=snapshot)]
+    assert changed == sorted([(*span, False) for span in written] + [(*span, True) for span in cleared])
+    pages = blob.list_page_ranges(previous_snapshot=snapshot, results_per_page=3).by_page()
+    assert [len(list(page)) for page in pages] == [3, 1]

@@ -27,6 +27,25 @@ def test_what_is_archived_must_be_rehydrated(blob):
         blob.set_standard_blob_tier(StandardBlobTier.COOL)
 
 
+def test_a_copy_brings_it_out_of_the_archive(server, container, blob):
+    blob.upload_blob(b"x", standard_blob_tier=StandardBlobTier.ARCHIVE)
+    copy = container.get_blob_client("copy")
+    with refused(409, "BlobArchived"):
+        copy.start_copy_from_url(blob.url)
+    started = copy.start_copy_from_url(
+        blob.url, standard_blob_tier=StandardBlobTier.COOL, rehydrate_priority=RehydratePriority.HIGH
+    )
+    assert started["copy_status"] == "pending"
+    assert copy.get_blob_properties().archive_status == "rehydrate-pending-to-cool"
+    with refused(409, "BlobArchived"):
+        copy.download_blob()
+    server.advance(3600)
+    properties = copy.get_blob_properties()
+    assert (properties.copy.status, properties.copy.progress, properties.blob_tier) == ("success", "1/1", "Cool")
+    assert copy.download_blob().readall() == b"x"
+    assert blob.get_blob_properties().blob_tier == "Archive"
+
+
 def test_a_policy_and_a_hold(blob):
     blob.upload_blob(b"x")
     until = datetime.now(timezone.utc) + timedelta(days=1)
