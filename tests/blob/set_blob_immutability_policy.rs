@@ -156,5 +156,8 @@ fn an_account_without_directories_has_no_expiry() {
         "409 BlobOperationNotSupported",
     );
     table.row("nothing", stage.call(line, &[], "").said(), "400 MissingRequiredHeader");
+    let put = [BLOCK_BLOB, ("x-ms-expiry-option", "RelativeToNow"), ("x-ms-expiry-time", "1000")];
+    table.row("from the start", stage.call("PUT cont/new", &put, "x").said(), "409 BlobOperationNotSupported");
+    table.row("nothing was made", stage.get("cont/new").said(), "404 BlobNotFound");
     assert_eq!(stage.get("cont/blob").ok().body, b"hello");
 }

@@ -15,11 +15,6 @@ use wire::xml::XmlError;
 pub enum BlobError {
     /// The request itself is wrong, as it would be for any service.
     Request(RequestError),
-    /// The operation is there, but what this header asks of it is not, and to ignore it would change the meaning.
-    HeaderNotImplemented {
-        name: &'static str,
-        value: String,
-    },
     /// The operation takes no such header. Its value, which may be a secret, is not repeated.
     UnsupportedHeader {
         name: &'static str,
@@ -188,10 +183,6 @@ impl BlobError {
     fn table(&self) -> (u16, &'static str, &'static str) {
         match self {
             BlobError::Request(error) => error.table(),
-            BlobError::HeaderNotImplemented { .. } => {
-                (501, "APINotImplemented", "What one of the request headers asks for is not implemented yet.")
-            }
-
             BlobError::UnsupportedHeader { .. } => {
                 (400, "UnsupportedHeader", "One of the HTTP headers specified in the request is not supported.")
             }
@@ -434,9 +425,6 @@ impl BlobError {
         let reply = ErrorReply::new(status, code, message);
         match self {
             BlobError::Request(error) => error.clone().into(),
-            BlobError::HeaderNotImplemented { name, value } => {
-                reply.detail("HeaderName", *name).detail("HeaderValue", value)
-            }
             BlobError::UnsupportedHeader { name } => reply.detail("HeaderName", *name),
             BlobError::Md5Mismatch { given, computed } => reply
                 .detail("UserSpecifiedMd5", base64::encode(given))

@@ -414,26 +414,16 @@ pub fn file_intent(head: &Head) -> Result<bool, BlobError> {
 
 pub const FILE_INTENT: &str = "x-ms-file-request-intent";
 
-/// Refuses headers whose meaning is not built: to ignore one would store or show something else than was asked for. Those
-/// of encryption are for operations that know them, which ask for the others only.
-pub fn no_unbuilt_headers(head: &Head) -> Result<(), BlobError> {
+/// Refuses what means something elsewhere, for operations that know nothing of encryption.
+pub fn no_foreign_headers(head: &Head) -> Result<(), BlobError> {
     not_supported(head, &ENCRYPTION)?;
-    no_other_unbuilt_headers(head)
+    no_expiry(head)
 }
 
-/// The same, without those of encryption.
-pub fn no_other_unbuilt_headers(head: &Head) -> Result<(), BlobError> {
-    none_of(head, &UNBUILT)
-}
-
-fn none_of(head: &Head, names: &[&'static str]) -> Result<(), BlobError> {
-    for (name, value) in &head.headers {
-        if let Some(name) = names.iter().find(|unbuilt| **unbuilt == name.as_str()) {
-            let value = value.to_str().unwrap_or_default().to_owned();
-            return Err(BlobError::HeaderNotImplemented { name, value });
-        }
-    }
-    Ok(())
+/// Refuses an expiry, which only accounts with a hierarchical namespace have: to ignore it would keep what was to go.
+pub fn no_expiry(head: &Head) -> Result<(), BlobError> {
+    let is_asked = head.headers.contains_key("x-ms-expiry-option") || head.headers.contains_key("x-ms-expiry-time");
+    if is_asked { Err(BlobError::BlobOperationNotSupported) } else { Ok(()) }
 }
 
 const ENCRYPTION: [&str; 6] = [
@@ -444,8 +434,6 @@ const ENCRYPTION: [&str; 6] = [
     "x-ms-default-encryption-scope",
     "x-ms-deny-encryption-scope-override",
 ];
-
-const UNBUILT: [&str; 1] = ["x-ms-expiry-option"];
 
 #[cfg(test)]
 mod tests {
@@ -517,12 +505,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_built_or_has_no_meaning_is_refused() {
-        let refused = no_unbuilt_headers(&with(&[("x-ms-expiry-option", "a")]));
-        assert_eq!(refused, Err(BlobError::HeaderNotImplemented { name: "x-ms-expiry-option", value: "a".into() }));
-        let refused = no_unbuilt_headers(&with(&[("x-ms-encryption-key", "c2VjcmV0")]));
+    fn what_has_no_meaning_here_is_refused() {
+        for name in ["x-ms-expiry-option", "x-ms-expiry-time"] {
+            assert_eq!(no_foreign_headers(&with(&[(name, "a")])), Err(BlobError::BlobOperationNotSupported));
+        }
+        let refused = no_foreign_headers(&with(&[("x-ms-encryption-key", "c2VjcmV0")]));
         assert_eq!(refused, Err(BlobError::UnsupportedHeader { name: "x-ms-encryption-key" }));
-        assert_eq!(no_unbuilt_headers(&with(&[("x-ms-meta-a", "b")])), Ok(()));
+        assert_eq!(no_foreign_headers(&with(&[("x-ms-meta-a", "b")])), Ok(()));
         assert!(matches!(
             tier(&with(&[("x-ms-access-tier", "hot")])),
             Err(BlobError::Request(RequestError::InvalidHeaderValue { .. }))

@@ -23,7 +23,7 @@ struct AppendBlobSeal {
 fn parse(head: &Head) -> Result<AppendBlobSeal, BlobError> {
     let (container, name) = request::blob(head)?;
     request::only_base(head)?;
-    request::no_unbuilt_headers(head)?;
+    request::no_foreign_headers(head)?;
     let conditions = request::conditions(head)?;
     conditions.check_write_combination()?;
     Ok(AppendBlobSeal {

@@ -42,7 +42,7 @@ pub(super) struct AppendBlock {
 pub(super) fn parse(head: &Head) -> Result<AppendBlock, BlobError> {
     let (container, name) = request::blob(head)?;
     request::only_base(head)?;
-    request::no_other_unbuilt_headers(head)?;
+    request::no_expiry(head)?;
     let conditions = request::conditions(head)?;
     conditions.check_write_combination()?;
     Ok(AppendBlock {

@@ -78,7 +78,7 @@ fn read_head(
 ) -> Result<WholeCopy, BlobError> {
     let (container, name) = request::blob(head)?;
     request::only_base(head)?;
-    request::no_other_unbuilt_headers(head)?;
+    request::no_expiry(head)?;
     // Of these only a new blob can be sealed, or come from one that is: so the service has it.
     let source = match result {
         Makes::Copy => Source::parse(head, Manner::Copy)?,

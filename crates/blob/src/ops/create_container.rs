@@ -41,7 +41,7 @@ fn default_scope(call: &Call<'_>) -> Result<(Option<String>, bool), BlobError> {
 
 fn parse(call: &Call<'_>) -> Result<CreateContainer, BlobError> {
     let head = call.head;
-    request::no_other_unbuilt_headers(head)?;
+    request::no_expiry(head)?;
     let (default_scope, denies_other_scopes) = default_scope(call)?;
     Ok(CreateContainer {
         default_scope,

@@ -60,7 +60,7 @@ enum DeleteSnapshots {
 
 fn parse(head: &Head) -> Result<DeleteBlob, BlobError> {
     let (container, name) = request::blob(head)?;
-    request::no_unbuilt_headers(head)?;
+    request::no_foreign_headers(head)?;
     let conditions = request::conditions(head)?;
     conditions.check_write_combination()?;
     let (which, snapshots) = (request::which(head)?, delete_snapshots(head)?);

@@ -35,7 +35,7 @@ pub struct ReadBlob {
 impl ReadBlob {
     pub fn parse(head: &Head) -> Result<ReadBlob, BlobError> {
         let (container, name) = request::blob(head)?;
-        request::no_other_unbuilt_headers(head)?;
+        request::no_expiry(head)?;
         Ok(ReadBlob {
             container,
             name,

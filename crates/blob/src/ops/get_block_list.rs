@@ -32,7 +32,7 @@ enum Lists {
 
 fn parse(head: &Head) -> Result<GetBlockList, BlobError> {
     let (container, name) = request::blob(head)?;
-    request::no_unbuilt_headers(head)?;
+    request::no_foreign_headers(head)?;
     Ok(GetBlockList {
         container,
         name,

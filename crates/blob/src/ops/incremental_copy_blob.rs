@@ -32,7 +32,7 @@ struct IncrementalCopyBlob {
 fn parse(head: &Head, reach: Reach) -> Result<IncrementalCopyBlob, BlobError> {
     let (container, name) = request::blob(head)?;
     request::only_base(head)?;
-    request::no_unbuilt_headers(head)?;
+    request::no_foreign_headers(head)?;
     let conditions = request::conditions(head)?;
     conditions.check_write_combination()?;
     Ok(IncrementalCopyBlob { container, name, conditions, source: Source::parse(head, Manner::Copy)?, reach })

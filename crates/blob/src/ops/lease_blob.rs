@@ -21,7 +21,7 @@ struct LeaseBlob {
 fn parse(head: &Head) -> Result<LeaseBlob, BlobError> {
     let (container, name) = request::blob(head)?;
     request::only_base(head)?;
-    request::no_unbuilt_headers(head)?;
+    request::no_foreign_headers(head)?;
     let conditions = request::conditions(head)?;
     conditions.check_write_combination()?;
     Ok(LeaseBlob { container, name, conditions, action: LeaseAction::parse(head)? })

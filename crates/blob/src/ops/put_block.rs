@@ -44,7 +44,7 @@ pub(super) struct PutBlock {
 pub(super) fn parse(head: &Head) -> Result<PutBlock, BlobError> {
     let (container, name) = request::blob(head)?;
     request::only_base(head)?;
-    request::no_other_unbuilt_headers(head)?;
+    request::no_expiry(head)?;
     Ok(PutBlock {
         container,
         name,

@@ -47,7 +47,7 @@ fn parse(call: &Call<'_>) -> Result<PutBlockList, BlobError> {
     let head = call.head;
     let (container, name) = request::blob(head)?;
     request::only_base(head)?;
-    request::no_other_unbuilt_headers(head)?;
+    request::no_expiry(head)?;
     let conditions = request::conditions(head)?;
     conditions.check_write_combination()?;
     let own = request::blob_headers(head)?;

@@ -68,7 +68,7 @@ fn parse_with(head: &Head, body: &dyn Body) -> Result<PutPage, BlobError> {
 pub(super) fn parse(head: &Head) -> Result<PutPage, BlobError> {
     let (container, name) = request::blob(head)?;
     request::only_base(head)?;
-    request::no_other_unbuilt_headers(head)?;
+    request::no_expiry(head)?;
     let conditions = request::conditions(head)?;
     conditions.check_write_combination()?;
     let write = page_write(head)?;

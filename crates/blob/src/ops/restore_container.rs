@@ -22,7 +22,7 @@ fn parse(head: &Head) -> Result<RestoreContainer, BlobError> {
     const NAME: &str = "x-ms-deleted-container-name";
     const VERSION: &str = "x-ms-deleted-container-version";
     let name = request::container(head)?;
-    request::no_unbuilt_headers(head)?;
+    request::no_foreign_headers(head)?;
     let (deleted, version) = (request::required(head, NAME)?, request::required(head, VERSION)?);
     Ok(RestoreContainer {
         name,

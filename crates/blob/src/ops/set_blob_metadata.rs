@@ -31,7 +31,7 @@ impl WriteBlob {
     pub fn parse(head: &Head) -> Result<WriteBlob, BlobError> {
         let (container, name) = request::blob(head)?;
         request::only_base(head)?;
-        request::no_other_unbuilt_headers(head)?;
+        request::no_expiry(head)?;
         let conditions = request::conditions(head)?;
         conditions.check_write_combination()?;
         Ok(WriteBlob { container, name, conditions, lease: request::lease_id(head)? })

@@ -29,7 +29,7 @@ struct SetBlobTags {
 
 fn parse(head: &Head) -> Result<SetBlobTags, BlobError> {
     let (container, name) = request::blob(head)?;
-    request::no_unbuilt_headers(head)?;
+    request::no_foreign_headers(head)?;
     let which = request::which(head)?;
     if let Which::Snapshot(_) = which {
         return Err(BlobError::InvalidOperation);

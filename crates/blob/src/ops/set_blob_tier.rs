@@ -27,7 +27,7 @@ struct SetBlobTier {
 
 fn parse(head: &Head, kind: Kind) -> Result<SetBlobTier, BlobError> {
     let (container, name) = request::blob(head)?;
-    request::no_unbuilt_headers(head)?;
+    request::no_foreign_headers(head)?;
     // Of the conditions it takes only the one on tags.
     let conditions = Conditions { if_tags: request::if_tags(head)?, ..Conditions::default() };
     request::required(head, request::ACCESS_TIER)?;

@@ -25,7 +25,7 @@ struct SnapshotBlob {
 fn parse(head: &Head) -> Result<SnapshotBlob, BlobError> {
     let (container, name) = request::blob(head)?;
     request::only_base(head)?;
-    request::no_other_unbuilt_headers(head)?;
+    request::no_expiry(head)?;
     let conditions = request::conditions(head)?;
     conditions.check_write_combination()?;
     Ok(SnapshotBlob {

@@ -18,7 +18,7 @@ struct UndeleteBlob {
 fn parse(head: &Head) -> Result<UndeleteBlob, BlobError> {
     let (container, name) = request::blob(head)?;
     request::only_base(head)?;
-    request::no_unbuilt_headers(head)?;
+    request::no_foreign_headers(head)?;
     Ok(UndeleteBlob { container, name })
 }
 
