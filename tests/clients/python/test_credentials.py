@@ -18,6 +18,7 @@ from azure.storage.blob import (
     ContainerSasPermissions, ResourceTypes, Services, UserDelegationKey, generate_account_sas, generate_blob_sas,
     generate_container_sas,
 )
+from azure.storage.queue import QueueServiceClient, generate_queue_sas
 
 from harness import ACCOUNT, DIRECT, KEY, Server, binary, refused
 
@@ -397,6 +398,28 @@ def test_a_user_delegation_signature_outlives_the_process(serve):
     server.kill9()
     server.restart()
     assert blob_of(server, box, token).download_blob().readall() == b"content"
+
+
+def test_a_user_delegation_signature_for_a_queue_opens_that_queue(secure):
+    def queues(credential):
+        return QueueServiceClient(secure.queue_url, credential=credential, **secure.settings)
+
+    owner = queues(Bearer())
+    key = owner.get_user_delegation_key(expiry=SOON, start=PAST)
+    mine, other = owner.create_queue("mine"), owner.create_queue("other")
+
+    def signed(permission):
+        token = generate_queue_sas(ACCOUNT, "mine", permission=permission, expiry=SOON, user_delegation_key=key)
+        return queues(token)
+
+    signed("a").get_queue_client("mine").send_message("hello")
+    assert signed("p").get_queue_client("mine").receive_message().content == "hello"
+    with refused(403, "AuthorizationPermissionMismatch"):
+        signed("a").get_queue_client("mine").receive_message()
+    with refused(403, "AuthenticationFailed"):
+        signed("a").get_queue_client("other").send_message("hello")
+    assert mine.get_queue_properties().approximate_message_count == 1
+    assert other.get_queue_properties().approximate_message_count == 0
 
 
 def test_a_user_delegation_key_is_not_given_for_a_signature(secure):
