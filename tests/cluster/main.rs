@@ -84,6 +84,40 @@ fn what_one_node_has_acknowledged_the_others_see() {
     }
 }
 
+/// A backup of the database, restored beside a bucket that has gone on: what was there then is there, whole, and new marks
+/// are above all that were ever given.
+#[test]
+fn a_restored_backup_has_what_was_there_then() {
+    let Some(server) = start() else { return };
+    let client = server.client();
+    client.call("PUT cont?restype=container", &[], "").ok();
+    let (small, large) = (vec![1; 1_000], vec![2; 200_000]);
+    client.call("PUT cont/small", &[BLOCK_BLOB], &small).ok();
+    client.call("PUT cont/large", &[BLOCK_BLOB], &large).ok();
+    let mut environment = server.environment();
+    let metadata = &mut environment.iter_mut().find(|(name, _)| *name == "LAZURITE_METADATA").expect("a database").1;
+    let file = std::env::temp_dir().join(format!("lazurite-backup-{}", std::process::id()));
+    let file = file.to_str().expect("text");
+    cluster::postgres("pg_dump", &["--format=custom", "--file", file, metadata]);
+    let later = client.call("PUT cont/later", &[BLOCK_BLOB], &large).ok().etag();
+    client.call("DELETE cont/small", &[], "").ok();
+    drop(server);
+    cluster::ask(metadata, "CREATE DATABASE restored");
+    let (front, back) = metadata.rsplit_once('/').expect("a database");
+    let (_, options) = back.split_once('?').expect("options");
+    *metadata = format!("{front}/restored?{options}");
+    cluster::postgres("pg_restore", &["--dbname", metadata, file]);
+    fs::remove_file(file).expect("the backup");
+    let server = Server::start_again(environment);
+    let client = server.client();
+    for (name, content) in [("small", small), ("large", large)] {
+        assert!(client.call(&format!("GET cont/{name}"), &[], "").ok().body == content, "{name}");
+    }
+    assert_eq!(client.call("GET cont/later", &[], "").said(), "404 BlobNotFound");
+    let new = client.call("PUT cont/later", &[BLOCK_BLOB], "new").ok().etag();
+    assert!(new > later, "the mark {new} may have been given before {later}");
+}
+
 /// Accounts in the database: a key that was replaced opens nothing any more, on any node, when the command has ended.
 #[test]
 fn a_new_key_counts_on_every_node_at_once() {

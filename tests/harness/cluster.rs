@@ -36,8 +36,12 @@ pub fn make(folder: &Path) -> Environment {
 
 /// What the server of the database that takes writes says.
 pub fn ask(database: &str, sql: &str) -> String {
-    let options = ["--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "--command"];
-    let said = Command::new("psql").args(options).args([sql, database]).output().expect("psql runs");
-    assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+    postgres("psql", &["--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "--command", sql, database])
+}
+
+/// Runs one of PostgreSQL's programs.
+pub fn postgres(program: &str, arguments: &[&str]) -> String {
+    let said = Command::new(program).args(arguments).output().unwrap_or_else(|error| panic!("{program}: {error}"));
+    assert!(said.status.success(), "{program}: {}", String::from_utf8_lossy(&said.stderr));
     String::from_utf8_lossy(&said.stdout).trim().to_owned()
 }

@@ -81,6 +81,16 @@ impl Server {
         Server::start_on(folder, Service::Blob, cluster)
     }
 
+    /// Nodes on what a cluster has left.
+    pub fn start_again(cluster: Environment) -> Server {
+        Server::start_on(fresh_folder(), Service::Blob, cluster)
+    }
+
+    /// What leads nodes to what they share.
+    pub fn environment(&self) -> Environment {
+        self.cluster.clone()
+    }
+
     fn start_in(folder: PathBuf, service: Service) -> Server {
         let cluster = cluster::make(&folder);
         Server::start_on(folder, service, cluster)

@@ -360,6 +360,15 @@ mod tests {
     }
 
     #[test]
+    fn a_server_whose_clock_is_behind_takes_no_stamp_back() {
+        let node = Node::new();
+        let before = node.take_id().id;
+        node.clock.follow(SystemTime::now() - Duration::from_secs(3_600));
+        assert!(node.now().0 < before, "the time is that of the new server");
+        assert!(node.take_id().id > before);
+    }
+
+    #[test]
     fn the_oldest_read_is_the_one_that_counts() {
         let reads = Arc::new(OpenReads::default());
         let at = |seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);

@@ -175,6 +175,7 @@ async fn accounts_in_database(
         let wrong = |BadConfig(sentence)| format!("In the database: {sentence}");
         let known = sources.with_text(text).map_err(wrong)?;
         reach.allows_the_known_key(&known).map_err(|Wrong(sentence)| sentence)?;
+        known.warnings().for_each(|warning| tracing::warn!("{warning}"));
         Ok(known)
     };
     let (known, accounts) = SharedAccounts::open(engine, Box::new(read)).await?;
