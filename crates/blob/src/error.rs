@@ -15,6 +15,8 @@ use wire::xml::XmlError;
 pub enum BlobError {
     /// The request itself is wrong, as it would be for any service.
     Request(RequestError),
+    /// No verb of any service.
+    InvalidHttpVerb,
     /// The operation takes no such header. Its value, which may be a secret, is not repeated.
     UnsupportedHeader {
         name: &'static str,
@@ -183,6 +185,9 @@ impl BlobError {
     fn table(&self) -> (u16, &'static str, &'static str) {
         match self {
             BlobError::Request(error) => error.table(),
+            BlobError::InvalidHttpVerb => {
+                (400, "InvalidHttpVerb", "The HTTP verb specified was not recognized by the server.")
+            }
             BlobError::UnsupportedHeader { .. } => {
                 (400, "UnsupportedHeader", "One of the HTTP headers specified in the request is not supported.")
             }

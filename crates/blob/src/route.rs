@@ -15,6 +15,9 @@ impl Op {
         if head.method == Method::OPTIONS {
             return Ok(Op::PreflightBlobRequest);
         }
+        if !is_verb(&head.method) {
+            return Err(BlobError::InvalidHttpVerb);
+        }
         let restype = head.query.get("restype").map(str::to_ascii_lowercase);
         let comp = head.query.get("comp").map(str::to_ascii_lowercase);
         let comp = comp.as_deref();
@@ -27,6 +30,14 @@ impl Op {
             None => blob(head, comp),
         }
     }
+}
+
+/// Whether it is a verb at all; which of them a resource supports is another question.
+fn is_verb(method: &Method) -> bool {
+    matches!(
+        *method,
+        Method::GET | Method::HEAD | Method::PUT | Method::POST | Method::DELETE | Method::PATCH | Method::TRACE
+    ) || method.as_str() == "MERGE"
 }
 
 /// Account information can be asked at every level.
@@ -276,7 +287,10 @@ mod tests {
             ("POST", "cont/blob", verb.clone()),
             ("DELETE", "cont/blob?comp=lease", verb.clone()),
             ("PATCH", "cont?restype=container", verb.clone()),
+            ("MERGE", "cont/blob", verb.clone()),
             ("DELETE", "?comp=list", verb),
+            ("FROB", "cont/blob", BlobError::InvalidHttpVerb),
+            ("FROB", "cont?restype=share", BlobError::InvalidHttpVerb),
         ];
         for (method, url, error) in table {
             assert_eq!(Op::named_by(&request(method, url, &[])), Err(error), "{method} {url}");
