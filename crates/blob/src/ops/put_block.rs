@@ -70,7 +70,7 @@ impl PutBlock {
             return Err(BlobError::InvalidBlobType);
         }
         let lease = model::check_write(found, self.lease, now)?;
-        // Nothing can be made of it, so that the blob could not become what it is for.
+        // The reference lists what can be done with an archived blob, and blocks are not among it.
         if let Some(state) = found.and_then(|blob| blob.committed.as_ref()) {
             state.check_not_archived(now)?;
         }
