@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use bytes::Bytes;
 use concurrency::Timestamp;
 use wire::dates;
-use wire::http::{ErrorReply, HeaderName, HeaderValue, Reply, ReplyBody, StatusCode};
+use wire::http::{ErrorReply, HeaderName, HeaderValue, Reply, ReplyBody, StatusCode, header};
 
 use crate::entity::write::Metadata;
 use crate::format::Prefer;
@@ -106,13 +106,13 @@ pub fn error_body(code: &str, message: &str) -> Vec<u8> {
 impl From<Answer> for Reply {
     fn from(answer: Answer) -> Reply {
         let mut reply = Reply::new(answer.status);
+        reply.headers.reserve(answer.headers.len() + HEADERS_TO_COME);
         for (name, value) in answer.headers {
-            let name = HeaderName::from_bytes(name.as_bytes());
             let value = match value {
-                Cow::Borrowed(text) => HeaderValue::from_str(text),
+                Cow::Borrowed(text) => Ok(HeaderValue::from_static(text)),
                 Cow::Owned(text) => HeaderValue::from_maybe_shared(Bytes::from(text)),
             };
-            if let (Ok(name), Ok(value)) = (name, value) {
+            if let (Some(name), Ok(value)) = (header_name(name), value) {
                 reply.headers.insert(name, value);
             }
         }
@@ -120,5 +120,46 @@ impl From<Answer> for Reply {
             reply.body = ReplyBody::Bytes(answer.body.into());
         }
         reply
+    }
+}
+
+/// What the server says beside that: who it is, when, and what about.
+const HEADERS_TO_COME: usize = 8;
+
+static DATA_SERVICE_ID: HeaderName = HeaderName::from_static("dataserviceid");
+static DATA_SERVICE_VERSION: HeaderName = HeaderName::from_static("dataserviceversion");
+
+/// A name as HTTP compares it. Those of every answer need not be read again.
+fn header_name(spelled: &str) -> Option<HeaderName> {
+    Some(match spelled {
+        "Cache-Control" => header::CACHE_CONTROL,
+        "Content-Type" => header::CONTENT_TYPE,
+        "DataServiceId" => DATA_SERVICE_ID.clone(),
+        "DataServiceVersion" => DATA_SERVICE_VERSION.clone(),
+        "ETag" => header::ETAG,
+        "Location" => header::LOCATION,
+        "X-Content-Type-Options" => header::X_CONTENT_TYPE_OPTIONS,
+        other => HeaderName::from_bytes(other.as_bytes()).ok()?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_what_they_are_spelled() {
+        for spelled in [
+            "Cache-Control",
+            "Content-Type",
+            "DataServiceId",
+            "DataServiceVersion",
+            "ETag",
+            "Location",
+            "Preference-Applied",
+            "X-Content-Type-Options",
+        ] {
+            assert_eq!(header_name(spelled), HeaderName::from_bytes(spelled.as_bytes()).ok(), "{spelled}");
+        }
     }
 }

@@ -1,8 +1,8 @@
 //! Where to look: from the conditions on keys to ranges of rows.
 //!
 //! A plan is a list of areas, each a span of partitions and a span of rows in each of them. It holds every key that the
-//! filter can match; whether it does match is still for the filter to say. A scan asks for every row whether it lies
-//! inside, and is told where to go on if it does not.
+//! filter can match; whether it does match is still for the filter to say, unless the plan says all that the filter does. A
+//! scan asks for every row whether it lies inside, and is told where to go on if it does not.
 
 use engine::{Key, prefix_end};
 
@@ -15,7 +15,10 @@ const AREAS_MAX: usize = 512;
 
 /// Where the rows of a query can be.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Plan(Vec<Area>);
+pub struct Plan {
+    areas: Vec<Area>,
+    is_exact: bool,
+}
 
 /// What a scan does at a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,7 +47,18 @@ const END: u8 = 0xFF;
 
 impl Plan {
     pub fn everything() -> Plan {
-        Plan(vec![Area { partitions: Span::everything(), rows: Span::everything() }])
+        Plan::exactly(vec![Area { partitions: Span::everything(), rows: Span::everything() }])
+    }
+
+    /// Whether it leaves anything out.
+    #[cfg(test)]
+    pub fn is_narrow(&self) -> bool {
+        self.areas != Plan::everything().areas
+    }
+
+    /// Every row that lies inside is wanted.
+    pub fn is_exact(&self) -> bool {
+        self.is_exact
     }
 
     pub fn of(filter: Option<&Filter>) -> Plan {
@@ -53,19 +67,19 @@ impl Plan {
 
     /// The keys between which all areas lie, without what all keys of the table begin with. `None`: there is nothing.
     pub fn bounds(&self) -> Option<(Vec<u8>, Vec<u8>)> {
-        let from = self.0.iter().map(Area::from).min()?;
-        let to = self.0.iter().map(Area::to).max()?;
+        let from = self.areas.iter().map(Area::from).min()?;
+        let to = self.areas.iter().map(Area::to).max()?;
         (from < to).then_some((from, to))
     }
 
     /// What to do at the row with these keys, in the form in which they stand in keys. `last` is the area of the row
     /// before, where the next one mostly lies as well.
     pub fn step(&self, partition: &[u8], row: &[u8], last: &mut usize) -> Step {
-        if self.0.get(*last).is_some_and(|area| area.has(partition, row)) {
+        if self.areas.get(*last).is_some_and(|area| area.has(partition, row)) {
             return Step::Inside;
         }
         let mut next: Option<Vec<u8>> = None;
-        for (n, area) in self.0.iter().enumerate() {
+        for (n, area) in self.areas.iter().enumerate() {
             match area.step(partition, row) {
                 Step::Inside => {
                     *last = n;
@@ -78,22 +92,33 @@ impl Plan {
         next.map_or(Step::Done, Step::SkipTo)
     }
 
+    fn exactly(areas: Vec<Area>) -> Plan {
+        Plan { areas, is_exact: true }
+    }
+
+    fn inexact(self) -> Plan {
+        Plan { is_exact: false, ..self }
+    }
+
     fn none() -> Plan {
-        Plan(Vec::new())
+        Plan::exactly(Vec::new())
     }
 
     fn or(mut self, other: Plan) -> Plan {
-        self.0.extend(other.0);
-        if self.0.len() > AREAS_MAX { Plan::everything() } else { self }
+        self.areas.extend(other.areas);
+        if self.areas.len() > AREAS_MAX {
+            return Plan::everything().inexact();
+        }
+        Plan { is_exact: self.is_exact && other.is_exact, ..self }
     }
 
     fn and(self, other: Plan) -> Plan {
-        if self.0.len() * other.0.len() > AREAS_MAX {
+        if self.areas.len() * other.areas.len() > AREAS_MAX {
             // Either is right; the shorter is cheaper.
-            return if self.0.len() <= other.0.len() { self } else { other };
+            return if self.areas.len() <= other.areas.len() { self } else { other }.inexact();
         }
-        let pairs = self.0.iter().flat_map(|one| other.0.iter().map(move |other| one.and(other)));
-        Plan(pairs.flatten().collect())
+        let pairs = self.areas.iter().flat_map(|one| other.areas.iter().map(move |other| one.and(other)));
+        Plan { areas: pairs.flatten().collect(), is_exact: self.is_exact && other.is_exact }
     }
 }
 
@@ -115,7 +140,7 @@ fn comparison(property: &Name, operator: Operator, constant: &Value<'_>, wanted:
     let is_partition = match property {
         Name::PartitionKey => true,
         Name::RowKey => false,
-        Name::Timestamp | Name::Other(_) => return Plan::everything(),
+        Name::Timestamp | Name::Other(_) => return Plan::everything().inexact(),
     };
     let Value::String(text) = constant else {
         // Keys are texts: to compare them with anything else never holds.
@@ -127,7 +152,7 @@ fn comparison(property: &Name, operator: Operator, constant: &Value<'_>, wanted:
         true => Area { partitions: span, rows: Span::everything() },
         false => Area { partitions: Span::everything(), rows: span },
     };
-    Plan(spans.map(area).collect())
+    Plan::exactly(spans.map(area).collect())
 }
 
 impl Area {
@@ -263,6 +288,24 @@ mod tests {
         assert_eq!(plan.step(&stored("p007"), &stored("7"), &mut last), Step::Inside);
         assert_eq!(plan.step(&stored("p007"), &stored("8"), &mut last), Step::SkipTo(key("p008", "8")));
         assert_eq!(plan.step(&stored("p099"), &stored("x"), &mut last), Step::Done);
+    }
+
+    #[test]
+    fn what_is_said_of_keys_alone_is_said_whole() {
+        for exact in
+            ["PartitionKey eq 'p' and RowKey ge 'a'", "not (PartitionKey eq 'p' or RowKey ne 'a')", "RowKey eq 5"]
+        {
+            assert!(of(exact).is_exact(), "{exact}");
+        }
+        assert!(Plan::of(None).is_exact());
+        // More areas than there may be.
+        let rows: Vec<_> = (0..40).map(|n| format!("RowKey eq '{n}'")).collect();
+        let both = format!("({}) and ({})", rows.join(" or "), rows.join(" or ").replace("RowKey", "PartitionKey"));
+        for inexact in ["PartitionKey eq 'p' and Age gt 5", "PartitionKey eq 'p' or not Old", &both] {
+            assert!(!of(inexact).is_exact(), "{inexact}");
+        }
+        let rows = Plan::exactly(vec![Plan::everything().areas.remove(0); AREAS_MAX]);
+        assert!(rows.clone().or(Plan::none()).is_exact() && !rows.clone().or(rows).is_exact());
     }
 
     #[test]

@@ -206,7 +206,7 @@ impl Scan<'_> {
         }
         let row = Row::open(row)?;
         let key = KeyView { partition: &partition, row: &row_key };
-        let filter = self.query.filter.as_ref();
+        let filter = self.query.filter.as_ref().filter(|_| !self.plan.is_exact());
         if filter.map_or(Ok(true), |filter| filter.matches(&Subjected { key, row: &row }))? {
             if self.shown > 0 {
                 self.page.body.push(b',');
