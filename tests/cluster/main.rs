@@ -151,10 +151,9 @@ fn lost_answers_of_the_database_are_nothing_to_clients() {
         return;
     }
     let cuts = variable("LAZURITE_TEST_CUTS").parse().unwrap_or(100);
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
+    let runtime = runtime();
     let mut proxy = None;
-    let server = Server::start_through(|url| {
+    let server = Server::start_through("LAZURITE_METADATA", |url| {
         let place = "SELECT host(inet_server_addr()) || ':' || inet_server_port()";
         let (front, hosts) = url.split_once('@').expect("a user");
         let (_, back) = hosts.split_once('/').expect("a database");
@@ -187,6 +186,41 @@ fn lost_answers_of_the_database_are_nothing_to_clients() {
         writers.into_iter().map(|writer| writer.join().expect("a writer saw what it must not")).sum()
     });
     eprintln!("{} connections cut between a commit and its answer, in {appended} blocks", proxy.cuts());
+}
+
+/// Without the store what is small goes on, and what is large is told to come again; with it everything is as before.
+#[test]
+fn a_store_that_is_away_is_said_so_and_comes_back() {
+    if !has_nodes() {
+        return;
+    }
+    let runtime = runtime();
+    let mut proxy = None;
+    let server = Server::start_through("LAZURITE_BYTES", |url| {
+        let (front, place) = url.split_once("endpoint=http://").expect("an endpoint");
+        let (place, back) = place.split_once('&').expect("a region");
+        let started = runtime.block_on(Proxy::before(place.parse().expect("an address")));
+        format!("{front}endpoint=http://{}&{back}", proxy.insert(started).address())
+    });
+    let proxy = proxy.expect("it was started");
+    let client = server.client();
+    let large = vec![7; 300_000];
+    client.call("PUT cont?restype=container", &[], "").ok();
+    client.call("PUT cont/large", &[BLOCK_BLOB], &large).ok();
+    proxy.set_away(true);
+    let refused = client.call("PUT cont/other", &[BLOCK_BLOB], &large);
+    assert_eq!((refused.said().as_str(), refused.header("retry-after").is_some()), ("503 ServerBusy", true));
+    assert_eq!(client.call("GET cont/large", &[], "").said(), "503 ServerBusy");
+    client.call("PUT cont/small", &[BLOCK_BLOB], "small").ok();
+    assert_eq!(client.call("GET cont/small", &[], "").ok().body, b"small");
+    assert_eq!(client.call("HEAD cont/other", &[], "").status, 404, "what was refused has not happened");
+    proxy.set_away(false);
+    assert!(client.call("GET cont/large", &[], "").ok().body == large, "it is as it was");
+    client.call("PUT cont/other", &[BLOCK_BLOB], &large).ok();
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime")
 }
 
 /// Writers that do not give up, two for each node.

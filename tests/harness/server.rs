@@ -72,12 +72,12 @@ impl Server {
         configure(&self.folder, settings);
     }
 
-    /// A cluster whose nodes find the database where `way` leads, given where it is.
-    pub fn start_through(way: impl FnOnce(&str) -> String) -> Server {
+    /// A cluster whose nodes find what a variable names where `way` leads, given where it is.
+    pub fn start_through(variable: &str, way: impl FnOnce(&str) -> String) -> Server {
         let folder = fresh_folder();
         let mut cluster = cluster::make(&folder);
-        let metadata = cluster.iter_mut().find(|(name, _)| *name == "LAZURITE_METADATA").expect("a cluster");
-        metadata.1 = way(&metadata.1);
+        let place = cluster.iter_mut().find(|(name, _)| *name == variable).expect("a cluster");
+        place.1 = way(&place.1);
         Server::start_on(folder, Service::Blob, cluster)
     }
 

@@ -183,8 +183,9 @@ pub fn for_each_chunk(
     failed.map_or(Ok(()), Err)
 }
 
-/// The body of an answer: at once if it is small and at hand, otherwise as a stream.
-pub fn body(pieces: VecDeque<Piece>) -> Result<ReplyBody, EngineError> {
+/// The body of an answer: at once if it is small and at hand, otherwise as a stream whose first piece is there. What cannot be
+/// read is refused while that can still be said; afterwards the answer can only be cut off.
+pub async fn body(mut pieces: VecDeque<Piece>) -> Result<ReplyBody, EngineError> {
     let length = pieces.iter().map(|piece| piece.length).sum();
     if let [piece] = pieces.as_slices().0
         && pieces.len() == 1
@@ -196,9 +197,13 @@ pub fn body(pieces: VecDeque<Piece>) -> Result<ReplyBody, EngineError> {
             return Ok(ReplyBody::Bytes(bytes));
         }
     }
-    match length {
-        0 => Ok(ReplyBody::Empty),
-        _ => Ok(ReplyBody::Stream { length, stream: Box::new(Pieces(pieces)) }),
+    if length == 0 {
+        return Ok(ReplyBody::Empty);
+    }
+    match next(&mut pieces).await? {
+        None => Ok(ReplyBody::Empty),
+        Some(bytes) if bytes.len() as u64 == length => Ok(ReplyBody::Bytes(bytes)),
+        first => Ok(ReplyBody::Stream { length, stream: Box::new(Pieces { first, rest: pieces }) }),
     }
 }
 
@@ -246,11 +251,19 @@ pub async fn whole(mut pieces: VecDeque<Piece>) -> Result<Bytes, EngineError> {
     Ok(whole.freeze())
 }
 
-struct Pieces(VecDeque<Piece>);
+struct Pieces {
+    first: Option<Bytes>,
+    rest: VecDeque<Piece>,
+}
 
 impl ByteStream for Pieces {
     fn next(&mut self) -> BoxFuture<'_, Option<Result<Bytes, String>>> {
-        Box::pin(async { next(&mut self.0).await.map_err(|error| error.to_string()).transpose() })
+        Box::pin(async {
+            match self.first.take() {
+                Some(bytes) => Some(Ok(bytes)),
+                None => next(&mut self.rest).await.map_err(|error| error.to_string()).transpose(),
+            }
+        })
     }
 }
 

@@ -173,7 +173,7 @@ pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
         reply::set_md5(&mut answer.headers, name, md5);
     }
     answer.body = match op.sum {
-        None => download::body(found.pieces)?,
+        None => download::body(found.pieces).await?,
         Some(sum) => {
             let bytes = download::whole(found.pieces).await?;
             match sum {

@@ -10,6 +10,8 @@ use tokio::net::{TcpListener, TcpStream};
 /// What a request contains that is to be cut.
 pub const MARK: &[u8] = b"cut-me-if-you-can";
 
+// Not every program of tests has a use for all of it.
+#[allow(dead_code)]
 #[derive(Debug)]
 pub struct Proxy {
     address: SocketAddr,
@@ -26,10 +28,15 @@ struct State {
     away: AtomicBool,
 }
 
+#[allow(dead_code)]
 impl Proxy {
     /// In front of the database at `url`.
     pub async fn start(url: &str) -> Proxy {
-        let target: SocketAddr = host(url).parse().expect("an address");
+        Proxy::before(host(url).parse().expect("an address")).await
+    }
+
+    /// In front of any server.
+    pub async fn before(target: SocketAddr) -> Proxy {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("its address");
         let state = Arc::new(State::default());
@@ -42,6 +49,10 @@ impl Proxy {
             }
         });
         Proxy { address, state }
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.address
     }
 
     /// The database's URL, through the proxy.
