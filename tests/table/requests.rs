@@ -1,6 +1,7 @@
 //! Requests that are wrong: each gets a clear refusal in JSON, and nothing is changed.
 
 use crate::harness::Table;
+use crate::rights::signature;
 use crate::stage::{ANY, Stage, VERSION};
 
 const ENTITY: &str = "tab(PartitionKey='p',RowKey='r')";
@@ -101,6 +102,30 @@ fn without_a_credential_nobody_comes_in() {
         let head = stage.client.unsigned_head(line, &[]);
         assert_eq!(stage.client.call_odd(line, &head, b"").said(), "401 NoAuthenticationInformation", "{line}");
     }
+}
+
+/// The secondary shows how far it has come and gives what it has; it takes nothing.
+#[test]
+fn the_secondary_is_for_reading() {
+    let stage = Stage::new();
+    stage.insert("p", "r", "");
+    let mut table = Table::new("the secondary");
+    for (verb, target, expected) in [
+        ("GET", "?restype=service&comp=stats", "200"),
+        ("GET", "/Tables", "200"),
+        ("GET", "/tab()", "200"),
+        ("GET", "/tab(PartitionKey='p',RowKey='r')", "200"),
+        ("POST", "/Tables", "403 InsufficientAccountPermissions"),
+        ("PUT", "/tab(PartitionKey='p',RowKey='r')", "403 InsufficientAccountPermissions"),
+        ("POST", "/$batch", "403 InsufficientAccountPermissions"),
+    ] {
+        let glue = if target.contains('?') { '&' } else { '?' };
+        let line = format!("{verb} {target}{glue}{}", signature(&stage, "t", "sco", "rwdlau"));
+        let head = stage.client.unsigned_head(&line, &[VERSION, ("content-length", "0")]);
+        let head = head.replace("/devstoreaccount1/", "/devstoreaccount1-secondary");
+        table.row(format!("{verb} {target}"), stage.client.call_odd(&line, &head, b"").said(), expected);
+    }
+    assert_eq!(stage.get(ENTITY).said(), "200", "nothing was changed");
 }
 
 #[test]

@@ -31,7 +31,7 @@ const ENTITY_PUT: &str = "PUT none(PartitionKey='p',RowKey='r')";
 const ENTITY_MERGE: &str = "MERGE none(PartitionKey='p',RowKey='r')";
 const ENTITY_DELETE: &str = "DELETE none(PartitionKey='p',RowKey='r')";
 
-fn signature(stage: &Stage, services: &str, types: &str, letters: &str) -> String {
+pub fn signature(stage: &Stage, services: &str, types: &str, letters: &str) -> String {
     let (version, expiry) = ("2019-02-02", "2099-01-01T00:00:00Z");
     let lines = ["devstoreaccount1", letters, services, types, "", expiry, "", "", version, ""];
     let signed = wire::percent::encode_value(&stage.client.sign(&lines.join("\n"))).into_owned();

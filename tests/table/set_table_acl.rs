@@ -36,6 +36,25 @@ fn stored_policies() {
     );
 }
 
+/// Five of them; a policy may leave out what the signature says itself.
+#[test]
+fn as_many_policies_as_there_may_be() {
+    let stage = Stage::new();
+    let xml = [("content-type", "application/xml")];
+    let of = |count: usize| {
+        let one = |n| format!("<SignedIdentifier><Id>{n}</Id></SignedIdentifier>");
+        format!("<SignedIdentifiers>{}</SignedIdentifiers>", (0..count).map(one).collect::<String>())
+    };
+    assert_eq!(stage.call("PUT tab?comp=acl", &xml, of(5)).said(), "204");
+    for bad in [of(6), of(1).replace("<Id>0</Id>", ""), of(2).replace('1', "0"), "text".into()] {
+        assert_eq!(stage.call("PUT tab?comp=acl", &xml, &bad).status, 400, "{bad}");
+        // Two faults: what is wrong with the document comes first.
+        assert_eq!(stage.call("PUT missing?comp=acl", &xml, &bad).status, 400, "{bad}");
+    }
+    let told = stage.get("tab?comp=acl").ok();
+    assert_eq!(String::from_utf8_lossy(&told.body).matches("<Id>").count(), 5, "nothing was changed");
+}
+
 #[test]
 fn what_permissions_allow() {
     let stage = Stage::new();
