@@ -100,7 +100,13 @@ const STORY: &[Chapter] = &[
     ("PUT", "cont/copy", OPENED, b"", None),
     ("DELETE", "cont/copy", &[], b"", None),
     ("PUT", "cont/blob", BLOCK_BLOB, b"ninth", Some(b"ninth")),
+    // Out of the archive, which takes its time.
+    ("PUT", "cont/archived", ARCHIVED, b"tenth", Some(b"ninth")),
+    ("PUT", "cont/copy", OUT_OF_ARCHIVE, b"", Some(b"ninth")),
 ];
+const ARCHIVED: &[(&str, &str)] = &[BLOCK_BLOB[0], ("x-ms-access-tier", "Archive")];
+const OUT_OF_ARCHIVE: &[(&str, &str)] =
+    &[("x-ms-copy-source", "http://127.0.0.1:10000/acct/cont/archived"), ("x-ms-access-tier", "Hot")];
 const OTHER_KEY: [(&str, &str); 3] = [
     ("x-ms-encryption-key", "CAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAg="),
     ("x-ms-encryption-key-sha256", "JXjM+GRbLR3BDEZe/4Q1hZcPOn4iKWqSytVdSJonIHI="),
