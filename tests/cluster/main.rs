@@ -103,10 +103,13 @@ fn a_restored_backup_has_what_was_there_then() {
     client.call("DELETE cont/small", &[], "").ok();
     drop(server);
     cluster::ask(metadata, "CREATE DATABASE restored");
-    let (front, back) = metadata.rsplit_once('/').expect("a database");
-    let (_, options) = back.split_once('?').expect("options");
-    *metadata = format!("{front}/restored?{options}");
-    cluster::postgres("pg_restore", &["--dbname", metadata, file]);
+    let restored = |url: &str| {
+        let (front, back) = url.rsplit_once('/').expect("a database");
+        let (_, options) = back.split_once('?').expect("options");
+        format!("{front}/restored?{options}")
+    };
+    cluster::postgres("pg_restore", &["--dbname", &restored(&cluster::at_primary(metadata)), file]);
+    *metadata = restored(metadata);
     fs::remove_file(file).expect("the backup");
     let server = Server::start_again(environment);
     let client = server.client();
@@ -154,10 +157,7 @@ fn lost_answers_of_the_database_are_nothing_to_clients() {
     let runtime = runtime();
     let mut proxy = None;
     let server = Server::start_through("LAZURITE_METADATA", |url| {
-        let place = "SELECT host(inet_server_addr()) || ':' || inet_server_port()";
-        let (front, hosts) = url.split_once('@').expect("a user");
-        let (_, back) = hosts.split_once('/').expect("a database");
-        let primary = format!("{front}@{}/{back}", cluster::ask(url, place));
+        let primary = cluster::at_primary(url);
         proxy.insert(runtime.block_on(Proxy::start(&primary))).url(&primary)
     });
     let proxy = proxy.expect("it was started");
@@ -304,7 +304,7 @@ fn killing_a_volume_server_loses_nothing() {
     let volumes = variable("LAZURITE_TEST_VOLUMES");
     let volume = volumes.split(' ').next().expect("a process");
     let load = Load::begin(&server);
-    kill(&[volume.to_owned()]);
+    kill(volume, &[]);
     let took = load.await_progress(0..load.writers.len());
     let (longest, failures) = load.end(&server.client());
     eprintln!(
@@ -318,7 +318,8 @@ fn killing_a_standby_loses_nothing() {
     let Some((server, members)) = start_with_members() else { return };
     let load = Load::begin(&server);
     let (_, folder) = member(&members, "synchronous");
-    kill(&processes_of(&folder));
+    let processes = processes_of(&folder);
+    kill(&processes[0], &processes[1..]);
     let took = load.await_progress(0..load.writers.len());
     let (longest, failures) = load.end(&server.client());
     eprintln!(
@@ -338,7 +339,7 @@ fn killing_the_primary_loses_nothing() {
     let Some((server, members)) = start_with_members() else { return };
     let load = Load::begin(&server);
     let (patroni, folder) = member(&members, "primary");
-    kill(&[vec![patroni], processes_of(&folder)].concat());
+    kill(&patroni, &processes_of(&folder));
     let took = load.await_progress(0..load.writers.len());
     let (_, new_folder) = member(&members, "primary");
     assert_ne!(new_folder, folder, "another one leads");
@@ -380,7 +381,7 @@ fn find_member(members: &str, role: &str) -> Option<(String, String)> {
     })
 }
 
-/// The processes of the PostgreSQL with this folder: none while it does not run.
+/// The processes of the PostgreSQL with this folder, the one that started the others first: none while it does not run.
 fn processes_of(folder: &str) -> Vec<String> {
     let Ok(file) = fs::read_to_string(format!("{folder}/postmaster.pid")) else { return Vec::new() };
     let postmaster = file.lines().next().expect("a process").to_owned();
@@ -389,7 +390,12 @@ fn processes_of(folder: &str) -> Vec<String> {
     std::iter::once(postmaster.as_str()).chain(children.split_whitespace()).map(str::to_owned).collect()
 }
 
-fn kill(processes: &[String]) {
-    let killed = Command::new("kill").arg("-KILL").args(processes).status().expect("kill runs");
-    assert!(killed.success(), "nothing was killed");
+/// Kills a process, and those that belong to it: some of them may be gone already.
+fn kill(process: &str, others: &[String]) {
+    let kill = |processes: &[String]| Command::new("kill").arg("-KILL").args(processes).output().expect("kill runs");
+    let killed = kill(&[process.to_owned()]);
+    assert!(killed.status.success(), "{process}: {}", String::from_utf8_lossy(&killed.stderr));
+    if !others.is_empty() {
+        kill(others);
+    }
 }
