@@ -700,7 +700,13 @@ fn header_and_query_together() {
             "403 AuthenticationFailed: The account of the Authorization header is not the account of the URL.",
         ),
         ("key, access lists", owned("", ""), READ.never_by_sas(), "let in"),
-        ("token, access lists", sas().header("authorization", &fresh), READ.never_by_sas(), "404 ResourceNotFound"),
+        ("token, access lists of blobs", sas().header("authorization", &fresh), READ.never_by_sas(), "let in"),
+        (
+            "token, other access lists",
+            sas().header("authorization", &fresh),
+            READ.never_by_sas().never_by_bearer(),
+            "404 ResourceNotFound",
+        ),
         (
             "key, where a user is needed",
             owned("", ""),

@@ -148,8 +148,11 @@ mod tests {
         assert_eq!(bench.count().await, 1);
         bench.delete(&taken[0].put).await.unwrap();
         bench.sweep().await;
-        // The queue, its marks, and the due row of the message that would have lived for a week.
-        assert_eq!(bench.rows(), 3);
+        // Beside the queue and its marks there may be the due row of the message that would have lived for a week.
+        assert!(bench.rows() <= 3, "{} rows", bench.rows());
+        bench.advance(8 * 24 * 3_600).await;
+        bench.sweep().await;
+        assert_eq!(bench.rows(), 2);
     }
 
     #[tokio::test]
