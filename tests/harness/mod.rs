@@ -18,3 +18,14 @@ pub use server::{Server, Service};
 pub use table::Table;
 #[allow(unused_imports)]
 pub use xml::Element;
+
+/// Service properties that queues and tables know nothing of.
+#[allow(dead_code)]
+pub const FOREIGN_SETTINGS: [&str; 6] = [
+    "<DefaultServiceVersion>2020-10-02</DefaultServiceVersion>",
+    "<DeleteRetentionPolicy><Enabled>true</Enabled><Days>5</Days></DeleteRetentionPolicy>",
+    "<DeleteRetentionPolicy/>",
+    "<StaticWebsite><Enabled>true</Enabled></StaticWebsite>",
+    "<ShareDeleteRetentionPolicy><Enabled>false</Enabled></ShareDeleteRetentionPolicy>",
+    "<Other/>",
+];

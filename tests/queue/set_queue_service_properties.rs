@@ -1,6 +1,6 @@
 //! Set Queue Service Properties, Get Queue Service Properties, Get Queue Service Stats, and what CORS rules do.
 
-use crate::harness::Table;
+use crate::harness::{FOREIGN_SETTINGS, Table};
 use crate::stage::Stage;
 
 const URL: &str = "?restype=service&comp=properties";
@@ -36,14 +36,7 @@ fn what_is_left_out_stays() {
 fn settings_of_other_services_are_refused() {
     let stage = Stage::new();
     let mut table = Table::new("settings of other services");
-    for inner in [
-        "<DefaultServiceVersion>2020-10-02</DefaultServiceVersion>",
-        "<DeleteRetentionPolicy><Enabled>true</Enabled><Days>5</Days></DeleteRetentionPolicy>",
-        "<DeleteRetentionPolicy/>",
-        "<StaticWebsite><Enabled>true</Enabled></StaticWebsite>",
-        "<ShareDeleteRetentionPolicy><Enabled>false</Enabled></ShareDeleteRetentionPolicy>",
-        "<Other/>",
-    ] {
+    for inner in FOREIGN_SETTINGS {
         let document = CORS.replace("</StorageServiceProperties>", &format!("{inner}</StorageServiceProperties>"));
         table.row(inner, stage.call(&format!("PUT {URL}"), &[], document).said(), "400 InvalidXmlDocument");
     }

@@ -1,6 +1,6 @@
 //! Tables: made, listed page by page, deleted; and the settings of the service.
 
-use crate::harness::Table;
+use crate::harness::{FOREIGN_SETTINGS, Table};
 use crate::stage::Stage;
 
 #[test]
@@ -102,14 +102,7 @@ fn settings_of_other_services_are_refused() {
     let cors = "<Cors><CorsRule><AllowedOrigins>*</AllowedOrigins><AllowedMethods>GET</AllowedMethods><AllowedHeaders/>\
         <ExposedHeaders/><MaxAgeInSeconds>5</MaxAgeInSeconds></CorsRule></Cors>";
     let mut table = Table::new("settings of other services");
-    for inner in [
-        "<DefaultServiceVersion>2020-10-02</DefaultServiceVersion>",
-        "<DeleteRetentionPolicy><Enabled>true</Enabled><Days>5</Days></DeleteRetentionPolicy>",
-        "<DeleteRetentionPolicy/>",
-        "<StaticWebsite><Enabled>true</Enabled></StaticWebsite>",
-        "<ShareDeleteRetentionPolicy><Enabled>false</Enabled></ShareDeleteRetentionPolicy>",
-        "<Other/>",
-    ] {
+    for inner in FOREIGN_SETTINGS {
         let document = format!("<StorageServiceProperties>{cors}{inner}</StorageServiceProperties>");
         table.row(inner, stage.call(&format!("PUT {url}"), &xml, document).said(), "400 InvalidXmlDocument");
     }
