@@ -1,13 +1,13 @@
 //! What runs beside: spare logs, flushes, the retirement of logs, compaction, collection, a look at the free space.
 
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use crate::folder::State;
 use crate::segment::{Segment, SegmentKind};
+use crate::sync::{self, AtomicBool, AtomicU64, Condvar, Instant, JoinHandle, Mutex, MutexGuard};
 use crate::{Inner, collect};
 
 /// The first spare log is small, so that a new folder is too; each next one is larger, up to the limit.
@@ -48,7 +48,7 @@ impl Signals {
         Signals { state: Mutex::new(state), wake: Condvar::new(), log_bytes: AtomicU64::new(FIRST_SPARE_BYTES) }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, SignalState> {
+    fn lock(&self) -> MutexGuard<'_, SignalState> {
         self.state.lock().expect("nothing panics under this lock")
     }
 
@@ -85,8 +85,8 @@ impl Signals {
 
 pub fn start(inner: &Arc<Inner>) -> io::Result<Vec<JoinHandle<()>>> {
     let (for_flusher, for_compactor) = (Arc::clone(inner), Arc::clone(inner));
-    let flusher = std::thread::Builder::new().name("flusher".into()).spawn(move || flusher(&for_flusher))?;
-    let compactor = std::thread::Builder::new().name("compactor".into()).spawn(move || compactor(&for_compactor))?;
+    let flusher = sync::spawn("flusher", move || flusher(&for_flusher))?;
+    let compactor = sync::spawn("compactor", move || compactor(&for_compactor))?;
     Ok(vec![flusher, compactor])
 }
 
@@ -98,7 +98,7 @@ fn flusher(inner: &Arc<Inner>) {
         for (what, result) in [("making a log segment", made), ("writing rows out", flushed)] {
             if let Err(error) = result {
                 tracing::warn!(%error, what, "will be tried again");
-                std::thread::sleep(IDLE);
+                sync::sleep(IDLE);
             }
         }
         inner.background.wait(&inner.stopping, |state| state.spare.is_none() || !state.ended.is_empty());

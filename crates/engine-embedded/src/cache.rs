@@ -5,20 +5,23 @@
 //! So readers and the decider share one cache without a lock between them, and nothing has to be taken out in time.
 
 use std::hash::{BuildHasher, Hasher};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use quick_cache::Weighter;
-use quick_cache::sync::Cache;
+use quick_cache::sync::{Cache, DefaultLifecycle};
 
-pub const SLOTS: usize = 1 << 16;
+use crate::sync::{AtomicU64, RandomState};
+
+/// A simulation has few slots: strangers then share one now and then, and its many runs begin sooner.
+pub const SLOTS: usize = if cfg!(feature = "simulation") { 64 } else { 1 << 16 };
 /// Larger rows would push out too many small ones.
 const ROW_BYTES_MAX: usize = 16 * 1024;
 
 pub struct RowCache {
-    entries: Cache<Vec<u8>, Entry, ByBytes>,
+    entries: Cache<Vec<u8>, Entry, ByBytes, RandomState>,
     written: Box<[AtomicU64]>,
-    hasher: std::hash::RandomState,
+    hasher: RandomState,
 }
 
 impl std::fmt::Debug for RowCache {
@@ -46,7 +49,9 @@ impl RowCache {
     pub fn new(bytes: u64) -> RowCache {
         let written = (0..SLOTS).map(|_| AtomicU64::new(0)).collect();
         let about = usize::try_from(bytes / 512).unwrap_or(1024).max(16);
-        RowCache { entries: Cache::with_weighter(about, bytes, ByBytes), written, hasher: Default::default() }
+        let hasher = RandomState::default();
+        let entries = Cache::with(about, bytes, ByBytes, hasher.clone(), DefaultLifecycle::default());
+        RowCache { entries, written, hasher }
     }
 
     /// The slot of a key, below [`SLOTS`].

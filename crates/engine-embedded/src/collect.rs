@@ -16,6 +16,7 @@ use crate::contents::read_place;
 use crate::manifest::{Manifest, PLACES_PER_ROW, Place, content_key, segment_key};
 use crate::recovery::read_batch;
 use crate::segment::{EXTENT_HEADER, ExtentHeader, PAGE, Segment, page_up};
+use crate::sync;
 use crate::tree::NEWEST;
 
 /// How much is copied in one go: bounds the memory and the work between two syncs.
@@ -63,7 +64,7 @@ fn drop_segment(inner: &Arc<Inner>, segment: &Arc<Segment>) -> Result<(), Engine
         if inner.pipeline.is_broken() {
             return Err(EngineError::Closed);
         }
-        std::thread::sleep(std::time::Duration::from_millis(1));
+        sync::sleep(std::time::Duration::from_millis(1));
     }
     inner.live.lock().expect("nothing panics under this lock").remove(&segment.id);
     inner.segments.remove(segment.id);
@@ -220,7 +221,7 @@ fn decide(
         Ok(Commit { changes: decide(rows)?, outcome: () })
     });
     let waiting = inner.pipeline.submit(decision, usize::MAX)?;
-    waiting.blocking_recv().unwrap_or(Err(EngineError::Closed))?;
+    sync::wait_for(waiting).unwrap_or(Err(EngineError::Closed))?;
     match pending.answer() {
         Ok(()) => Ok(()),
         Err(NotCommitted::Failed(error)) => Err(error),

@@ -5,8 +5,8 @@
 
 use std::io;
 use std::os::unix::fs::FileExt;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex};
 
 use bytes::{Bytes, BytesMut};
 use engine::{BoxFuture, Content, ContentId, ContentReader, ContentWriter, EngineError, INLINE_MAX, Part, Staged};
@@ -15,6 +15,7 @@ use crate::Inner;
 use crate::background::is_full;
 use crate::manifest::{Manifest, Place, content_key};
 use crate::segment::{CRC_CHUNK, EXTENT_HEADER, ExtentHeader, PAGE, Segment, SegmentHold, SegmentKind, page_up};
+use crate::sync::{self, Blocking, Mutex};
 
 /// The longest extent.
 pub const EXTENT_BYTES: u64 = 8 << 20;
@@ -89,7 +90,7 @@ pub struct Writer {
     pieces: Vec<Bytes>,
     pieces_bytes: usize,
     /// At most one write is under way while the next piece is gathered.
-    running: Option<tokio::task::JoinHandle<Result<Extents, EngineError>>>,
+    running: Option<Blocking<Result<Extents, EngineError>>>,
     extents: Option<Extents>,
 }
 
@@ -133,7 +134,7 @@ impl Writer {
         let mut extents = self.settled().await?;
         let pieces = std::mem::take(&mut self.pieces);
         self.pieces_bytes = 0;
-        self.running = Some(tokio::task::spawn_blocking(move || {
+        self.running = Some(sync::blocking(move || {
             extents.append(&pieces)?;
             Ok(extents)
         }));
@@ -369,7 +370,7 @@ impl ContentReader for OpenContent {
         let extents = Arc::clone(&self.extents);
         Box::pin(async move {
             let read = move || extents[index].read(offset - extents[index].start, most, false);
-            let bytes = tokio::task::spawn_blocking(read).await;
+            let bytes = sync::blocking(read).await;
             bytes.map_err(|error| EngineError::Unavailable(error.to_string()))?.map(Option::unwrap_or_default)
         })
     }

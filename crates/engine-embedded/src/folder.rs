@@ -14,6 +14,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use crate::segment::sync_folder;
+use crate::sync;
 
 const FORMAT_VERSION: u32 = 1;
 
@@ -116,7 +117,7 @@ fn found(path: &Path) -> Result<[u8; 16], OpenError> {
         }
     }
     let mut uuid = [0_u8; 16];
-    getrandom::fill(&mut uuid).map_err(|error| io_error("no randomness")(io::Error::other(error.to_string())))?;
+    sync::fill_random(&mut uuid).map_err(io_error("cannot draw a uuid"))?;
     for folder in ["rows", "segments"] {
         let folder = path.join(folder);
         if folder.exists() {

@@ -21,13 +21,13 @@ mod manifest;
 mod pipeline;
 mod recovery;
 mod segment;
+mod sync;
 mod tree;
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64 as Counter, Ordering};
 
 use bytes::Bytes;
 use engine::{
@@ -37,6 +37,8 @@ use engine::{
 
 pub use check::{Progress, Report, check};
 pub use folder::OpenError;
+#[cfg(feature = "simulation")]
+pub use sync::time as virtual_time;
 
 use cache::RowCache;
 use contents::{Lanes, Writer};
@@ -44,6 +46,7 @@ use faults::Faults;
 use folder::Folder;
 use pipeline::Pipeline;
 use segment::Segments;
+use sync::{AtomicBool, AtomicU64, JoinHandle, Mutex};
 use tree::{Pin, Tree};
 
 /// When a write is acknowledged.
@@ -151,13 +154,13 @@ struct Inner {
 
 #[derive(Debug, Default)]
 struct Counters {
-    commits: AtomicU64,
-    refusals: AtomicU64,
-    batches: AtomicU64,
-    syncs: AtomicU64,
-    log_bytes: AtomicU64,
-    segments_collected: AtomicU64,
-    bytes_moved: AtomicU64,
+    commits: Counter,
+    refusals: Counter,
+    batches: Counter,
+    syncs: Counter,
+    log_bytes: Counter,
+    segments_collected: Counter,
+    bytes_moved: Counter,
 }
 
 impl EmbeddedEngine {
@@ -244,7 +247,7 @@ impl Engine for EmbeddedEngine {
 
     fn figures(&self) -> Vec<(&'static str, u64)> {
         let counters = &self.inner.counters;
-        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let load = |counter: &Counter| counter.load(Ordering::Relaxed);
         let live = self.inner.live.lock().expect("nothing panics under this lock").values().sum();
         let mut figures = vec![
             ("commits", load(&counters.commits)),

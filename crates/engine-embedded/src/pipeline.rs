@@ -7,10 +7,9 @@
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, VecDeque};
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
 use engine::{
@@ -22,6 +21,7 @@ use crate::background::EndedLog;
 use crate::batch::BatchBuilder;
 use crate::manifest::{Manifest, Place, content_key, is_content_key, segment_key};
 use crate::segment::{PAGE, Segment, page_up};
+use crate::sync::{self, Condvar, Instant, JoinHandle, Mutex, MutexGuard};
 use crate::tree::NEWEST;
 use crate::{Durability, Inner, Snapshot, contents};
 
@@ -184,14 +184,11 @@ struct Closed {
 pub fn start(inner: &Arc<Inner>) -> io::Result<Vec<JoinHandle<()>>> {
     let (for_decider, for_committer, for_outside) = (Arc::clone(inner), Arc::clone(inner), Arc::clone(inner));
     let log = inner.background.take_first_log();
-    let decider = std::thread::Builder::new()
-        .name("decider".into())
-        .spawn(move || Decider::new(for_decider, log.0, log.1).run())?;
+    let decider = sync::spawn("decider", move || Decider::new(for_decider, log.0, log.1).run())?;
     let number = log.1;
-    let committer = std::thread::Builder::new()
-        .name("committer".into())
-        .spawn(move || Committer { inner: for_committer, synced_through: number - 1, unsynced: None }.run())?;
-    let outside = std::thread::Builder::new().name("outside".into()).spawn(move || run_outside(&for_outside))?;
+    let committer = Committer { inner: for_committer, synced_through: number - 1, unsynced: None };
+    let committer = sync::spawn("committer", move || committer.run())?;
+    let outside = sync::spawn("outside", move || run_outside(&for_outside))?;
     Ok(vec![decider, committer, outside])
 }
 
@@ -200,7 +197,7 @@ fn run_outside(inner: &Arc<Inner>) {
     while let Some(mut request) = next_heavy(inner) {
         let now = inner.clock.now();
         let mut bytes = [0; 16];
-        let entropy = getrandom::fill(&mut bytes).map_or(0, |()| u128::from_le_bytes(bytes));
+        let entropy = sync::fill_random(&mut bytes).map_or(0, |()| u128::from_le_bytes(bytes));
         let tick = Tick { now, stamp: inner.stamps.next(now), entropy };
         let rows = Outside { snapshot: Snapshot { inner, pin: inner.tree.pin() }, keys: RefCell::default() };
         let verdict = run(&mut request.decision, &rows, tick);
@@ -346,7 +343,7 @@ impl Decider {
         drop(state);
         while inner.tree.is_behind() && !inner.pipeline.lock().broken {
             inner.background.wake_all();
-            std::thread::sleep(Duration::from_millis(2));
+            sync::sleep(Duration::from_millis(2));
         }
         inner.tree.rotate();
         let old = std::mem::replace(&mut self.log, next);
@@ -735,7 +732,7 @@ impl Entropy {
     fn next(&mut self) -> u128 {
         if self.used == self.pool.len() {
             // Without randomness ids would repeat; there is nothing sensible to go on with.
-            getrandom::fill(&mut self.pool).expect("the system gives randomness");
+            sync::fill_random(&mut self.pool).expect("the system gives randomness");
             self.used = 0;
         }
         let bytes = self.pool[self.used..self.used + 16].try_into().expect("sixteen bytes");

@@ -8,11 +8,10 @@
 use std::collections::HashMap;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use bytes::Bytes;
-use engine::{Clock, Key, KeyReader, StampSource, Timestamp, Visit, space};
+use engine::{Key, KeyReader, StampSource, Timestamp, Visit, space};
 
 use crate::background::{EndedLog, Signals};
 use crate::batch::{Batch, BatchHeader, HEADER, pages_from};
@@ -22,6 +21,7 @@ use crate::faults::Faults;
 use crate::folder::{Folder, OpenError, State, io_error};
 use crate::pipeline::Pipeline;
 use crate::segment::{PAGE, Segment, SegmentKind, Segments, list_segments};
+use crate::sync::{self, AtomicBool, AtomicU64, Mutex};
 use crate::tree::{self, Tree};
 use crate::{Counters, Inner, Options, stored_number};
 
@@ -54,7 +54,7 @@ pub fn open(path: &Path, options: Options) -> Result<Inner, OpenError> {
         cache: RowCache::new(options.row_cache_bytes),
         lanes: Lanes::default(),
         pipeline: Pipeline::default(),
-        clock: Clock::new(stored.clock_offset),
+        clock: sync::clock(stored.clock_offset),
         stamps: StampSource::above(stamp_floor),
         next_segment: AtomicU64::new(log_id + 1),
         live: Mutex::new(stored.live),

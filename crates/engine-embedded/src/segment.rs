@@ -8,10 +8,11 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, RwLock};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use crate::faults::{Faults, Point};
+use crate::sync::{self, AtomicBool, AtomicU64, RwLock};
 
 pub const PAGE: u64 = 4096;
 /// One CRC32C covers this much of a content, so that a range read checks only what it touches.
@@ -148,7 +149,7 @@ impl Segment {
         }
         let upto = self.sync.requested.load(Ordering::Acquire);
         let segment = Arc::clone(self);
-        let synced = tokio::task::spawn_blocking(move || segment.sync_now()).await.map_err(io::Error::other)?;
+        let synced = sync::blocking(move || segment.sync_now()).await.map_err(io::Error::other)?;
         match synced {
             Ok(()) => self.sync.completed.store(upto, Ordering::Release),
             Err(_) => self.sync.failed.store(true, Ordering::Release),

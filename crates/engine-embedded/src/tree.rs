@@ -5,13 +5,15 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use engine::{EngineError, Key, Visit};
 use lsm_tree::compaction::Leveled;
 use lsm_tree::{AbstractTree, AnyTree, Cache, Config, DescriptorTable, Guard, SequenceNumberCounter};
+
+use crate::sync::{AtomicU64, Mutex};
 
 /// The decider's view: everything inserted so far.
 pub const NEWEST: u64 = u64::MAX >> 1;

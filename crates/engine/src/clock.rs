@@ -4,7 +4,7 @@
 //! no lease. `stamp` never goes back, not even when the wall clock did between two runs.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::{IDS_PER_TICK, Timestamp};
 
@@ -12,8 +12,16 @@ use crate::{IDS_PER_TICK, Timestamp};
 #[derive(Debug)]
 pub struct Clock {
     wall_at_start: u64,
-    started: Instant,
+    run: Run,
     offset_seconds: AtomicU64,
+}
+
+/// How long the clock has run.
+#[derive(Debug)]
+enum Run {
+    Since(Instant),
+    /// Whoever made the clock says it: a simulation whose time is its own.
+    Driven(fn() -> Duration),
 }
 
 impl Clock {
@@ -24,14 +32,25 @@ impl Clock {
         let ticks = u64::try_from(since_epoch.as_nanos() / 100).unwrap_or(u64::MAX / 2);
         Clock {
             wall_at_start: Timestamp::UNIX_EPOCH.0 + ticks,
-            started: Instant::now(),
+            run: Run::Since(Instant::now()),
             offset_seconds: AtomicU64::new(offset_seconds),
         }
     }
 
+    /// A clock that shows `wall_at_start`, `offset_seconds` ahead, plus what `run` returns, which must never go back.
+    #[must_use]
+    pub fn driven(wall_at_start: Timestamp, offset_seconds: u64, run: fn() -> Duration) -> Clock {
+        let offset_seconds = AtomicU64::new(offset_seconds);
+        Clock { wall_at_start: wall_at_start.0, run: Run::Driven(run), offset_seconds }
+    }
+
     #[must_use]
     pub fn now(&self) -> Timestamp {
-        let run = u64::try_from(self.started.elapsed().as_nanos() / 100).unwrap_or(u64::MAX / 4);
+        let run = match self.run {
+            Run::Since(started) => started.elapsed(),
+            Run::Driven(run) => run(),
+        };
+        let run = u64::try_from(run.as_nanos() / 100).unwrap_or(u64::MAX / 4);
         let offset = self.offset_seconds() * Timestamp::TICKS_PER_SECOND;
         Timestamp(self.wall_at_start + run + offset)
     }
@@ -83,6 +102,12 @@ mod tests {
         assert_eq!(stamps.next(Timestamp(5)), Timestamp(1_000 + 2 * IDS_PER_TICK));
         assert_eq!(stamps.next(Timestamp(9_999)), Timestamp(9_999));
         assert_eq!(stamps.last(), Timestamp(9_999));
+    }
+
+    #[test]
+    fn a_driven_clock_shows_what_it_is_told() {
+        let clock = Clock::driven(Timestamp(1_000), 2, || Duration::from_micros(1));
+        assert_eq!(clock.now(), Timestamp(1_000 + 10 + 2 * Timestamp::TICKS_PER_SECOND));
     }
 
     #[test]
