@@ -119,8 +119,7 @@ fn make_spare(inner: &Inner) -> io::Result<()> {
 
 fn new_log(inner: &Inner, bytes: u64) -> io::Result<Arc<Segment>> {
     let id = inner.next_segment.fetch_add(1, Ordering::AcqRel);
-    let folder = inner.folder.segments();
-    let made = Segment::create(&folder, &inner.folder.uuid, id, SegmentKind::Log, bytes, &inner.options.faults);
+    let made = Segment::create(&inner.folder, id, SegmentKind::Log, bytes);
     if made.as_ref().is_err_and(is_full) {
         inner.disk_full.store(true, Ordering::Release);
     }
@@ -140,7 +139,7 @@ fn flush_ended(inner: &Inner) -> io::Result<()> {
     if ended == 0 {
         return Ok(());
     }
-    inner.tree.flush().map_err(io::Error::other)?;
+    inner.tree.flush()?;
     let retired: Vec<EndedLog> = inner.background.lock().ended.drain(..ended).collect();
     if let Some(last) = retired.last() {
         let state = State {
@@ -160,8 +159,7 @@ fn flush_ended(inner: &Inner) -> io::Result<()> {
 }
 
 fn look_at_free_space(inner: &Inner) {
-    let Ok(disk) = rustix::fs::statvfs(inner.folder.path()) else { return };
-    let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+    let Ok(free) = inner.folder.disk().free_bytes(inner.folder.path()) else { return };
     let full = free < inner.options.reserve_bytes;
     if inner.disk_full.swap(full, Ordering::AcqRel) != full {
         tracing::warn!(free, full, "free disk space");
@@ -197,7 +195,7 @@ pub fn finish(inner: &Inner) -> io::Result<()> {
         return Ok(());
     }
     inner.tree.rotate();
-    inner.tree.flush().map_err(io::Error::other)?;
+    inner.tree.flush()?;
     let (log, length, next_batch) = inner.pipeline.log_end();
     inner.folder.write_state(&State {
         // No segment has this number yet: there is nothing to replay.
@@ -213,7 +211,7 @@ pub fn finish(inner: &Inner) -> io::Result<()> {
     }
     if let Some(spare) = inner.background.lock().spare.take() {
         inner.segments.remove(spare.id);
-        std::fs::remove_file(spare.path())?;
+        inner.folder.disk().remove_file(spare.path())?;
     }
     Ok(())
 }

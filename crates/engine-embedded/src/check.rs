@@ -5,13 +5,16 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
+use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 use engine::due::{Due, Kind};
 use engine::{Key, KeyReader, Visit, space};
 
 use crate::contents::read_place;
-use crate::folder::OpenError;
+use crate::disk::Disk;
+use crate::folder::{OpenError, io_error};
 use crate::manifest::Manifest;
 use crate::{EmbeddedEngine, Inner, Options};
 
@@ -70,10 +73,17 @@ impl fmt::Display for Report {
 
 /// Checks a folder that no server holds.
 pub fn check(path: &Path, progress: &mut dyn FnMut(Progress)) -> Result<Report, OpenError> {
-    if !path.join("FORMAT").exists() {
-        return Err(OpenError::NotOurs(path.to_path_buf()));
-    }
-    let engine = EmbeddedEngine::open(path, Options { collects: false, ..Options::default() })?;
+    check_on(Options::default().disk, path, progress)
+}
+
+/// The same on another disk.
+#[doc(hidden)]
+pub fn check_on(disk: Arc<dyn Disk>, path: &Path, progress: &mut dyn FnMut(Progress)) -> Result<Report, OpenError> {
+    match disk.read(&path.join("FORMAT")) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(OpenError::NotOurs(path.to_path_buf())),
+        read => read.map_err(io_error("cannot read FORMAT"))?,
+    };
+    let engine = EmbeddedEngine::open(path, Options { collects: false, disk, ..Options::default() })?;
     let mut report = Report::default();
     let found = walk(&engine.inner, &mut report, progress);
     match found {

@@ -68,7 +68,7 @@ fn drop_segment(inner: &Arc<Inner>, segment: &Arc<Segment>) -> Result<(), Engine
     }
     inner.live.lock().expect("nothing panics under this lock").remove(&segment.id);
     inner.segments.remove(segment.id);
-    std::fs::remove_file(segment.path()).map_err(|error| EngineError::Unavailable(error.to_string()))?;
+    inner.folder.disk().remove_file(segment.path()).map_err(|error| EngineError::Unavailable(error.to_string()))?;
     inner.counters.segments_collected.fetch_add(1, Ordering::Relaxed);
     Ok(())
 }
@@ -110,7 +110,7 @@ type Candidates = Vec<(ContentId, u32, u64)>;
 fn candidates_at(segment: &Segment, at: u64) -> Result<(Candidates, u64), EngineError> {
     let failed = |error: std::io::Error| EngineError::Unavailable(format!("segment {:x}: {error}", segment.id));
     let mut header = [0_u8; HEADER];
-    let read = std::os::unix::fs::FileExt::read_at(segment.file(), &mut header, at).map_err(failed)?;
+    let read = segment.file().read_at(&mut header, at).map_err(failed)?;
     if let Some(extent) = ExtentHeader::decode(&header[..read], segment.id, at) {
         let bytes_at = at + EXTENT_HEADER;
         let found = vec![(ContentId(extent.content), extent.number, bytes_at)];

@@ -4,7 +4,6 @@
 //! written while the body arrives and synced before `finish` returns.
 
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -68,8 +67,7 @@ impl Lanes {
 impl Lane {
     fn turn_over(&mut self, inner: &Inner, bytes: u64) -> io::Result<()> {
         let id = inner.next_segment.fetch_add(1, Ordering::AcqRel);
-        let (folder, uuid) = (inner.folder.segments(), &inner.folder.uuid);
-        let segment = Arc::new(Segment::create(&folder, uuid, id, SegmentKind::Data, 0, &inner.options.faults)?);
+        let segment = Arc::new(Segment::create(&inner.folder, id, SegmentKind::Data, 0)?);
         inner.segments.insert(Arc::clone(&segment));
         if let Some(old) = self.segment.replace(segment) {
             old.seal();
@@ -393,7 +391,7 @@ impl OpenExtent {
         let mut buffer = vec![0_u8; usize::try_from(last - first).unwrap_or(0)];
         let at = self.place.offset + first;
         if only_now {
-            if !read_cached(&self.segment, &mut buffer, at) {
+            if !self.segment.file().read_cached(&mut buffer, at) {
                 return Ok(None);
             }
         } else {
@@ -411,20 +409,6 @@ impl OpenExtent {
         let cut = usize::try_from(offset - first).unwrap_or(0)..usize::try_from(end - first).unwrap_or(0);
         Ok(Some(Bytes::from(buffer).slice(cut)))
     }
-}
-
-/// Reads only what the system has in memory already.
-fn read_cached(segment: &Segment, buffer: &mut [u8], at: u64) -> bool {
-    let mut done = 0;
-    while done < buffer.len() {
-        let mut parts = [io::IoSliceMut::new(&mut buffer[done..])];
-        let flags = rustix::io::ReadWriteFlags::NOWAIT;
-        match rustix::io::preadv2(segment.file(), &mut parts, at + done as u64, flags) {
-            Ok(0) | Err(_) => return false,
-            Ok(read) => done += read,
-        }
-    }
-    true
 }
 
 /// Reads one extent for the collector and for `check`.

@@ -9,11 +9,11 @@
 //! ```
 
 use std::fmt;
-use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use crate::segment::sync_folder;
+use crate::disk::{Disk, Lock};
 use crate::sync;
 
 const FORMAT_VERSION: u32 = 1;
@@ -55,20 +55,26 @@ pub fn io_error(what: impl Into<String>) -> impl FnOnce(io::Error) -> OpenError 
 pub struct Folder {
     path: PathBuf,
     pub uuid: [u8; 16],
-    _lock: File,
+    disk: Arc<dyn Disk>,
+    _lock: Box<dyn Lock>,
 }
 
 impl Folder {
     /// Opens the folder, or makes it if there is nothing yet.
-    pub fn open(path: &Path) -> Result<Folder, OpenError> {
-        std::fs::create_dir_all(path).map_err(io_error(format!("cannot make {}", path.display())))?;
-        let lock = take_lock(path)?;
-        let uuid = match std::fs::read_to_string(path.join("FORMAT")) {
-            Ok(text) => read_format(&text)?,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => found(path)?,
+    pub fn open(path: &Path, disk: Arc<dyn Disk>) -> Result<Folder, OpenError> {
+        disk.create_folder(path).map_err(io_error(format!("cannot make {}", path.display())))?;
+        let lock = disk.lock(path).map_err(io_error(format!("cannot lock {}", path.join("LOCK").display())))?;
+        let lock = lock.ok_or_else(|| OpenError::InUse(path.to_path_buf()))?;
+        let uuid = match disk.read(&path.join("FORMAT")) {
+            Ok(text) => read_format(&String::from_utf8_lossy(&text))?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => found(path, &*disk)?,
             Err(error) => return Err(io_error("cannot read FORMAT")(error)),
         };
-        Ok(Folder { path: path.to_path_buf(), uuid, _lock: lock })
+        Ok(Folder { path: path.to_path_buf(), uuid, disk, _lock: lock })
+    }
+
+    pub fn disk(&self) -> &Arc<dyn Disk> {
+        &self.disk
     }
 
     pub fn rows(&self) -> PathBuf {
@@ -84,34 +90,22 @@ impl Folder {
     }
 
     pub fn read_state(&self) -> Result<State, OpenError> {
-        let bytes = std::fs::read(self.path.join("STATE")).map_err(io_error("cannot read STATE"))?;
+        let bytes = self.disk.read(&self.path.join("STATE")).map_err(io_error("cannot read STATE"))?;
         let damaged = || OpenError::Damaged { place: "STATE".into(), why: "its sum does not match".into() };
         State::decode(&bytes).ok_or_else(damaged)
     }
 
     pub fn write_state(&self, state: &State) -> io::Result<()> {
-        replace_file(&self.path, "STATE", &state.encode())
+        replace_file(&*self.disk, &self.path, "STATE", &state.encode())
     }
 }
 
-fn take_lock(path: &Path) -> Result<File, OpenError> {
-    let lock = OpenOptions::new().create(true).truncate(false).write(true).open(path.join("LOCK"));
-    let lock = lock.map_err(io_error(format!("cannot open {}", path.join("LOCK").display())))?;
-    match lock.try_lock() {
-        Ok(()) => Ok(lock),
-        Err(TryLockError::WouldBlock) => Err(OpenError::InUse(path.to_path_buf())),
-        Err(TryLockError::Error(error)) => Err(io_error("cannot lock the folder")(error)),
-    }
-}
-
-/// Founds a new folder. FORMAT comes last: without it the folder counts as empty and is founded again.
-fn found(path: &Path) -> Result<[u8; 16], OpenError> {
-    let entries = std::fs::read_dir(path).map_err(io_error("cannot list the folder"))?;
-    for entry in entries {
-        let name = entry.map_err(io_error("cannot list the folder"))?.file_name();
+/// Founds a new folder. FORMAT comes last: without it the folder counts as empty, and must be.
+fn found(path: &Path, disk: &dyn Disk) -> Result<[u8; 16], OpenError> {
+    for name in disk.list(path).map_err(io_error("cannot list the folder"))? {
         let ours = ["LOCK", "STATE", "STATE.new", "FORMAT.new", "rows", "segments", "lost+found", "tls"];
         // A configuration may be there before the data, with what editors leave beside it.
-        let is_config = name.to_string_lossy().trim_start_matches('.').starts_with("lazurite.toml");
+        let is_config = name.trim_start_matches('.').starts_with("lazurite.toml");
         if !is_config && !ours.iter().any(|known| name == *known) {
             return Err(OpenError::NotOurs(path.to_path_buf()));
         }
@@ -120,16 +114,19 @@ fn found(path: &Path) -> Result<[u8; 16], OpenError> {
     sync::fill_random(&mut uuid).map_err(io_error("cannot draw a uuid"))?;
     for folder in ["rows", "segments"] {
         let folder = path.join(folder);
-        if folder.exists() {
-            std::fs::remove_dir_all(&folder).map_err(io_error("cannot clear a half-made folder"))?;
+        disk.create_folder(&folder).map_err(io_error("cannot make a folder"))?;
+        // Founding puts nothing in here before FORMAT is written: what is there is somebody's data.
+        let names = disk.list(&folder).map_err(io_error("cannot list a folder"))?;
+        if let Some(name) = names.first() {
+            let why = "there are data, but FORMAT, which says what they are, is missing; nothing was changed".into();
+            return Err(OpenError::Damaged { place: folder.join(name).display().to_string(), why });
         }
-        std::fs::create_dir(&folder).map_err(io_error("cannot make a folder"))?;
     }
     let state = State { replay_segment: 1, replay_batch: 1, ..State::default() };
-    replace_file(path, "STATE", &state.encode()).map_err(io_error("cannot write STATE"))?;
+    replace_file(disk, path, "STATE", &state.encode()).map_err(io_error("cannot write STATE"))?;
     let hex: String = uuid.iter().map(|byte| format!("{byte:02x}")).collect();
     let text = format!("lazurite data folder\nformat={FORMAT_VERSION}\nuuid={hex}\ncompatible=\nincompatible=\n");
-    replace_file(path, "FORMAT", text.as_bytes()).map_err(io_error("cannot write FORMAT"))?;
+    replace_file(disk, path, "FORMAT", text.as_bytes()).map_err(io_error("cannot write FORMAT"))?;
     Ok(uuid)
 }
 
@@ -151,13 +148,17 @@ fn read_format(text: &str) -> Result<[u8; 16], OpenError> {
 }
 
 /// Writes a small file so that a crash leaves the old one or the new one.
-fn replace_file(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
+fn replace_file(disk: &dyn Disk, folder: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
     let new = folder.join(format!("{name}.new"));
-    let mut file = File::create(&new)?;
-    file.write_all(bytes)?;
+    match disk.remove_file(&new) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        removed => removed?,
+    }
+    let file = disk.create(&new)?;
+    file.write_all_at(bytes, 0)?;
     file.sync_all()?;
-    std::fs::rename(&new, folder.join(name))?;
-    sync_folder(folder)
+    disk.rename(&new, &folder.join(name))?;
+    disk.sync_folder(folder)
 }
 
 /// What the log must yield when it is replayed.
@@ -203,23 +204,50 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::disk::RealDisk;
+
+    fn real() -> Arc<dyn Disk> {
+        Arc::new(RealDisk)
+    }
 
     #[test]
     fn a_folder_has_one_holder_and_keeps_its_uuid() {
         let dir = tempfile::tempdir().expect("a folder");
-        let folder = Folder::open(dir.path()).expect("a new folder");
-        assert!(matches!(Folder::open(dir.path()), Err(OpenError::InUse(_))));
+        let folder = Folder::open(dir.path(), real()).expect("a new folder");
+        assert!(matches!(Folder::open(dir.path(), real()), Err(OpenError::InUse(_))));
         let uuid = folder.uuid;
         drop(folder);
-        assert_eq!(Folder::open(dir.path()).expect("again").uuid, uuid);
+        assert_eq!(Folder::open(dir.path(), real()).expect("again").uuid, uuid);
     }
 
     #[test]
     fn somebody_elses_folder_is_left_alone() {
         let dir = tempfile::tempdir().expect("a folder");
         std::fs::write(dir.path().join("thesis.tex"), "x").expect("a file");
-        assert!(matches!(Folder::open(dir.path()), Err(OpenError::NotOurs(_))));
+        assert!(matches!(Folder::open(dir.path(), real()), Err(OpenError::NotOurs(_))));
         assert!(!dir.path().join("segments").exists());
+    }
+
+    #[test]
+    fn data_without_their_format_are_left_alone_and_named() {
+        for place in ["segments/0000000000000001.seg", "rows/current"] {
+            let dir = tempfile::tempdir().expect("a folder");
+            drop(Folder::open(dir.path(), real()).expect("a new folder"));
+            std::fs::write(dir.path().join(place), "data").expect("a file");
+            std::fs::remove_file(dir.path().join("FORMAT")).expect("removed");
+            let error = Folder::open(dir.path(), real()).expect_err("refused").to_string();
+            assert!(error.contains(place) && error.contains("FORMAT"), "{error}");
+            assert_eq!(std::fs::read(dir.path().join(place)).expect("still there"), b"data");
+            assert!(!dir.path().join("FORMAT").exists());
+        }
+    }
+
+    #[test]
+    fn a_folder_that_was_half_founded_is_founded_again() {
+        let dir = tempfile::tempdir().expect("a folder");
+        drop(Folder::open(dir.path(), real()).expect("a new folder"));
+        std::fs::rename(dir.path().join("FORMAT"), dir.path().join("FORMAT.new")).expect("renamed");
+        assert!(Folder::open(dir.path(), real()).is_ok());
     }
 
     #[test]
@@ -229,25 +257,25 @@ mod tests {
             std::fs::write(dir.path().join(name), "x").expect("a file");
         }
         std::fs::create_dir(dir.path().join("tls")).expect("a folder");
-        assert!(Folder::open(dir.path()).is_ok());
+        assert!(Folder::open(dir.path(), real()).is_ok());
     }
 
     #[test]
     fn another_format_is_refused_by_name() {
         let dir = tempfile::tempdir().expect("a folder");
-        drop(Folder::open(dir.path()).expect("a new folder"));
+        drop(Folder::open(dir.path(), real()).expect("a new folder"));
         let text = std::fs::read_to_string(dir.path().join("FORMAT")).expect("text");
         std::fs::write(dir.path().join("FORMAT"), text.replace("format=1", "format=2")).expect("written");
-        let error = Folder::open(dir.path()).expect_err("refused");
+        let error = Folder::open(dir.path(), real()).expect_err("refused");
         assert!(error.to_string().contains("format 2"), "{error}");
         std::fs::write(dir.path().join("FORMAT"), text.replace("incompatible=", "incompatible=x")).expect("written");
-        assert!(matches!(Folder::open(dir.path()), Err(OpenError::Format { .. })));
+        assert!(matches!(Folder::open(dir.path(), real()), Err(OpenError::Format { .. })));
     }
 
     #[test]
     fn a_damaged_state_is_refused() {
         let dir = tempfile::tempdir().expect("a folder");
-        let folder = Folder::open(dir.path()).expect("a new folder");
+        let folder = Folder::open(dir.path(), real()).expect("a new folder");
         let mut bytes = std::fs::read(dir.path().join("STATE")).expect("state");
         bytes[12] ^= 1;
         std::fs::write(dir.path().join("STATE"), bytes).expect("written");

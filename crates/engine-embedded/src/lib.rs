@@ -15,6 +15,9 @@ mod cache;
 mod check;
 mod collect;
 mod contents;
+#[doc(hidden)]
+pub mod disk;
+#[doc(hidden)]
 pub mod faults;
 mod folder;
 mod manifest;
@@ -35,6 +38,8 @@ use engine::{
     Rows, StampSource, Timestamp, Unread, Visit, space,
 };
 
+#[doc(hidden)]
+pub use check::check_on;
 pub use check::{Progress, Report, check};
 pub use folder::OpenError;
 #[cfg(feature = "simulation")]
@@ -42,7 +47,7 @@ pub use sync::time as virtual_time;
 
 use cache::RowCache;
 use contents::{Lanes, Writer};
-use faults::Faults;
+use disk::{Disk, RealDisk};
 use folder::Folder;
 use pipeline::Pipeline;
 use segment::Segments;
@@ -98,7 +103,8 @@ pub struct Options {
     pub waiting_max: usize,
     /// Whether segments are collected in the background. A check must not have the places change under it.
     pub collects: bool,
-    pub faults: Faults,
+    /// Where everything is read from and written to.
+    pub disk: Arc<dyn Disk>,
     pub on_fatal: OnFatal,
 }
 
@@ -114,7 +120,7 @@ impl Default for Options {
             reserve_bytes: 64 << 20,
             waiting_max: 16 * 1024,
             collects: true,
-            faults: Faults::default(),
+            disk: Arc::new(RealDisk),
             on_fatal: OnFatal::default(),
         }
     }

@@ -6,7 +6,6 @@
 //! stopped, nobody was told it had happened, and it is cut off.
 
 use std::collections::HashMap;
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -17,7 +16,6 @@ use crate::background::{EndedLog, Signals};
 use crate::batch::{Batch, BatchHeader, HEADER, pages_from};
 use crate::cache::{RowCache, SLOTS};
 use crate::contents::Lanes;
-use crate::faults::Faults;
 use crate::folder::{Folder, OpenError, State, io_error};
 use crate::pipeline::Pipeline;
 use crate::segment::{PAGE, Segment, SegmentKind, Segments, list_segments};
@@ -29,21 +27,19 @@ use crate::{Counters, Inner, Options, stored_number};
 const FIRST_LOG_BYTES: u64 = 1 << 20;
 
 pub fn open(path: &Path, options: Options) -> Result<Inner, OpenError> {
-    let folder = Folder::open(path)?;
+    let folder = Folder::open(path, Arc::clone(&options.disk))?;
     let state = folder.read_state()?;
-    let tree = Tree::open(&folder.rows(), options.block_cache_bytes, state.seq_floor)
-        .map_err(|error| OpenError::Damaged { place: folder.rows().display().to_string(), why: error.to_string() })?;
-    let ids = list_segments(&folder.segments()).map_err(io_error("cannot list the segments"))?;
+    let tree = Tree::open(&folder, options.block_cache_bytes, state.seq_floor)?;
+    let ids = list_segments(&folder).map_err(io_error("cannot list the segments"))?;
     let first_free = ids.last().map_or(1, |last| last + 1).max(state.replay_segment).max(1);
-    let replayed = replay(&folder, &ids, &state, &tree, &options.faults)?;
+    let replayed = replay(&folder, &ids, &state, &tree)?;
     let stamp_floor = Timestamp(state.stamp_floor.max(replayed.stamp));
     let stored = Stored::load(&tree)?;
     let segments = Segments::default();
-    open_segments(&folder, &ids, &stored.live, &replayed, &segments, &options.faults)?;
+    open_segments(&folder, &ids, &stored.live, &replayed, &segments)?;
     let (seq, log_id) = (tree.published(), first_free);
-    let log =
-        Segment::create(&folder.segments(), &folder.uuid, log_id, SegmentKind::Log, FIRST_LOG_BYTES, &options.faults)
-            .map_err(io_error("cannot make a log segment"))?;
+    let log = Segment::create(&folder, log_id, SegmentKind::Log, FIRST_LOG_BYTES)
+        .map_err(io_error("cannot make a log segment"))?;
     let log = Arc::new(log);
     segments.insert(Arc::clone(&log));
     let ended = replayed.ended(seq, log_id, stamp_floor.0);
@@ -93,10 +89,10 @@ impl Replayed {
     }
 }
 
-fn replay(folder: &Folder, ids: &[u64], state: &State, tree: &Tree, faults: &Faults) -> Result<Replayed, OpenError> {
+fn replay(folder: &Folder, ids: &[u64], state: &State, tree: &Tree) -> Result<Replayed, OpenError> {
     let mut logs = Vec::new();
     for &id in ids.iter().filter(|id| **id >= state.replay_segment) {
-        match Segment::open(&folder.segments(), &folder.uuid, id, faults) {
+        match Segment::open(folder, id) {
             Ok(segment) if segment.kind == SegmentKind::Log => logs.push(Arc::new(segment)),
             Ok(_) => {}
             // A file whose header never reached the disk holds nothing; if a batch is missing that is noticed below.
@@ -216,7 +212,6 @@ fn open_segments(
     live: &HashMap<u64, u64>,
     replayed: &Replayed,
     segments: &Segments,
-    faults: &Faults,
 ) -> Result<(), OpenError> {
     for (log, _) in replayed.logs.iter().filter(|(_, end)| *end > PAGE) {
         segments.insert(Arc::clone(log));
@@ -225,11 +220,12 @@ fn open_segments(
         let holds_nothing = live.get(&id).is_none_or(|bytes| *bytes == 0);
         let path = crate::segment::segment_path(&folder.segments(), id);
         if holds_nothing {
-            std::fs::remove_file(&path).map_err(io_error(format!("cannot remove {}", path.display())))?;
+            folder.disk().remove_file(&path).map_err(io_error(format!("cannot remove {}", path.display())))?;
             continue;
         }
-        let segment = Segment::open(&folder.segments(), &folder.uuid, id, faults).map_err(|error| {
-            OpenError::Damaged { place: path.display().to_string(), why: format!("a segment with contents: {error}") }
+        let segment = Segment::open(folder, id).map_err(|error| OpenError::Damaged {
+            place: path.display().to_string(),
+            why: format!("a segment with contents: {error}"),
         })?;
         segments.insert(Arc::new(segment));
     }

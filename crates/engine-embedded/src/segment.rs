@@ -4,14 +4,13 @@
 //! again, so a torn write cannot take an acknowledged record with it. Everything is read back through a CRC32C.
 
 use std::collections::HashMap;
-use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crate::faults::{Faults, Point};
+use crate::disk::DiskFile;
+use crate::folder::Folder;
 use crate::sync::{self, AtomicBool, AtomicU64, RwLock};
 
 pub const PAGE: u64 = 4096;
@@ -35,8 +34,7 @@ pub struct Segment {
     pub id: u64,
     pub kind: SegmentKind,
     path: PathBuf,
-    file: File,
-    faults: Faults,
+    file: Box<dyn DiskFile>,
     /// Staged contents that no commit has stored yet: such a segment is not collected.
     staged: AtomicU64,
     /// Still being written to by this run, or needed to replay what the tree's files do not hold yet.
@@ -54,33 +52,24 @@ struct SyncGroup {
 
 impl Segment {
     /// Makes a new file with its header on disk; `zeroed` bytes are allocated and written ahead.
-    pub fn create(
-        folder: &Path,
-        uuid: &[u8; 16],
-        id: u64,
-        kind: SegmentKind,
-        zeroed: u64,
-        faults: &Faults,
-    ) -> io::Result<Segment> {
-        faults.at(Point::Create)?;
-        let path = segment_path(folder, id);
-        let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path)?;
-        let segment = Segment::over(id, kind, path, file, faults);
-        let made = segment.prepare(uuid, zeroed).and_then(|()| sync_folder(folder));
+    pub fn create(folder: &Folder, id: u64, kind: SegmentKind, zeroed: u64) -> io::Result<Segment> {
+        let path = segment_path(&folder.segments(), id);
+        let file = folder.disk().create(&path)?;
+        let segment = Segment::over(id, kind, path, file);
+        let made = segment.prepare(&folder.uuid, zeroed).and_then(|()| folder.disk().sync_folder(&folder.segments()));
         if let Err(error) = made {
-            let _ = std::fs::remove_file(&segment.path);
+            let _ = folder.disk().remove_file(&segment.path);
             return Err(error);
         }
         Ok(segment)
     }
 
-    fn over(id: u64, kind: SegmentKind, path: PathBuf, file: File, faults: &Faults) -> Segment {
+    fn over(id: u64, kind: SegmentKind, path: PathBuf, file: Box<dyn DiskFile>) -> Segment {
         Segment {
             id,
             kind,
             path,
             file,
-            faults: faults.clone(),
             staged: AtomicU64::new(0),
             active: AtomicBool::new(true),
             sync: SyncGroup::default(),
@@ -101,24 +90,24 @@ impl Segment {
     }
 
     /// Opens a segment of an earlier run. It will never be appended to.
-    pub fn open(folder: &Path, uuid: &[u8; 16], id: u64, faults: &Faults) -> io::Result<Segment> {
-        let path = segment_path(folder, id);
-        let file = OpenOptions::new().read(true).write(true).open(&path)?;
+    pub fn open(folder: &Folder, id: u64) -> io::Result<Segment> {
+        let path = segment_path(&folder.segments(), id);
+        let file = folder.disk().open(&path)?;
         let mut header = [0_u8; 64];
         file.read_exact_at(&mut header, 0)?;
-        let kind = decode_header(&header, id, uuid)
+        let kind = decode_header(&header, id, &folder.uuid)
             .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "its header is damaged or not ours"))?;
-        let segment = Segment::over(id, kind, path, file, faults);
+        let segment = Segment::over(id, kind, path, file);
         segment.active.store(false, Ordering::Release);
         Ok(segment)
     }
 
     pub fn len(&self) -> io::Result<u64> {
-        Ok(self.file.metadata()?.len())
+        self.file.length()
     }
 
-    pub fn file(&self) -> &File {
-        &self.file
+    pub fn file(&self) -> &dyn DiskFile {
+        &*self.file
     }
 
     pub fn path(&self) -> &Path {
@@ -126,14 +115,10 @@ impl Segment {
     }
 
     pub fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
-        let point = if self.kind == SegmentKind::Log { Point::LogWrite } else { Point::DataWrite };
-        self.faults.at(point)?;
         self.file.write_all_at(bytes, offset)
     }
 
     pub fn sync_now(&self) -> io::Result<()> {
-        let point = if self.kind == SegmentKind::Log { Point::LogSync } else { Point::DataSync };
-        self.faults.at(point)?;
         self.file.sync_data()
     }
 
@@ -225,19 +210,12 @@ pub fn segment_path(folder: &Path, id: u64) -> PathBuf {
 }
 
 /// The ids of the segment files in a folder, in order.
-pub fn list_segments(folder: &Path) -> io::Result<Vec<u64>> {
-    let mut ids = Vec::new();
-    for entry in std::fs::read_dir(folder)? {
-        let name = entry?.file_name();
-        let id = name.to_str().and_then(|name| name.strip_suffix(".seg"));
-        ids.extend(id.and_then(|id| u64::from_str_radix(id, 16).ok()));
-    }
+pub fn list_segments(folder: &Folder) -> io::Result<Vec<u64>> {
+    let names = folder.disk().list(&folder.segments())?;
+    let ids = names.iter().filter_map(|name| u64::from_str_radix(name.strip_suffix(".seg")?, 16).ok());
+    let mut ids: Vec<u64> = ids.collect();
     ids.sort_unstable();
     Ok(ids)
-}
-
-pub fn sync_folder(folder: &Path) -> io::Result<()> {
-    File::open(folder)?.sync_all()
 }
 
 fn encode_header(id: u64, kind: SegmentKind, uuid: &[u8; 16]) -> Vec<u8> {

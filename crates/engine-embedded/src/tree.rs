@@ -4,7 +4,8 @@
 //! pin the published number, so that neither compaction nor version clean-up takes an old row from under them.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -13,6 +14,8 @@ use engine::{EngineError, Key, Visit};
 use lsm_tree::compaction::Leveled;
 use lsm_tree::{AbstractTree, AnyTree, Cache, Config, DescriptorTable, Guard, SequenceNumberCounter};
 
+use crate::disk::Disk;
+use crate::folder::{Folder, OpenError};
 use crate::sync::{AtomicU64, Mutex};
 
 /// The decider's view: everything inserted so far.
@@ -25,6 +28,7 @@ const STEPS_BEFORE_SEEK: usize = 8;
 
 pub struct Tree {
     tree: AnyTree,
+    disk: Arc<dyn Disk>,
     path: PathBuf,
     seqno: SequenceNumberCounter,
     published: AtomicU64,
@@ -38,11 +42,29 @@ impl std::fmt::Debug for Tree {
 }
 
 impl Tree {
-    pub fn open(path: &Path, cache_bytes: u64, seq_floor: u64) -> Result<Tree, lsm_tree::Error> {
-        let seqno = SequenceNumberCounter::new(seq_floor + 1);
+    pub fn open(folder: &Folder, cache_bytes: u64, seq_floor: u64) -> Result<Tree, OpenError> {
+        let disk = Arc::clone(folder.disk());
+        let path = disk.tree_folder(&folder.rows());
+        let mut opened = None;
+        let worked = disk.tree_work(&mut || {
+            opened = Some(Tree::open_at(&disk, path.clone(), cache_bytes, seq_floor).map_err(io_error)?);
+            Ok(())
+        });
+        let place = || folder.rows().display().to_string();
+        match worked {
+            Ok(()) => opened.ok_or_else(|| OpenError::Damaged { place: place(), why: "it was not opened".into() }),
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                Err(OpenError::Damaged { place: place(), why: error.to_string() })
+            }
+            Err(error) => Err(OpenError::Io { what: format!("cannot open {}", place()), error }),
+        }
+    }
+
+    fn open_at(disk: &Arc<dyn Disk>, path: PathBuf, cache_bytes: u64, floor: u64) -> Result<Tree, lsm_tree::Error> {
+        let seqno = SequenceNumberCounter::new(floor + 1);
         // The tree's own idea of what is visible runs ahead of what is durable; nobody looks at it.
         let unused_visible = SequenceNumberCounter::default();
-        let tree = Config::new(path, seqno.clone(), unused_visible)
+        let tree = Config::new(&path, seqno.clone(), unused_visible)
             .use_cache(Arc::new(Cache::with_capacity_bytes(cache_bytes)))
             .use_descriptor_table(Some(Arc::new(DescriptorTable::new(128))))
             .open()?;
@@ -50,7 +72,7 @@ impl Tree {
             seqno.fetch_max(highest + 1);
         }
         let published = AtomicU64::new(seqno.get());
-        Ok(Tree { tree, path: path.to_path_buf(), seqno, published, pins: Mutex::default() })
+        Ok(Tree { tree, disk: Arc::clone(disk), path, seqno, published, pins: Mutex::default() })
     }
 
     /// The number for the next batch.
@@ -146,23 +168,30 @@ impl Tree {
     }
 
     /// Writes all sealed memtables out. The caller has made sure that all they hold is durable.
-    pub fn flush(&self) -> Result<(), lsm_tree::Error> {
-        let lock = self.tree.get_flush_lock();
-        self.tree.flush(&lock, self.watermark())?;
-        Ok(())
+    pub fn flush(&self) -> io::Result<()> {
+        self.disk.tree_work(&mut || {
+            let lock = self.tree.get_flush_lock();
+            self.tree.flush(&lock, self.watermark()).map_err(io_error)?;
+            Ok(())
+        })
     }
 
     /// One round of compaction. `true`: something changed, there may be more to do.
-    pub fn compact(&self) -> Result<bool, lsm_tree::Error> {
+    pub fn compact(&self) -> io::Result<bool> {
         let before = self.tree.current_version().id();
-        self.tree.compact(Arc::new(Leveled::default()), self.watermark())?;
+        self.disk.tree_work(&mut || {
+            self.tree.compact(Arc::new(Leveled::default()), self.watermark()).map_err(io_error)?;
+            Ok(())
+        })?;
         Ok(self.tree.current_version().id() != before)
     }
 
     /// Forgets versions nobody reads any more, and the memtables they keep alive.
-    pub fn maintain(&self) -> Result<(), lsm_tree::Error> {
+    pub fn maintain(&self) -> io::Result<()> {
         let watermark = self.watermark();
-        self.tree.get_version_history_lock().maintenance(&self.path, watermark)
+        self.disk.tree_work(&mut || {
+            self.tree.get_version_history_lock().maintenance(&self.path, watermark).map_err(io_error)
+        })
     }
 
     pub fn figures(&self) -> [(&'static str, u64); 4] {
@@ -172,6 +201,14 @@ impl Tree {
             ("tree_sealed_memtables", self.tree.sealed_memtable_count() as u64),
             ("tree_disk_bytes", self.tree.disk_space()),
         ]
+    }
+}
+
+/// The tree's own troubles count as damage; only those of the system are errors of input and output.
+fn io_error(error: lsm_tree::Error) -> io::Error {
+    match error {
+        lsm_tree::Error::Io(error) => error,
+        other => io::Error::new(io::ErrorKind::InvalidData, other),
     }
 }
 

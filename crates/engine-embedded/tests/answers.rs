@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use common::key;
 use engine::{Changes, Commit, Engine, NotCommitted, Stop};
-use engine_embedded::faults::{Faults, Point};
+use engine_embedded::faults::{FaultyDisk, Point};
 use engine_embedded::{Durability, EmbeddedEngine, Options};
 
 /// A disk whose log syncs wait until they are let through.
@@ -22,15 +22,15 @@ impl Gate {
         self.0.1.notify_all();
     }
 
-    fn faults(&self) -> Faults {
+    fn disk(&self) -> Arc<FaultyDisk> {
         let gate = self.clone();
-        Faults::new(move |point| {
+        Arc::new(FaultyDisk::new(move |point, _| {
             if point == Point::LogSync {
                 let shut = gate.0.0.lock().expect("not poisoned");
                 drop(gate.0.1.wait_while(shut, |shut| *shut).expect("not poisoned"));
             }
             Ok(())
-        })
+        }))
     }
 }
 
@@ -74,7 +74,7 @@ const A_WHILE: Duration = Duration::from_millis(150);
 async fn answers_wait_for_what_they_were_decided_on() {
     let folder = tempfile::tempdir().expect("a folder");
     let gate = Gate::default();
-    let options = Options { faults: gate.faults(), ..Options::default() };
+    let options = Options { disk: gate.disk(), ..Options::default() };
     let engine = EmbeddedEngine::open(folder.path(), options).expect("opened");
     gate.shut(true);
     let written = tokio::spawn(write(Arc::clone(&engine)));
@@ -96,7 +96,7 @@ async fn answers_wait_for_what_they_were_decided_on() {
 async fn one_sync_serves_everything_that_waits() {
     let folder = tempfile::tempdir().expect("a folder");
     let gate = Gate::default();
-    let options = Options { faults: gate.faults(), ..Options::default() };
+    let options = Options { disk: gate.disk(), ..Options::default() };
     let engine = EmbeddedEngine::open(folder.path(), options).expect("opened");
     gate.shut(true);
     let decided = Arc::new(AtomicU64::new(0));
@@ -128,7 +128,7 @@ async fn relaxed_durability_syncs_under_load_too() {
 async fn relaxed_durability_moves_only_the_acknowledgement() {
     let folder = tempfile::tempdir().expect("a folder");
     let gate = Gate::default();
-    let options = Options { faults: gate.faults(), durability: Durability::Relaxed, ..Options::default() };
+    let options = Options { disk: gate.disk(), durability: Durability::Relaxed, ..Options::default() };
     let engine = EmbeddedEngine::open(folder.path(), options).expect("opened");
     gate.shut(true);
     assert_eq!(write(Arc::clone(&engine)).await, Ok(()), "acknowledged without a sync");
@@ -147,8 +147,7 @@ async fn a_segment_goes_only_when_what_emptied_it_is_durable() {
     engine.close().await.expect("closed");
     drop(engine);
     let gate = Gate::default();
-    let options =
-        Options { faults: gate.faults(), durability: Durability::Relaxed, collects: false, ..Options::default() };
+    let options = Options { disk: gate.disk(), durability: Durability::Relaxed, collects: false, ..Options::default() };
     let engine = EmbeddedEngine::open(folder.path(), options).expect("opened");
     let large_files = || {
         let files =

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 
 use common::{assert_clean, crash_copy, delete, get, open, pattern, put};
 use engine::{Engine, EngineError};
-use engine_embedded::faults::{Faults, Point};
+use engine_embedded::faults::{FaultyDisk, Point};
 use engine_embedded::{EmbeddedEngine, OnFatal, Options};
 
 /// A switch the test sets: which point fails, and with what.
@@ -21,12 +21,12 @@ impl Switch {
         *self.0.lock().expect("not poisoned") = fault;
     }
 
-    fn faults(&self) -> Faults {
+    fn disk(&self) -> Arc<FaultyDisk> {
         let switch = self.clone();
-        Faults::new(move |point| match *switch.0.lock().expect("not poisoned") {
+        Arc::new(FaultyDisk::new(move |point, _| match *switch.0.lock().expect("not poisoned") {
             Some((at, errno)) if at == point => Err(io::Error::from_raw_os_error(errno)),
             _ => Ok(()),
-        })
+        }))
     }
 }
 
@@ -36,7 +36,7 @@ const ENOSPC: i32 = 28;
 fn open_with(folder: &Path, switch: &Switch, died: &Arc<AtomicU8>) -> Arc<EmbeddedEngine> {
     let died = Arc::clone(died);
     let options = Options {
-        faults: switch.faults(),
+        disk: switch.disk(),
         on_fatal: OnFatal(Arc::new(move |_| died.store(1, Ordering::Release))),
         ..Options::default()
     };
