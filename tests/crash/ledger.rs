@@ -18,6 +18,10 @@ pub struct Known {
     pub acknowledged: State,
     /// What was asked for after that and not answered. It may have happened or not.
     pub in_flight: Option<u64>,
+    /// What the server acknowledged in its present life, in order: the version and the state it left.
+    pub life: Vec<(u64, State)>,
+    /// The state at the beginning of that life.
+    pub before_life: State,
 }
 
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
@@ -100,7 +104,10 @@ pub fn writer(number: u64, address: SocketAddr, start: u64, ledger: &Ledger, dar
         if dark.load(Ordering::SeqCst) {
             return;
         }
-        ledger.insert(name, Known { acknowledged: state, in_flight: None });
+        let known = ledger.entry(name).or_default();
+        known.life.push((version, state.clone()));
+        known.acknowledged = state;
+        known.in_flight = None;
     }
 }
 
@@ -120,12 +127,29 @@ impl Known {
     /// Takes over what is there, which is what was acknowledged or what was asked for after that.
     fn settle(&mut self, name: &str, state: State) {
         let is_acknowledged = state == self.acknowledged;
-        let is_in_flight = self.in_flight.is_some_and(|version| {
-            if deletes(version) { state.version.is_none() } else { state.version == Some(version) }
-        });
+        let is_in_flight = self.in_flight.is_some_and(|version| is_version(&state, version));
         assert!(is_acknowledged || is_in_flight, "{name}: found {state:?}, but {self:?}");
-        *self = Known { acknowledged: state, in_flight: None };
+        *self = Known::settled(state);
     }
+
+    /// A blob whose state has been read back: a new life begins with it.
+    fn settled(state: State) -> Known {
+        Known { before_life: state.clone(), acknowledged: state, ..Known::default() }
+    }
+
+    /// Whether `found` is what the blob's writer had left after its version `last`.
+    fn is_state_after(&self, last: u64, found: &State) -> bool {
+        if self.in_flight.is_some_and(|version| version <= last && is_version(found, version)) {
+            return true;
+        }
+        let acknowledged = self.life.iter().rev().find(|(version, _)| *version <= last);
+        found == acknowledged.map_or(&self.before_life, |(_, state)| state)
+    }
+}
+
+/// Whether this is the state that writing `version` leaves; its ETag is not known.
+fn is_version(state: &State, version: u64) -> bool {
+    if deletes(version) { state.version.is_none() } else { state.version == Some(version) }
 }
 
 /// Holds what the server has against what it acknowledged, and takes over what happened without an answer.
@@ -133,6 +157,33 @@ pub fn verify(client: &Client, ledger: &Ledger) {
     for (name, known) in ledger.lock().expect("nobody else runs").iter_mut() {
         let state = look(client, name).unwrap_or_else(|| panic!("{name}: no answer"));
         known.settle(name, state);
+    }
+}
+
+/// Relaxed durability after a power cut: the newest writes may be gone, but only the newest. For each writer there is one
+/// version up to which everything it did is there and after which nothing is.
+pub fn verify_prefix(client: &Client, ledger: &Ledger) {
+    let mut ledger = ledger.lock().expect("nobody else runs");
+    let mut found: HashMap<String, Vec<(String, State)>> = HashMap::new();
+    for name in ledger.keys() {
+        let writer = name.split('-').next().expect("a writer's number").to_owned();
+        let state = look(client, name).unwrap_or_else(|| panic!("{name}: no answer"));
+        found.entry(writer).or_default().push((name.clone(), state));
+    }
+    for blobs in found.into_values() {
+        let versions = blobs.iter().flat_map(|(name, _)| {
+            let known = &ledger[name];
+            known.life.iter().map(|(version, _)| *version).chain(known.in_flight)
+        });
+        let is_prefix = |last: u64| blobs.iter().all(|(name, state)| ledger[name].is_state_after(last, state));
+        assert!(
+            std::iter::once(0).chain(versions).any(is_prefix),
+            "no prefix of what was written: found {blobs:?}, but {:?}",
+            blobs.iter().map(|(name, _)| &ledger[name]).collect::<Vec<_>>()
+        );
+        for (name, state) in blobs {
+            ledger.insert(name, Known::settled(state));
+        }
     }
 }
 
@@ -160,7 +211,7 @@ pub fn persistent_writer(number: u64, address: SocketAddr, ledger: &Ledger, stop
             known.clone()
         };
         if let Some(state) = write(&client, &name, version) {
-            known = Known { acknowledged: state, in_flight: None };
+            known = Known::settled(state);
             story.longest_wait = story.longest_wait.max(last.elapsed());
             last = Instant::now();
         } else {

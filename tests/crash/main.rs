@@ -26,14 +26,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use client::Client;
-use ledger::{Ledger, newest, verify, writer};
+use ledger::{Ledger, newest, verify, verify_prefix, writer};
 use victim::Victim;
 
 const WRITERS: u64 = 6;
 
-/// One life of the server: start, verify, load, die. Answers count until the flag that `die` gets is set.
-fn live_and_die(folder: &Path, ledger: &Ledger, start: &mut u64, millis: u64, die: impl FnOnce(Victim, &AtomicBool)) {
-    let server = Victim::start(folder);
+/// One life of a server that has just started: verify, load, die. Answers count until the flag that `die` gets is set.
+fn live_and_die(
+    server: Victim,
+    verify: impl FnOnce(&Client, &Ledger),
+    ledger: &Ledger,
+    start: &mut u64,
+    millis: u64,
+    die: impl FnOnce(Victim, &AtomicBool),
+) {
     let client = Client::new(server.blob);
     let created = client.call("PUT crash?restype=container", &[], "");
     assert!(matches!(created.status, 201 | 409), "{}", created.said());
@@ -57,19 +63,37 @@ fn rounds() -> u64 {
     std::env::var("LAZURITE_CRASH_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(3)
 }
 
+/// How often the power is cut: at most ten times in ordinary tests, which take a second each.
+fn power_rounds() -> u64 {
+    let told = std::env::var("LAZURITE_POWER_ROUNDS").ok().and_then(|text| text.parse().ok());
+    told.unwrap_or(rounds().min(10))
+}
+
 #[test]
 fn kill_nine_loses_nothing() {
-    let folder = victim::fresh_folder("kill");
+    kill_nine("kill", Victim::start, rounds());
+}
+
+/// What a process has written the system keeps, synced or not: relaxed durability is about power alone.
+#[test]
+fn kill_nine_loses_nothing_in_relaxed_durability_either() {
+    kill_nine("kill-relaxed", Victim::start_relaxed, rounds().div_ceil(4));
+}
+
+fn kill_nine(name: &str, begin: fn(&Path) -> Victim, rounds: u64) {
+    let folder = victim::fresh_folder(name);
     let ledger = Ledger::default();
     let mut start = 1;
-    for round in 0..rounds() {
-        live_and_die(&folder, &ledger, &mut start, 100 + round * 173 % 900, |server, _| server.kill());
+    for round in 0..rounds {
+        let millis = 100 + round * 173 % 900;
+        live_and_die(begin(&folder), verify, &ledger, &mut start, millis, |server, _| server.kill());
         victim::check(&folder);
     }
-    let server = Victim::start(&folder);
+    let server = begin(&folder);
     verify(&Client::new(server.blob), &ledger);
     server.kill();
     assert!(start > 10, "the writers hardly wrote");
+    println!("{name}: {rounds} kills, {start} writes of each of {WRITERS} writers, nothing lost");
     std::fs::remove_dir_all(&folder).expect("removed");
 }
 
@@ -151,15 +175,24 @@ fn kill_nine_leaves_every_kind_of_operation_whole() {
 
 #[test]
 fn a_power_cut_loses_nothing() {
-    let Some(disk) = power::Disk::new() else {
+    cut_power("power", Victim::start, verify, power_rounds());
+}
+
+#[test]
+fn a_power_cut_in_relaxed_durability_loses_only_the_newest() {
+    cut_power("power-relaxed", Victim::start_relaxed, verify_prefix, power_rounds().div_ceil(2));
+}
+
+fn cut_power(name: &str, begin: fn(&Path) -> Victim, verify: fn(&Client, &Ledger), rounds: u64) {
+    let Some(disk) = power::Disk::new(name) else {
         println!("skipped: this machine lets us mount no disk image, so no power can be cut");
         return;
     };
     let ledger = Ledger::default();
     let mut start = 1;
-    for round in 0..rounds().min(10) {
-        let folder = disk.mount().join("data");
-        live_and_die(&folder, &ledger, &mut start, 150 + round * 211 % 800, |server, dark| {
+    for round in 0..rounds {
+        let server = begin(&disk.mount().join("data"));
+        live_and_die(server, verify, &ledger, &mut start, 150 + round * 211 % 800, |server, dark| {
             // Without power nothing is answered. The system we play this on does answer for a moment: its fdatasync
             // may say yes to what it drops, when the cut comes in the middle of it.
             dark.store(true, Ordering::SeqCst);
@@ -170,8 +203,9 @@ fn a_power_cut_loses_nothing() {
         victim::check(&disk.mount().join("data"));
         disk.unmount();
     }
-    let server = Victim::start(&disk.mount().join("data"));
+    let server = begin(&disk.mount().join("data"));
     verify(&Client::new(server.blob), &ledger);
     server.kill();
     assert!(start > 10, "the writers hardly wrote");
+    println!("{name}: {rounds} cuts, {start} writes of each of {WRITERS} writers");
 }

@@ -14,8 +14,8 @@ pub struct Disk {
 
 impl Disk {
     /// `None` where we may not mount, or the tools are missing.
-    pub fn new() -> Option<Disk> {
-        let disk = Disk { folder: super::victim::fresh_folder("power") };
+    pub fn new(name: &str) -> Option<Disk> {
+        let disk = Disk { folder: super::victim::fresh_folder(name) };
         std::fs::create_dir(disk.mount_point()).ok()?;
         let image = std::fs::File::create(disk.image()).ok()?;
         image.set_len(IMAGE_BYTES).ok()?;

@@ -25,6 +25,11 @@ impl Victim {
         Victim::start_with(folder, &["--admin-port", "0", "--test-clock"])
     }
 
+    /// The same with writes acknowledged before they are synced.
+    pub fn start_relaxed(folder: &Path) -> Victim {
+        Victim::start_with(folder, &["--admin-port", "off", "--durability", "relaxed"])
+    }
+
     fn start_with(folder: &Path, options: &[&str]) -> Victim {
         let mut process = Command::new(env!("CARGO_BIN_EXE_lazurite"))
             .env_clear()

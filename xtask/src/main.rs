@@ -12,7 +12,8 @@ const USAGE: &str = "\
 cargo xtask <command>
 
   check        formatting, lints, tests, licences: what every commit passes (licences when cargo-deny is installed)
-  crash [N]    kills the server under load N times (20 unless told), cuts its power up to 10 times, and looks for what was acknowledged and is gone
+  crash [N [M]]  kills the server under load N times (20 unless told), cuts its power M times (up to 10 unless told), and
+               looks for what was acknowledged and is gone; a part of both again in relaxed durability
   scale [N]    a lot of data (1,000,000 blobs, 25 GiB, 10,000,000 entities, 1,000,000 messages in one queue; N is the factor,
                100 unless told), and what time, memory and disk it takes
   consumers [N] 32 consumers and N messages (100,000 unless told) on one queue, while consumers die and the server is killed
@@ -49,6 +50,9 @@ fn main() -> ExitCode {
         ["check"] => run(check()),
         ["crash"] => run([crash(CRASH_ROUNDS_DEFAULT)]),
         ["crash", rounds] if rounds.parse::<u32>().is_ok() => run([crash(rounds)]),
+        ["crash", rounds, cuts] if rounds.parse::<u32>().is_ok() && cuts.parse::<u32>().is_ok() => {
+            run([crash(rounds).with("LAZURITE_POWER_ROUNDS", cuts)])
+        }
         ["scale"] => run([scale(SCALE_DEFAULT)]),
         ["scale", factor] if factor.parse::<u32>().is_ok() => run([scale(factor)]),
         ["consumers"] => run([consumers(CONSUMERS_MESSAGES_DEFAULT)]),
@@ -106,29 +110,28 @@ fn consumers(messages: &str) -> Step {
 #[derive(Debug)]
 struct Step {
     arguments: Vec<&'static str>,
-    setting: Option<(&'static str, String)>,
+    settings: Vec<(&'static str, String)>,
 }
 
 impl Step {
     fn cargo(arguments: &'static str) -> Self {
-        Self { arguments: arguments.split(' ').collect(), setting: None }
+        Self { arguments: arguments.split(' ').collect(), settings: Vec::new() }
     }
 
-    fn with(self, name: &'static str, value: &str) -> Self {
-        Self { setting: Some((name, value.to_owned())), ..self }
+    fn with(mut self, name: &'static str, value: &str) -> Self {
+        self.settings.push((name, value.to_owned()));
+        self
     }
 
     fn show(&self) -> String {
-        let setting = self.setting.as_ref().map(|(name, value)| format!("{name}={value} ")).unwrap_or_default();
-        format!("{setting}cargo {}", self.arguments.join(" "))
+        let settings: String = self.settings.iter().map(|(name, value)| format!("{name}={value} ")).collect();
+        format!("{settings}cargo {}", self.arguments.join(" "))
     }
 
     fn command(&self) -> Command {
         let mut command = Command::new(cargo());
         command.current_dir(root()).args(&self.arguments).stdin(Stdio::null());
-        if let Some((name, value)) = &self.setting {
-            command.env(name, value);
-        }
+        command.envs(self.settings.iter().map(|(name, value)| (name, value)));
         command
     }
 }
