@@ -1,8 +1,9 @@
-//! A proxy between engine and database that cuts connections where a test wants it.
+//! A proxy before a database or a store that cuts connections where a test wants it, or makes every way longer.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -26,6 +27,8 @@ struct State {
     cuts: AtomicU64,
     /// Nobody gets through.
     away: AtomicBool,
+    /// How long what is sent is kept back, each way, in milliseconds.
+    delay_ms: AtomicU64,
 }
 
 #[allow(dead_code)]
@@ -73,6 +76,11 @@ impl Proxy {
     pub fn set_away(&self, away: bool) {
         self.state.away.store(away, Ordering::Release);
     }
+
+    /// From here on what is sent is kept back this long, each way: a slow database, a slow store.
+    pub fn set_delay(&self, delay: Duration) {
+        self.state.delay_ms.store(u64::try_from(delay.as_millis()).unwrap_or(u64::MAX), Ordering::Release);
+    }
 }
 
 fn host(url: &str) -> &str {
@@ -92,6 +100,7 @@ async fn pass(mut client: TcpStream, target: SocketAddr, state: Arc<State>) {
         tokio::select! {
             read = client.read(&mut up) => {
                 let Ok(count @ 1..) = read else { return };
+                keep_back(&state).await;
                 let request = &up[..count];
                 let is_marked = request.windows(MARK.len()).any(|part| part == MARK);
                 let is_wanted = state.cuts.load(Ordering::Acquire) < state.wanted.load(Ordering::Acquire);
@@ -110,11 +119,19 @@ async fn pass(mut client: TcpStream, target: SocketAddr, state: Arc<State>) {
             }
             read = server.read(&mut down) => {
                 let Ok(count @ 1..) = read else { return };
+                keep_back(&state).await;
                 if swallow || client.write_all(&down[..count]).await.is_err() {
                     return;
                 }
             }
-            () = tokio::time::sleep(std::time::Duration::from_millis(200)) => {}
+            () = tokio::time::sleep(Duration::from_millis(200)) => {}
         }
+    }
+}
+
+async fn keep_back(state: &State) {
+    let delay = state.delay_ms.load(Ordering::Acquire);
+    if delay > 0 {
+        tokio::time::sleep(Duration::from_millis(delay)).await;
     }
 }
