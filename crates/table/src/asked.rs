@@ -10,9 +10,11 @@ pub trait Asked {
     fn query(&self) -> &Query;
     /// All values of a header, in their order. The name is in lower case.
     fn headers(&self, name: &'static str) -> impl Iterator<Item = &[u8]>;
-    /// The header as text. One that is not visible ASCII text counts as absent.
+    /// The header as text. One that is empty or not visible ASCII text counts as absent.
     fn header(&self, name: &'static str) -> Option<&str>;
 
+    /// Whether the header is there, empty or not: a condition that says nothing must not turn a protected write into one
+    /// that is not.
     fn has_header(&self, name: &'static str) -> bool {
         self.headers(name).next().is_some()
     }
@@ -69,6 +71,6 @@ impl Asked for Inner<'_> {
     }
 
     fn header(&self, name: &'static str) -> Option<&str> {
-        self.headers.text(name)
+        self.headers.text(name).filter(|text| !text.is_empty())
     }
 }

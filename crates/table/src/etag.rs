@@ -49,7 +49,8 @@ impl IfMatch {
             "" => return Ok(IfMatch::Unknown),
             _ => {}
         }
-        let mark = text.strip_prefix("W/\"").and_then(|mark| mark.strip_suffix('"'));
+        let weak = text.strip_prefix(['W', 'w']).and_then(|mark| mark.strip_prefix("/\""));
+        let mark = weak.and_then(|mark| mark.strip_suffix('"'));
         let mark = mark.filter(|mark| !mark.contains('"'));
         let mark = mark.ok_or_else(|| TableError::InvalidETag { value: text.to_owned() })?;
         Ok(version(mark).map_or(IfMatch::Unknown, IfMatch::Version))
@@ -99,6 +100,7 @@ mod tests {
             ("W/\"mine\"", IfMatch::Unknown),
             ("W/\"datetime'now'\"", IfMatch::Unknown),
             (as_small, IfMatch::Version(STAMP)),
+            (&MARK.replace('W', "w"), IfMatch::Version(STAMP)),
         ] {
             assert_eq!(IfMatch::parse(text), Ok(expected), "{text}");
         }

@@ -12,7 +12,7 @@ pub fn write(text: &str) -> String {
 
 /// The token in a parameter of the query. An empty one counts as none.
 pub fn read(head: &Head, name: &'static str) -> Result<Option<String>, TableError> {
-    let Some(text) = head.query.get(name).filter(|text| !text.is_empty()) else { return Ok(None) };
+    let Some(text) = head.query.get(name) else { return Ok(None) };
     parse(text).map(Some).ok_or(TableError::InvalidInput("A continuation token is not one of ours."))
 }
 

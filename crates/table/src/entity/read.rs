@@ -1,9 +1,11 @@
 //! An entity as it comes: a JSON object whose annotations say what its properties are.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
 
 use super::value::{Value, parse_typed};
 use super::{PARTITION_KEY, Property, ROW_KEY, TIMESTAMP, check_properties};
@@ -31,6 +33,7 @@ pub fn read(body: &[u8]) -> Result<Incoming, TableError> {
     let properties = Vec::with_capacity(members.len());
     let mut incoming = Incoming { partition: None, row: None, odd_key: None, properties };
     for (Text(name), json) in &members {
+        let json = if is_negative_zero(json) { &whole_zero(body, name).unwrap_or(Json::Fraction(-0.0)) } else { json };
         if name.contains("odata.") || name == TIMESTAMP || *json == Json::Null {
             continue;
         }
@@ -66,6 +69,17 @@ pub fn table_name(body: &[u8]) -> Result<String, TableError> {
 
 fn object(body: &[u8]) -> Result<Object<'_>, TableError> {
     serde_json::from_slice(body).map_err(|_| TableError::InvalidInput("The body is not a JSON object."))
+}
+
+/// JSON's parser gives `-0` as a fraction, like `-0.0`.
+fn is_negative_zero(json: &Json<'_>) -> bool {
+    matches!(json, Json::Fraction(value) if *value == 0.0 && value.is_sign_negative())
+}
+
+/// Zero as a whole number, if that is how the body writes this member. Rare enough to read the body again for it.
+fn whole_zero(body: &[u8], name: &str) -> Option<Json<'static>> {
+    let written: HashMap<Cow<'_, str>, &RawValue> = serde_json::from_slice(body).ok()?;
+    (written.get(name)?.get() == "-0").then_some(Json::Whole(0))
 }
 
 fn type_of<'a>((Text(name), json): &'a (Text<'_>, Json<'_>)) -> Option<(&'a str, &'a str)> {
@@ -209,6 +223,9 @@ mod tests {
             ("\"5\"", Value::String("5".into())),
             ("5", Value::Int32(5)),
             ("-2147483648", Value::Int32(i32::MIN)),
+            ("-0", Value::Int32(0)),
+            ("-0.0", Value::Double(-0.0)),
+            ("-0e0", Value::Double(-0.0)),
             ("2147483648", Value::Double(2_147_483_648.0)),
             ("99999999999999999999", Value::Double(1e20)),
             ("5.0", Value::Double(5.0)),
@@ -231,6 +248,8 @@ mod tests {
             ("Edm.Int32", "\"5\"", Some(Value::Int32(5))),
             ("Edm.Int32", "5000000000", None),
             ("Edm.Int32", "5.5", None),
+            ("Edm.Int64", "-0", Some(Value::Int64(0))),
+            ("Edm.Int32", "-0.0", None),
             ("Edm.Double", "5", Some(Value::Double(5.0))),
             ("Edm.Double", "\"Infinity\"", Some(Value::Double(f64::INFINITY))),
             ("Edm.Boolean", "true", Some(Value::Boolean(true))),

@@ -117,10 +117,26 @@ pub fn compare_texts(one: &str, other: &str) -> Ordering {
     crate::key::ordered(one).cmp(&crate::key::ordered(other))
 }
 
-/// A time of the service: ISO 8601, with a zone or in UTC, exact to 100 ns.
+/// A time that an entity can have: ISO 8601, with a zone or in UTC.
 pub fn parse_time(text: &str) -> Option<Timestamp> {
-    let time = dates::parse_iso(text).or_else(|| dates::parse_iso(&format!("{text}Z")))?;
-    (time >= FIRST_TIME).then_some(time)
+    parse_instant(text).filter(|time| *time >= FIRST_TIME)
+}
+
+/// A time from the year 1 on. What is finer than 100 ns is cut.
+pub fn parse_instant(text: &str) -> Option<Timestamp> {
+    let text = cut_fraction(text);
+    dates::parse_iso(&text).or_else(|| dates::parse_iso(&format!("{text}Z")))
+}
+
+/// The text with at most seven digits of a fraction.
+fn cut_fraction(text: &str) -> Cow<'_, str> {
+    const DIGITS_MAX: usize = 7;
+    let Some((whole, rest)) = text.split_once('.') else { return text.into() };
+    let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+    if digits <= DIGITS_MAX {
+        return text.into();
+    }
+    format!("{whole}.{}{}", &rest[..DIGITS_MAX], &rest[digits..]).into()
 }
 
 /// A time as it is shown: the fraction without zeros at its end, and not at all if there is nothing in it.
@@ -209,12 +225,22 @@ mod tests {
             ("2008-07-10T10:20:30.120Z", "2008-07-10T10:20:30.12Z"),
             ("9999-12-31T23:59:59.9999999Z", "9999-12-31T23:59:59.9999999Z"),
             ("2000-01-01T00:00:00.0000001Z", "2000-01-01T00:00:00.0000001Z"),
+            // Go and Java print nanoseconds; what is finer than 100 ns is cut.
+            ("2000-01-01T00:00:00.123456789Z", "2000-01-01T00:00:00.1234567Z"),
+            ("2000-01-01T00:00:00.999999999", "2000-01-01T00:00:00.9999999Z"),
+            ("2000-01-01T02:00:00.123456789+02:00", "2000-01-01T00:00:00.1234567Z"),
         ] {
             assert_eq!(time_text(time(text)), shown, "{text}");
         }
-        for text in
-            ["1600-12-31T23:59:59.9999999Z", "", "today", "2008-13-01T00:00:00Z", "2008-07-10T10:20:30.12345678Z"]
-        {
+        for text in [
+            "1600-12-31T23:59:59.9999999Z",
+            "",
+            "today",
+            "2008-13-01T00:00:00Z",
+            "2008-07-10T10:20:30.Z",
+            "2008-07-10T10:20:30.12345678xZ",
+            "2008-07-10T10:20.12345678:30Z",
+        ] {
             assert_eq!(parse_time(text), None, "{text}");
         }
     }

@@ -2,9 +2,10 @@
 //!
 //! ```text
 //! or   := and ("or" and)*          and := unit ("and" unit)*
-//! unit := "not" unit | "(" or ")" | comparison | boolean property
+//! unit := "not" unit | "(" or ")" | comparison | boolean property | truth
 //! comparison := property operator constant | constant operator property
 //! operator   := "eq" | "ne" | "gt" | "ge" | "lt" | "le"
+//! truth      := "true" | "false", in any case
 //! ```
 //!
 //! A comparison with a property that the entity does not have, or that is of another type, is false, `ne` too; so
@@ -26,10 +27,16 @@ pub use plan::{Plan, Step, stored};
 /// An expression. Its depth is bounded by [`parse::DEPTH_MAX`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum Filter {
+    /// Without parts: `true`.
     All(Vec<Filter>),
+    /// Without parts: `false`.
     Any(Vec<Filter>),
     Not(Box<Filter>),
-    Compare { property: Name, operator: Operator, constant: Value<'static> },
+    Compare {
+        property: Name,
+        operator: Operator,
+        constant: Value<'static>,
+    },
 }
 
 /// A property. Keys are told apart here, because they need no look at what is stored.

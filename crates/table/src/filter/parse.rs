@@ -1,7 +1,7 @@
 //! From text to expression. No text makes it panic, and none makes it recurse deeper than [`DEPTH_MAX`].
 
 use super::{Filter, Name, Operator};
-use crate::entity::value::{Value, parse_guid, parse_hex, parse_time};
+use crate::entity::value::{Value, parse_guid, parse_hex, parse_instant};
 use crate::entity::{PARTITION_KEY, ROW_KEY, TIMESTAMP};
 use crate::error::TableError;
 
@@ -96,9 +96,15 @@ impl<'a> Parser<'a> {
         }
         let left = self.operand()?;
         let Some(operator) = self.operator()? else {
-            // A boolean property may stand alone.
-            let Operand::Property(property) = left else { return Err(SYNTAX) };
-            return Ok(Filter::Compare { property, operator: Operator::Eq, constant: Value::Boolean(true) });
+            return match left {
+                // A boolean property may stand alone, and so may a truth.
+                Operand::Property(property) => {
+                    Ok(Filter::Compare { property, operator: Operator::Eq, constant: Value::Boolean(true) })
+                }
+                Operand::Constant(Value::Boolean(true)) => Ok(Filter::All(Vec::new())),
+                Operand::Constant(Value::Boolean(false)) => Ok(Filter::Any(Vec::new())),
+                Operand::Constant(_) => Err(SYNTAX),
+            };
         };
         match (left, self.operand()?) {
             (Operand::Property(property), Operand::Constant(constant)) => {
@@ -191,8 +197,8 @@ impl<'a> Parser<'a> {
         let word = self.split(|char| char.is_alphanumeric() || char == '_');
         if !self.rest.starts_with('\'') {
             return Ok(match word {
-                "true" => Token::Constant(Value::Boolean(true)),
-                "false" => Token::Constant(Value::Boolean(false)),
+                truth if truth.eq_ignore_ascii_case("true") => Token::Constant(Value::Boolean(true)),
+                truth if truth.eq_ignore_ascii_case("false") => Token::Constant(Value::Boolean(false)),
                 "NaN" => Token::Constant(Value::Double(f64::NAN)),
                 "INF" => Token::Constant(Value::Double(f64::INFINITY)),
                 _ => Token::Word(word),
@@ -200,7 +206,8 @@ impl<'a> Parser<'a> {
         }
         let text = self.quoted()?;
         let constant = match word {
-            "datetime" => parse_time(&text).map(Value::DateTime),
+            // Times that no entity can have compare like any other: .NET's smallest time is in the year 1.
+            "datetime" => parse_instant(&text).map(Value::DateTime),
             "guid" => parse_guid(&text).map(Value::Guid),
             "X" | "x" | "binary" => parse_hex(&text).map(|bytes| Value::Binary(bytes.into())),
             _ => None,
@@ -273,6 +280,7 @@ fn finite(digits: &str) -> Option<Value<'static>> {
 mod tests {
     use super::*;
     use Operator::{Eq, Ge, Gt, Le, Lt, Ne};
+    use concurrency::Timestamp;
 
     fn parse(text: &str) -> Filter {
         Filter::parse(text).unwrap_or_else(|error| panic!("{text}: {error:?}")).expect("not empty")
@@ -341,11 +349,28 @@ mod tests {
             ),
             ("X'0aFF'", Value::Binary(vec![10, 255].into())),
             ("binary''", Value::Binary(vec![].into())),
+            ("True", Value::Boolean(true)),
+            ("FALSE", Value::Boolean(false)),
             ("datetime'1601-01-01T00:00:00Z'", Value::DateTime(crate::entity::value::FIRST_TIME)),
+            ("datetime'0001-01-01T00:00:00Z'", Value::DateTime(Timestamp(0))),
+            ("datetime'0001-01-01T00:00:00.000000001Z'", Value::DateTime(Timestamp(0))),
         ];
         for (text, constant) in table {
             assert_eq!(parse(&format!("p eq {text}")), compare("p", Eq, constant), "{text}");
         }
+    }
+
+    #[test]
+    fn a_truth_may_stand_alone() {
+        let (everything, nothing) = (Filter::All(vec![]), Filter::Any(vec![]));
+        for text in ["true", "True", "TRUE", "(true)"] {
+            assert_eq!(parse(text), everything, "{text}");
+        }
+        for text in ["false", "False", "FALSE"] {
+            assert_eq!(parse(text), nothing, "{text}");
+        }
+        assert_eq!(parse("false or a"), Filter::Any(vec![nothing.clone(), is("a")]));
+        assert_eq!(parse("a and not false"), Filter::All(vec![is("a"), Filter::Not(Box::new(nothing))]));
     }
 
     #[test]
@@ -381,6 +406,7 @@ mod tests {
             "p eq foo'x'",
             "p eq'a'",
             "1 eq 1",
+            "true eq true",
             "p eq q",
             "'a'",
             "1",

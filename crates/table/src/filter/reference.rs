@@ -89,6 +89,7 @@ enum Tree {
     Not(Box<Tree>),
     Leaf { name: &'static str, operator: &'static str, constant: Value<'static>, turned: bool },
     Alone(&'static str),
+    Truth(bool),
 }
 
 impl Tree {
@@ -99,6 +100,7 @@ impl Tree {
             6 | 7 => Tree::And(inner(random), inner(random)),
             8 | 9 => Tree::Not(inner(random)),
             0 if random.next(3) == 0 => Tree::Alone(random.of(&NAMES[3..])),
+            1 if random.next(4) == 0 => Tree::Truth(random.of(&[true, false])),
             _ => {
                 let name = random.of(&NAMES);
                 // Mostly of the kind that the property has, or nothing would ever match.
@@ -119,6 +121,7 @@ impl Tree {
             Tree::And(one, other) => (2, format!("{} and {}", one.write(random, 2), other.write(random, 2))),
             Tree::Not(one) => (3, format!("not {}", one.write(random, 3))),
             Tree::Alone(name) => (3, (*name).to_owned()),
+            Tree::Truth(truth) => (3, truth.to_string()),
             Tree::Leaf { name, operator, constant, turned } => {
                 let constant = literal(constant);
                 let turned_operator = match *operator {
@@ -146,6 +149,7 @@ impl Tree {
             Tree::Or(one, other) => one.holds(entity) | other.holds(entity),
             Tree::And(one, other) => one.holds(entity) & other.holds(entity),
             Tree::Not(one) => !one.holds(entity),
+            Tree::Truth(truth) => *truth,
             Tree::Alone(name) => matches!(entity.get(name), Some(Value::Boolean(true))),
             Tree::Leaf { name, operator, constant, .. } => {
                 let Some(found) = entity.get(name) else { return false };

@@ -81,20 +81,27 @@ fn head_of(outer: &Head, inner: &Inner<'_>) -> Head {
     }
 }
 
-/// The path below the account and the query of a request line, which may be absolute or not. Its account is that of the
-/// request around it, so another one is not even looked at.
+/// The path below the account and the query of a request line, which may be absolute or not. `None` if it is malformed, or
+/// names another account than the request around it.
 fn target<'a>(outer: &Head, target: &'a str) -> Option<(Cow<'a, str>, Query)> {
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
-    let path = match path.split_once("://") {
-        Some((_, rest)) => rest.split_once('/').map_or("", |(_, path)| path),
-        None => path.strip_prefix('/').unwrap_or(path),
+    let (host, path) = match path.split_once("://") {
+        Some((_, rest)) => rest.split_once('/').map_or((Some(rest), ""), |(host, path)| (Some(host), path)),
+        None => (None, path.strip_prefix('/').unwrap_or(path)),
     };
     let is_path_style = outer.endpoint.split_once("://").is_some_and(|(_, rest)| rest.contains('/'));
-    let below = || {
-        let (account, below) = path.split_once('/')?;
-        (account.strip_suffix("-secondary").unwrap_or(account) == outer.account).then_some(below)
+    let is_ours = |named: &str| {
+        let account = named.strip_suffix("-secondary").unwrap_or(named);
+        account.eq_ignore_ascii_case(&outer.account)
     };
-    let path = if is_path_style { below().unwrap_or(path) } else { path };
+    // A slash behind a parenthesis belongs to a key.
+    let path = match path.split_once('/').filter(|(first, _)| !first.contains('(')) {
+        Some((account, below)) => (is_path_style && is_ours(account)).then_some(below)?,
+        None => path,
+    };
+    if !is_path_style && !host.is_none_or(|host| is_ours(host.split('.').next().unwrap_or(host))) {
+        return None;
+    }
     let mut resource = percent::decode_path(path).ok()?;
     if resource.contains('\\') {
         resource = resource.replace('\\', "/").into();

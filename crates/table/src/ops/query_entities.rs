@@ -57,9 +57,9 @@ fn parse(head: &Head, name: &str) -> Result<QueryEntities, TableError> {
 
 /// How many results a page may have.
 pub fn top(head: &Head) -> Result<usize, TableError> {
-    let Some(text) = head.query.get("$top").filter(|text| !text.is_empty()) else { return Ok(ENTITIES_PER_PAGE_MAX) };
-    let count = text.parse().ok().filter(|count| (1..=ENTITIES_PER_PAGE_MAX).contains(count));
-    count.ok_or(TableError::InvalidInput("$top is a number from 1 to 1000."))
+    let Some(text) = head.query.get("$top") else { return Ok(ENTITIES_PER_PAGE_MAX) };
+    let count = text.parse().ok().filter(|count| *count <= ENTITIES_PER_PAGE_MAX);
+    count.ok_or(TableError::InvalidInput("$top is a number from 0 to 1000."))
 }
 
 /// Refuses what the service does not have: to ignore it would show something else than was asked for.
@@ -132,7 +132,8 @@ impl QueryEntities {
         let mut page = Page { body: Vec::with_capacity(1024), next: None };
         shape.list(&mut page.body);
         let plan = Plan::of(self.filter.as_ref());
-        if let Some((from, to)) = self.bounds(&plan, reach) {
+        // Without a place for anything there is no next page either: clients ask for pages until there is none.
+        if let Some((from, to)) = self.bounds(&plan, reach).filter(|_| self.top > 0) {
             let mut scan =
                 Scan { query: self, plan, shape, page: &mut page, generation, shown: 0, visited: 0, last: 0 };
             scan.run(rows, &from, &to)?;
@@ -338,11 +339,32 @@ mod tests {
             ("not (n lt 4) and PartitionKey ne 'b'", &["a/4", "😀/4"]),
             ("PartitionKey eq 'nobody'", &[]),
             ("Timestamp lt datetime'2000-01-01T00:00:00Z'", &[]),
+            ("Timestamp lt datetime'0001-01-01T00:00:00Z'", &[]),
+            ("false", &[]),
+            ("False", &[]),
+            ("false or PartitionKey eq 'b' and RowKey eq '3'", &["b/3"]),
+            ("not (true and n ne 2) and PartitionKey eq 'a'", &["a/2"]),
         ] {
             assert_eq!(keys(&bench, &filter(text)).await, expected, "{text}");
         }
-        let all = keys(&bench, &filter("Timestamp gt datetime'2000-01-01T00:00:00Z'")).await;
-        assert_eq!(all.len(), 15);
+        for text in
+            ["Timestamp gt datetime'2000-01-01T00:00:00Z'", "Timestamp gt datetime'0001-01-01'", "true", "not FALSE"]
+        {
+            assert_eq!(keys(&bench, &filter(text)).await.len(), 15, "{text}");
+        }
+    }
+
+    /// No token either: a client that pages until there is none would never end.
+    #[tokio::test]
+    async fn a_page_of_none_is_empty() {
+        let bench = bench().await;
+        for url in ["tab()?$top=0", "Tables?$top=0"] {
+            let page = bench.call("GET", url, &[], b"").await.unwrap();
+            for token in ["nextpartitionkey", "nextrowkey", "nexttablename"] {
+                assert_eq!(header(&page, &format!("x-ms-continuation-{token}")), None, "{url}");
+            }
+            assert!(text(page).ends_with("\"value\":[]}"), "{url}");
+        }
     }
 
     #[tokio::test]
@@ -371,7 +393,7 @@ mod tests {
     #[tokio::test]
     async fn bad_options_are_refused() {
         let bench = bench().await;
-        for query in ["$top=0", "$top=1001", "$top=-1", "$select=a%20b", "NextPartitionKey=x", "$filter=a%20eq"] {
+        for query in ["$top=1001", "$top=-1", "$select=a%20b", "NextPartitionKey=x", "$filter=a%20eq"] {
             let refused = refusal(bench.call("GET", &format!("tab()?{query}"), &[], b"").await);
             assert!(matches!(refused, TableError::InvalidInput(_)), "{query}");
         }

@@ -257,3 +257,31 @@ fn no_bytes_make_it_panic() {
         }
     }
 }
+
+#[test]
+fn a_part_for_another_account_is_refused() {
+    let head = |endpoint: &str| Head { endpoint: endpoint.to_owned(), ..request("POST", "$batch", &[]) };
+    let path_style = head("http://127.0.0.1:10002/acct");
+    let host_style = head("https://acct.table.host:10002");
+    for (outer, line, expected) in [
+        (&path_style, "http://127.0.0.1:10002/acct/tab", Some("tab")),
+        (&path_style, "/acct/tab", Some("tab")),
+        (&path_style, "/acct-secondary/tab", Some("tab")),
+        (&path_style, "/tab", Some("tab")),
+        (&path_style, "/tab(PartitionKey='a%2Fb',RowKey='')", Some("tab(PartitionKey='a/b',RowKey='')")),
+        (&path_style, "/tab(PartitionKey='a/b',RowKey='')", Some("tab(PartitionKey='a/b',RowKey='')")),
+        (&path_style, "http://127.0.0.1:10002/other/tab", None),
+        (&path_style, "/other/tab", None),
+        (&path_style, "/other/tab(PartitionKey='p',RowKey='r')", None),
+        (&host_style, "https://acct.table.host:10002/tab", Some("tab")),
+        (&host_style, "https://acct-secondary.table.host/tab", Some("tab")),
+        (&host_style, "https://ACCT.table.host/tab", Some("tab")),
+        (&host_style, "/tab", Some("tab")),
+        (&host_style, "https://other.table.host:10002/tab", None),
+        (&host_style, "https://acct2.table.host:10002/tab", None),
+        (&host_style, "/other/tab", None),
+    ] {
+        let found = target(outer, line).map(|(resource, _)| resource.into_owned());
+        assert_eq!(found.as_deref(), expected, "{line} in {}", outer.endpoint);
+    }
+}
