@@ -13,6 +13,7 @@
 //!   were.
 //! - What clients see is computed from the time of the decision. Nothing waits for the sweeper.
 
+mod check;
 mod collect;
 #[cfg(test)]
 mod crashes;
@@ -35,6 +36,7 @@ use service::{Asker, StoredPolicy, unrefused};
 use wire::http::{Body, Head, Reply};
 use wire::names::QueueName;
 
+pub use check::check;
 pub use error::QueueError;
 pub use op::Op;
 

@@ -52,7 +52,7 @@ pub struct Shelf<'a> {
 #[derive(Debug, Default)]
 pub struct Taken {
     pub messages: Vec<(Message, String)>,
-    /// There is more to look at: so many expired messages were in the way that this decision has done enough.
+    /// There is more to look at: expired messages or ghosts were in the way.
     pub unfinished: bool,
 }
 
@@ -101,7 +101,12 @@ impl<'a> Shelf<'a> {
             self.drop_expired(message)?;
         }
         for message in found {
-            let text = self.text(&message)?.ok_or_else(|| codec::corrupt("a message has no text"))?;
+            let Some(text) = self.text(&message)? else {
+                // The ghost of a message that expired before the clock was set back.
+                self.drop_ghost(&message);
+                taken.unfinished |= stopped;
+                continue;
+            };
             let moved = message.taken(invisible_secs, tick);
             self.leave(&message);
             self.stand(&moved);
@@ -121,7 +126,10 @@ impl<'a> Shelf<'a> {
         let place = Place { at: receipt.place, number: receipt.message.number() };
         let row = self.rows.get(&message_key(self.generation, place))?;
         let message = row.map(|row| codec::decode::<Message>(&row)).transpose()?;
-        Ok(message.filter(|message| !message.is_expired(now)))
+        let Some(message) = message.filter(|message| !message.is_expired(now)) else { return Ok(None) };
+        // It may be a ghost whose text was swept before the clock was set back. Most queues were never swept.
+        let may_be_ghost = self.marks.swept > Timestamp::default();
+        if may_be_ghost && self.text(&message)?.is_none() { Ok(None) } else { Ok(Some(message)) }
     }
 
     /// Puts `new` where `old` was, with another text if there is one.
@@ -144,13 +152,14 @@ impl<'a> Shelf<'a> {
 
     /// All messages go later; the caller makes sure that nobody finds this generation again.
     pub fn abandon(mut self, now: Timestamp) -> Changes {
-        if let Some(at) = self.marks.due {
-            self.changes.delete(expiry_due(at, self.generation, &self.queue));
-        }
         if self.marks != Marks::default() {
             self.changes.put(purge_due(now, self.generation), Bytes::new());
+            // A sweeper that is under way ends, and the purge begins at the first text: what is left of a hunt is a place
+            // among the messages.
+            self.set_due(None);
+            self.marks.hunted = None;
         }
-        self.changes
+        self.close()
     }
 
     /// What has become of it all.
@@ -166,7 +175,7 @@ impl<'a> Shelf<'a> {
     }
 
     fn text(&self, message: &Message) -> Result<Option<Text>, Unread> {
-        self.rows.get(&self.text_key(message))?.map(|row| codec::decode(&row)).transpose()
+        find_text(self.rows, self.generation, message)
     }
 
     fn stand(&mut self, message: &Message) {
@@ -189,10 +198,14 @@ impl<'a> Shelf<'a> {
         if self.rows.get(&self.text_key(message))?.is_some() {
             self.remove(message);
         } else {
-            self.leave(message);
-            self.marks.ghosts = self.marks.ghosts.saturating_sub(1);
+            self.drop_ghost(message);
         }
         Ok(())
+    }
+
+    fn drop_ghost(&mut self, message: &Message) {
+        self.leave(message);
+        self.marks.ghosts = self.marks.ghosts.saturating_sub(1);
     }
 
     fn each_visible(
@@ -303,20 +316,34 @@ impl<'a> Shelf<'a> {
 
 /// Up to `most` messages that can be seen, as they are.
 pub fn peek(rows: &dyn Rows, generation: u64, most: usize, now: Timestamp) -> Result<Vec<(Message, String)>, Unread> {
-    let low = find_marks(rows, generation)?.low;
-    let mut found = Vec::new();
-    each_message(rows, generation, low, now, most, |_, message| {
-        if !message.is_expired(now) {
-            found.push(message);
+    let mut from = find_marks(rows, generation)?.low;
+    let mut shown = Vec::new();
+    loop {
+        let wanted = most - shown.len();
+        let mut found = Vec::new();
+        each_message(rows, generation, from, now, wanted, |place, message| {
+            from = place.next();
+            if !message.is_expired(now) {
+                found.push(message);
+            }
+            if found.len() == wanted { Visit::Stop } else { Visit::Next }
+        })?;
+        let is_last = found.len() < wanted;
+        for message in found {
+            // A ghost has none, and is passed over.
+            if let Some(text) = find_text(rows, generation, &message)? {
+                shown.push((message, text.text));
+            }
         }
-        if found.len() == most { Visit::Stop } else { Visit::Next }
-    })?;
-    let with_text = found.into_iter().map(|message| {
-        let key = text_key(generation, message.expires, message.id.number());
-        let row = rows.get(&key)?.ok_or_else(|| codec::corrupt("a message has no text"))?;
-        Ok((message, codec::decode::<Text>(&row)?.text))
-    });
-    with_text.collect()
+        if is_last || shown.len() == most {
+            return Ok(shown);
+        }
+    }
+}
+
+fn find_text(rows: &dyn Rows, generation: u64, message: &Message) -> Result<Option<Text>, Unread> {
+    let key = text_key(generation, message.expires, message.id.number());
+    rows.get(&key)?.map(|row| codec::decode(&row)).transpose()
 }
 
 /// How many messages there are that have not expired. If very many have expired in the last second, some of those count.
@@ -387,7 +414,7 @@ fn each_message(
 }
 
 /// Time and number in the key of a message, or in that of a text.
-fn place_of(key: &[u8]) -> Result<Place, Unread> {
+pub fn place_of(key: &[u8]) -> Result<Place, Unread> {
     let mut reader = KeyReader::new(key);
     let _generation = reader.number();
     match (reader.number(), reader.number()) {
@@ -501,13 +528,18 @@ mod tests {
             let outcome = with(&mut shelf, tick);
             let changes = shelf.close();
             let changed = changes.rows.len();
+            let looked = self.looked.get();
+            self.apply(changes);
+            (outcome, looked, changed)
+        }
+
+        fn apply(&mut self, changes: Changes) {
             for (key, row) in changes.rows {
                 match row {
                     Some(row) => self.rows.insert(key.as_bytes().to_vec(), row),
                     None => self.rows.remove(key.as_bytes()),
                 };
             }
-            (outcome, self.looked.get(), changed)
         }
 
         fn put(&mut self, lifetime: Lifetime) -> (Message, usize, usize) {
@@ -702,9 +734,89 @@ mod tests {
         }
     }
 
-    /// A text is missing only if the store is damaged; that must be told, not passed over.
+    /// A message that was swept although it is not where it was put first, and a clock that was set back to before.
+    fn haunted() -> (Store, Message) {
+        let mut store = Store::default();
+        let short = store.put(Lifetime::Seconds(5)).0;
+        let (moved, ..) = store.decide(|shelf, tick| {
+            let moved = short.updated(0, tick).unwrap();
+            shelf.replace(&short, &moved, None);
+            moved
+        });
+        store.put(WEEK);
+        store.secs += 6;
+        assert_eq!((store.sweep(), store.marks().ghosts, store.marks().count), (1, 1, 1));
+        store.secs -= 6;
+        (store, moved)
+    }
+
+    #[test]
+    fn a_ghost_is_not_seen_after_the_clock_went_back() {
+        let (mut store, ghost) = haunted();
+        let now = store.tick().now;
+        for most in [1, 32] {
+            assert_eq!(peek(&store, GENERATION, most, now).unwrap().len(), 1, "{most}");
+        }
+        let (taken, ..) = store.take(1, 30);
+        assert_eq!((taken.messages.len(), taken.unfinished), (0, true), "somebody stands behind the ghost");
+        assert_eq!((store.marks().ghosts, store.rows_in(space::MESSAGE)), (0, 1));
+        assert_eq!(store.take(1, 30).0.messages.len(), 1);
+        let (mut store, _) = haunted();
+        assert!(!store.delete(&ghost).0, "it is not found by its receipt");
+        assert_eq!((store.marks().count, store.marks().ghosts), (1, 1));
+    }
+
+    /// The rows of a generation that was abandoned, after all steps of its purge.
+    fn purge_all(store: &mut Store) {
+        loop {
+            let mut changes = Changes::none();
+            let more = purge(store, GENERATION, &mut changes).unwrap();
+            store.apply(changes);
+            if !more {
+                return;
+            }
+        }
+    }
+
+    #[test]
+    fn a_purge_after_half_a_hunt_leaves_nothing() {
+        // A sweeper that has read its due row before may come for another step.
+        for sweeper_comes_late in [false, true] {
+            let mut store = Store::default();
+            for _ in 0..1_200 {
+                let message = store.put(Lifetime::Seconds(5)).0;
+                store.decide(|shelf, tick| shelf.replace(&message, &message.updated(3, tick).unwrap(), None));
+            }
+            store.put(WEEK);
+            store.secs += 6;
+            while store.marks().hunted.is_none() {
+                let due = store.marks().due.unwrap();
+                store.decide(|shelf, tick| shelf.sweep(due, tick.now).unwrap());
+            }
+            let due = store.marks().due.unwrap();
+            // The clock is set back, so there is a text that expires before the time the hunt has come to.
+            store.secs = 0;
+            store.put(Lifetime::Seconds(1));
+            let due = store.marks().due.unwrap_or(due);
+            let now = store.tick().now;
+            let changes = Shelf::of(&store, Key::new(space::QUEUE), GENERATION).unwrap().abandon(now);
+            store.apply(changes);
+            if sweeper_comes_late {
+                store.secs += 100;
+                store.decide(|shelf, tick| shelf.sweep(due, tick.now).unwrap());
+            }
+            purge_all(&mut store);
+            assert_eq!((store.rows_in(space::MESSAGE), store.rows_in(space::MESSAGE_TEXT)), (0, 0));
+            assert_eq!(
+                (store.rows_in(space::QUEUE_MARKS), store.rows_in(space::DUE)),
+                (0, 1),
+                "the purge's own due row"
+            );
+        }
+    }
+
     #[tokio::test]
-    async fn a_message_without_its_text_is_damage() {
+    async fn a_message_without_its_text_is_as_if_it_were_gone() {
         let bench = Bench::with_queue().await;
         bench.put("a").await;
         let name = QueueName::parse("que").unwrap();
@@ -718,9 +830,9 @@ mod tests {
         })
         .await
         .unwrap();
-        for url in ["que/messages", "que/messages?peekonly=true"] {
-            let failed = bench.call("GET", url, &[], b"").await;
-            assert!(matches!(failed, Err(crate::Failure::Failed(engine::EngineError::Corrupt(_)))), "{failed:?}");
-        }
+        bench.put("b").await;
+        assert_eq!(bench.peek(1).await, ["b"]);
+        let taken = bench.take(1, 30).await;
+        assert_eq!(taken.iter().map(|taken| taken.text.as_str()).collect::<Vec<_>>(), ["b"]);
     }
 }

@@ -1,0 +1,204 @@
+//! What `lazurite check` asks of queues: do marks, messages and texts say the same?
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use engine::due::Due;
+use engine::{Engine, EngineError, Key, KeyReader, Rows, Unread, Visit, read, space};
+use service::codec;
+use service::unrefused;
+
+use crate::model::{Marks, Message, Queue, messages_of, texts_of};
+use crate::shelf::{Asked, place_of};
+
+/// Tells `problem` what is wrong, one sentence each. A message whose text is gone is not: what the sweeper leaves of an
+/// expired message is removed by a later request.
+pub async fn check(engine: &dyn Engine, problem: &mut (dyn FnMut(String) + Send)) -> Result<(), EngineError> {
+    unrefused(read(engine, |rows, _| Ok(examine(rows)?)).await)?.into_iter().for_each(problem);
+    Ok(())
+}
+
+fn examine(rows: &dyn Rows) -> Result<Vec<String>, Unread> {
+    let all = Generations::find(rows)?;
+    let mut problems = Vec::new();
+    for generation in &all.with_rows {
+        match (all.queues.get(generation), all.purged.contains(generation)) {
+            (Some(name), _) => {
+                let marks = all.marks.get(generation).cloned().unwrap_or_default();
+                queue(rows, *generation, &marks)?.into_iter().for_each(|text| problems.push(format!("{name}: {text}")));
+            }
+            (None, true) => {}
+            (None, false) => problems.push(format!(
+                "queues: generation {generation:x} belongs to no queue, and nothing is going to remove its rows"
+            )),
+        }
+    }
+    Ok(problems)
+}
+
+/// The generations that rows speak of.
+#[derive(Default)]
+struct Generations {
+    /// Those of queues that are there, with how to name the queue.
+    queues: HashMap<u64, String>,
+    purged: BTreeSet<u64>,
+    marks: BTreeMap<u64, Marks>,
+    with_rows: BTreeSet<u64>,
+}
+
+impl Generations {
+    fn find(rows: &dyn Rows) -> Result<Generations, Unread> {
+        let mut all = Generations::default();
+        each(rows, space::QUEUE, |key, row| {
+            let mut reader = KeyReader::new(key);
+            let (account, name) = (reader.number().unwrap_or_default(), reader.text().unwrap_or_default());
+            let generation = codec::decode::<Queue>(row)?.generation;
+            all.queues.insert(generation, format!("queue {name} of account {account}"));
+            Ok(())
+        })?;
+        each(rows, space::DUE, |key, _| {
+            if let Some(Asked::Purge { generation }) = Due::from_key(key).and_then(|due| Asked::of(&due.owner)) {
+                all.purged.insert(generation);
+            }
+            Ok(())
+        })?;
+        each(rows, space::QUEUE_MARKS, |key, row| {
+            let generation =
+                KeyReader::new(key).number().ok_or_else(|| codec::corrupt("the key of a queue's marks"))?;
+            all.marks.insert(generation, codec::decode(row)?);
+            Ok(())
+        })?;
+        all.with_rows.extend(all.marks.keys());
+        for (space, of) in [(space::MESSAGE, messages_of as fn(u64) -> Key), (space::MESSAGE_TEXT, texts_of)] {
+            let first = Key::new(space);
+            let end = first.after_all();
+            rows.scan(&first, &end, 1, &mut |key, _| match KeyReader::new(key).number() {
+                Some(generation) => {
+                    all.with_rows.insert(generation);
+                    Visit::SkipTo(of(generation).after_all())
+                }
+                None => Visit::Next,
+            })?;
+        }
+        Ok(all)
+    }
+}
+
+/// What is wrong with the rows of one queue.
+fn queue(rows: &dyn Rows, generation: u64, marks: &Marks) -> Result<Vec<String>, Unread> {
+    let mut standing = BTreeSet::new();
+    each_of(rows, &messages_of(generation), |key, row| {
+        let message = codec::decode::<Message>(row)?;
+        standing.insert((message.expires, place_of(key)?.number));
+        Ok(())
+    })?;
+    let (mut texts, mut orphans) = (0, 0);
+    each_of(rows, &texts_of(generation), |key, _| {
+        let place = place_of(key)?;
+        texts += 1;
+        if !standing.remove(&(place.at, place.number)) {
+            orphans += 1;
+        }
+        Ok(())
+    })?;
+    let mut problems = Vec::new();
+    if texts != marks.count {
+        problems.push(format!("it counts {} messages and has {texts}", marks.count));
+    }
+    if orphans > 0 {
+        problems.push(format!("{orphans} texts have no message"));
+    }
+    // Only a sweeper removes a text before its message.
+    let was_swept = marks.swept > concurrency::Timestamp::default();
+    if !standing.is_empty() && !was_swept {
+        problems.push(format!("{} messages have no text", standing.len()));
+    }
+    Ok(problems)
+}
+
+fn each(rows: &dyn Rows, space: u8, visit: impl FnMut(&[u8], &[u8]) -> Result<(), Unread>) -> Result<(), Unread> {
+    each_of(rows, &Key::new(space), visit)
+}
+
+fn each_of(
+    rows: &dyn Rows,
+    all: &Key,
+    mut visit: impl FnMut(&[u8], &[u8]) -> Result<(), Unread>,
+) -> Result<(), Unread> {
+    let mut failed = None;
+    rows.scan(all, &all.after_all(), 1_000, &mut |key, row| match visit(key, row) {
+        Ok(()) => Visit::Next,
+        Err(error) => {
+            failed = Some(error);
+            Visit::Stop
+        }
+    })?;
+    failed.map_or(Ok(()), Err)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Bench;
+    use engine::{Changes, Commit};
+
+    async fn remove(bench: &Bench, space: u8) {
+        engine::commit::<(), crate::QueueError, _>(&*bench.engine, Key::new(space::QUEUE), move |rows, _| {
+            let mut changes = Changes::none();
+            let all = Key::new(space);
+            engine::collector::delete_some(rows, &all, &all.after_all(), 1, &mut changes, |_, _, _| {})?;
+            Ok(Commit { changes, outcome: () })
+        })
+        .await
+        .unwrap();
+    }
+
+    async fn problems(bench: &Bench) -> Vec<String> {
+        let mut problems = Vec::new();
+        check(&*bench.engine, &mut |problem| problems.push(problem)).await.unwrap();
+        problems
+    }
+
+    async fn used() -> Bench {
+        let bench = Bench::with_queue().await;
+        for text in ["a", "b", "c"] {
+            bench.put(text).await;
+        }
+        bench.take(1, 30).await;
+        bench
+    }
+
+    #[tokio::test]
+    async fn what_queues_do_is_no_problem() {
+        let bench = used().await;
+        assert_eq!(problems(&bench).await, [""; 0]);
+        // What is left of messages that expired somewhere else than where they were put.
+        bench.put_with("short", "messagettl=5").await;
+        bench.take(32, 10).await;
+        bench.advance(20).await;
+        bench.sweep().await;
+        assert_eq!(problems(&bench).await, [""; 0]);
+        bench.call("DELETE", "que/messages", &[], b"").await.unwrap();
+        assert_eq!(problems(&bench).await, [""; 0]);
+        bench.sweep().await;
+        assert_eq!(problems(&bench).await, [""; 0]);
+    }
+
+    #[tokio::test]
+    async fn what_does_not_fit_is_told() {
+        for (space, expected) in [
+            (space::MESSAGE, &["1 texts have no message"][..]),
+            (space::MESSAGE_TEXT, &["it counts 3 messages and has 2", "1 messages have no text"]),
+            (space::QUEUE_MARKS, &["it counts 0 messages and has 3"]),
+        ] {
+            let bench = used().await;
+            remove(&bench, space).await;
+            let expected: Vec<_> = expected.iter().map(|text| format!("queue que of account 1: {text}")).collect();
+            assert_eq!(problems(&bench).await, expected);
+        }
+        let bench = used().await;
+        remove(&bench, space::QUEUE).await;
+        let found = problems(&bench).await;
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].contains("belongs to no queue"), "{found:?}");
+    }
+}
