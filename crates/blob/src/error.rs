@@ -119,10 +119,14 @@ pub enum BlobError {
     LeaseIdMismatchWithContainerOperation,
     LeaseIdMismatchWithLeaseOperation,
     LeaseIdMissing,
+    /// The same code, of a container.
+    ContainerLeaseIdMissing,
     LeaseIsBreakingAndCannotBeAcquired,
     LeaseIsBreakingAndCannotBeChanged,
     LeaseIsBrokenAndCannotBeRenewed,
     LeaseLost,
+    /// The same code, of a container.
+    ContainerLeaseLost,
     LeaseNotPresentWithBlobOperation,
     LeaseNotPresentWithContainerOperation,
     LeaseNotPresentWithLeaseOperation,
@@ -160,6 +164,8 @@ impl BlobError {
         match refusal {
             LeaseRefusal::IdMismatch => BlobError::LeaseIdMismatchWithContainerOperation,
             LeaseRefusal::NotPresent => BlobError::LeaseNotPresentWithContainerOperation,
+            LeaseRefusal::IdMissing => BlobError::ContainerLeaseIdMissing,
+            LeaseRefusal::Lost => BlobError::ContainerLeaseLost,
             other => BlobError::lease(other),
         }
     }
@@ -192,43 +198,57 @@ impl BlobError {
                 (400, "UnsupportedHeader", "One of the HTTP headers specified in the request is not supported.")
             }
             BlobError::AccessTierNotSupportedForBlobType => {
-                (400, "AccessTierNotSupportedForBlobType", "The access tier is not supported for this type of blob.")
+                (400, "AccessTierNotSupportedForBlobType", "The access tier is not supported for this blob type.")
             }
             BlobError::BlobAccessTierNotSupportedForAccountType => (
                 400,
                 "BlobAccessTierNotSupportedForAccountType",
-                "The access tier is not supported in this kind of account.",
+                "The access tier is not supported for this account type.",
             ),
-            BlobError::BlockListTooLong => (400, "BlockListTooLong", "The block list has more entries than allowed."),
-            BlobError::BothCrc64AndMd5HeaderPresent => {
-                (400, "BothCrc64AndMd5HeaderPresent", "A request may carry an MD5 or a CRC64, not both.")
+            BlobError::BlockListTooLong => {
+                (400, "BlockListTooLong", "The block list may not contain more than 50,000 blocks.")
             }
+            BlobError::BothCrc64AndMd5HeaderPresent => (
+                400,
+                "BothCrc64AndMd5HeaderPresent",
+                "Both x-ms-content-crc64 header and content-md5 header are present.",
+            ),
             BlobError::ConditionHeadersNotSupported => {
-                (400, "ConditionHeadersNotSupported", "A condition header is not supported by this operation.")
+                (400, "ConditionHeadersNotSupported", "Condition headers are not supported.")
             }
-            BlobError::Crc64Mismatch { .. } => {
-                (400, "Crc64Mismatch", "The CRC64 value given in the request is not that of the content received.")
+            BlobError::Crc64Mismatch { .. } => (
+                400,
+                "Crc64Mismatch",
+                "The CRC64 value specified in the request did not match with the CRC64 value calculated by the server.",
+            ),
+            BlobError::InvalidBlobOrBlock => {
+                (400, "InvalidBlobOrBlock", "The specified blob or block content is invalid.")
             }
-            BlobError::InvalidBlobOrBlock => (400, "InvalidBlobOrBlock", "The specified blob or block is invalid."),
             BlobError::InvalidBlockList => (400, "InvalidBlockList", "The specified block list is invalid."),
             BlobError::InvalidQuery(_) => (400, "InvalidInput", "The query cannot be run."),
             BlobError::InvalidInput(_) => (400, "InvalidInput", "One of the request inputs is not valid."),
-            BlobError::InvalidMd5 => (400, "InvalidMd5", "The MD5 value is invalid: it must be 128 bits in Base64."),
-            BlobError::InvalidOperation => {
-                (400, "InvalidOperation", "The operation is not possible on what the request names.")
-            }
-            BlobError::Md5Mismatch { .. } => {
-                (400, "Md5Mismatch", "The MD5 value given in the request is not that of the content received.")
-            }
+            BlobError::InvalidMd5 => (
+                400,
+                "InvalidMd5",
+                "The MD5 value specified in the request is invalid. MD5 value must be 128 bits and base64 encoded.",
+            ),
+            BlobError::InvalidOperation => (400, "InvalidOperation", "Invalid operation against a blob snapshot."),
+            BlobError::Md5Mismatch { .. } => (
+                400,
+                "Md5Mismatch",
+                "The MD5 value specified in the request did not match with the MD5 value calculated by the server.",
+            ),
             BlobError::MultipleConditionHeadersNotSupported => {
                 (400, "MultipleConditionHeadersNotSupported", "Multiple condition headers are not supported.")
             }
-            BlobError::PreviousSnapshotCannotBeNewer => {
-                (400, "PreviousSnapshotCannotBeNewer", "The previous snapshot is newer than what it is compared with.")
-            }
-            BlobError::Tags(error) => (400, error.code(), "The tags are invalid: too many, too long, or not allowed."),
+            BlobError::PreviousSnapshotCannotBeNewer => (
+                400,
+                "PreviousSnapshotCannotBeNewer",
+                "The prevsnapshot query parameter value cannot be newer than snapshot query parameter value.",
+            ),
+            BlobError::Tags(error) => (400, error.code(), error.text()),
             BlobError::UnsatisfiableCondition => {
-                (400, "UnsatisfiableCondition", "The request includes a condition that can never be met by a read.")
+                (400, "UnsatisfiableCondition", "The request includes an unsatisfiable condition for this operation.")
             }
 
             BlobError::BlobAlreadyExists => (409, "BlobAlreadyExists", "The specified blob already exists."),
@@ -266,7 +286,11 @@ impl BlobError {
                 "RequestForbiddenByContainerEncryptionPolicy",
                 "The request is forbidden by the container encryption policy.",
             ),
-            BlobError::BlobIsSealed => (409, "BlobIsSealed", "The specified blob is sealed and cannot be appended to."),
+            BlobError::BlobIsSealed => (
+                409,
+                "BlobIsSealed",
+                "The specified blob is sealed, and its contents can't be modified unless the blob is re-created after a delete.",
+            ),
             BlobError::BlobNotFound => (404, "BlobNotFound", "The specified blob does not exist."),
             BlobError::BlobOperationNotSupported => {
                 (409, "BlobOperationNotSupported", "The operation is not supported in this kind of account.")
@@ -285,9 +309,11 @@ impl BlobError {
             BlobError::BlobOverwritten => {
                 (409, "BlobOverwritten", "The blob has been recreated since the previous snapshot was taken.")
             }
-            BlobError::BlockCountExceedsLimit => {
-                (409, "BlockCountExceedsLimit", "The blob has as many blocks as are allowed.")
-            }
+            BlobError::BlockCountExceedsLimit => (
+                409,
+                "BlockCountExceedsLimit",
+                "The committed block count cannot exceed the maximum limit of 50,000 blocks.",
+            ),
             BlobError::ContainerAlreadyExists => {
                 (409, "ContainerAlreadyExists", "The specified container already exists.")
             }
@@ -300,9 +326,11 @@ impl BlobError {
             BlobError::PreviousSnapshotNotFound => {
                 (409, "PreviousSnapshotNotFound", "The previous snapshot is not found.")
             }
-            BlobError::SequenceNumberIncrementTooLarge => {
-                (409, "SequenceNumberIncrementTooLarge", "The sequence number cannot be increased any further.")
-            }
+            BlobError::SequenceNumberIncrementTooLarge => (
+                409,
+                "SequenceNumberIncrementTooLarge",
+                "The sequence number increment cannot be performed because it would result in overflow of the sequence number.",
+            ),
             BlobError::OperationNotAllowedOnRootBlob => {
                 (403, "OperationNotAllowedOnRootBlob", "The specified operation is not allowed on root blob.")
             }
@@ -312,7 +340,7 @@ impl BlobError {
                 "Only a deleted snapshot or version can be deleted permanently, and only if the account allows it.",
             ),
             BlobError::SnapshotsPresent => {
-                (409, "SnapshotsPresent", "This operation is not permitted because the blob has snapshots.")
+                (409, "SnapshotsPresent", "This operation is not permitted while the blob has snapshots.")
             }
             BlobError::UnauthorizedBlobOverwrite => {
                 (403, "UnauthorizedBlobOverwrite", "This request is not authorized to overwrite a blob.")
@@ -321,7 +349,7 @@ impl BlobError {
             BlobError::BothUserTagsAndSourceTagsCopyPresentException => (
                 400,
                 "BothUserTagsAndSourceTagsCopyPresentException",
-                "Tags may be given or copied from the source, not both.",
+                "x-ms-tags header must not be present with x-ms-copy-source-tag-option as COPY.",
             ),
             BlobError::CannotVerifyCopySource(fault) => {
                 (fault.status, "CannotVerifyCopySource", "The copy source could not be read.")
@@ -334,23 +362,25 @@ impl BlobError {
             BlobError::IncrementalCopyBlobMismatch => (
                 409,
                 "IncrementalCopyBlobMismatch",
-                "The specified source blob is not the one that the blob is an incremental copy of.",
+                "The specified source blob is different than the copy source of the existing incremental copy blob.",
             ),
             BlobError::IncrementalCopyOfEarlierSnapshotNotAllowed => (
                 409,
                 "IncrementalCopyOfEarlierSnapshotNotAllowed",
-                "The specified snapshot is earlier than the last one that was copied.",
+                "The specified snapshot is earlier than the last snapshot copied into the incremental copy blob.",
             ),
             BlobError::IncrementalCopySourceMustBeSnapshot => (
                 409,
                 "IncrementalCopySourceMustBeSnapshot",
-                "The source of an incremental copy must be a snapshot of a page blob.",
+                "The source for incremental copy request must be a snapshot.",
             ),
-            BlobError::InfiniteLeaseDurationRequired => {
-                (412, "InfiniteLeaseDurationRequired", "The lease ID matched, but the lease must be an infinite one.")
-            }
+            BlobError::InfiniteLeaseDurationRequired => (
+                412,
+                "InfiniteLeaseDurationRequired",
+                "The lease ID matched, but the specified lease must be an infinite-duration lease.",
+            ),
             BlobError::InvalidSourceBlobType => {
-                (409, "InvalidSourceBlobType", "The type of the copy source is invalid for this operation.")
+                (409, "InvalidSourceBlobType", "The copy source blob type is invalid for this operation.")
             }
             BlobError::NoPendingCopyOperation => {
                 (409, "NoPendingCopyOperation", "There is currently no pending copy operation.")
@@ -363,9 +393,11 @@ impl BlobError {
             BlobError::PendingCopyOperation => {
                 (409, "PendingCopyOperation", "There is currently a pending copy operation.")
             }
-            BlobError::SourceConditionNotMet => {
-                (412, "SourceConditionNotMet", "The condition on the source is not met.")
-            }
+            BlobError::SourceConditionNotMet => (
+                412,
+                "SourceConditionNotMet",
+                "The source condition specified using HTTP conditional header(s) is not met.",
+            ),
             BlobError::SourceRefused(reply) => (reply.status, reply.code, ""),
 
             BlobError::NotModified => (304, "ConditionNotMet", CONDITION_NOT_MET),
@@ -394,23 +426,39 @@ impl BlobError {
             BlobError::LeaseIdMismatchWithLeaseOperation => (
                 409,
                 "LeaseIdMismatchWithLeaseOperation",
-                "The lease ID specified did not match the lease ID of the lease.",
+                "The lease ID specified did not match the lease ID for the blob.",
             ),
-            BlobError::LeaseIdMissing => {
-                (412, "LeaseIdMissing", "There is currently a lease and no lease ID was specified in the request.")
-            }
+            BlobError::LeaseIdMissing => (
+                412,
+                "LeaseIdMissing",
+                "There is currently a lease on the blob and no lease ID was specified in the request.",
+            ),
+            BlobError::ContainerLeaseIdMissing => (
+                412,
+                "LeaseIdMissing",
+                "There is currently a lease on the container and no lease ID was specified in the request.",
+            ),
             BlobError::LeaseIsBreakingAndCannotBeAcquired => (
                 409,
                 "LeaseIsBreakingAndCannotBeAcquired",
-                "The lease is being broken and cannot be acquired until it is.",
+                "The lease ID matched, but the lease is currently in breaking state and cannot be acquired until it is broken.",
             ),
-            BlobError::LeaseIsBreakingAndCannotBeChanged => {
-                (409, "LeaseIsBreakingAndCannotBeChanged", "The lease is being broken and cannot be changed.")
+            BlobError::LeaseIsBreakingAndCannotBeChanged => (
+                409,
+                "LeaseIsBreakingAndCannotBeChanged",
+                "The lease ID matched, but the lease is currently in breaking state and cannot be changed.",
+            ),
+            BlobError::LeaseIsBrokenAndCannotBeRenewed => (
+                409,
+                "LeaseIsBrokenAndCannotBeRenewed",
+                "The lease ID matched, but the lease has been broken explicitly and cannot be renewed.",
+            ),
+            BlobError::LeaseLost => {
+                (412, "LeaseLost", "A lease ID was specified, but the lease for the blob has expired.")
             }
-            BlobError::LeaseIsBrokenAndCannotBeRenewed => {
-                (409, "LeaseIsBrokenAndCannotBeRenewed", "The lease has been broken and cannot be renewed.")
+            BlobError::ContainerLeaseLost => {
+                (412, "LeaseLost", "A lease ID was specified, but the lease for the container has expired.")
             }
-            BlobError::LeaseLost => (412, "LeaseLost", "A lease ID was specified, but the lease has expired."),
             BlobError::LeaseNotPresentWithBlobOperation => {
                 (412, "LeaseNotPresentWithBlobOperation", "There is currently no lease on the blob.")
             }
@@ -418,7 +466,7 @@ impl BlobError {
                 (412, "LeaseNotPresentWithContainerOperation", "There is currently no lease on the container.")
             }
             BlobError::LeaseNotPresentWithLeaseOperation => {
-                (409, "LeaseNotPresentWithLeaseOperation", "There is currently no lease to act on.")
+                (409, "LeaseNotPresentWithLeaseOperation", "There is currently no lease on the blob.")
             }
         }
     }
@@ -520,5 +568,37 @@ impl From<XmlError> for BlobError {
 impl From<BlobError> for ErrorReply {
     fn from(error: BlobError) -> ErrorReply {
         error.to_reply()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Programs look for these texts, or for parts of them.
+    #[test]
+    fn texts_are_those_of_the_service() {
+        for (error, text) in [
+            (BlobError::BlobIsSealed, "its contents can't be modified unless the blob is re-created after a delete."),
+            (
+                BlobError::LeaseIdMissing,
+                "There is currently a lease on the blob and no lease ID was specified in the request.",
+            ),
+            (
+                BlobError::ContainerLeaseIdMissing,
+                "There is currently a lease on the container and no lease ID was specified in the request.",
+            ),
+            (BlobError::LeaseLost, "A lease ID was specified, but the lease for the blob has expired."),
+            (BlobError::LeaseAlreadyPresent, "There is already a lease present."),
+            (BlobError::SnapshotsPresent, "This operation is not permitted while the blob has snapshots."),
+            (BlobError::InvalidBlobOrBlock, "The specified blob or block content is invalid."),
+            (BlobError::Tags(TagsError::DuplicateTagNames), "The tags specified contain duplicate names."),
+            (
+                BlobError::Md5Mismatch { given: [0; 16], computed: [1; 16] },
+                "The MD5 value specified in the request did not match with the MD5 value calculated by the server.",
+            ),
+        ] {
+            assert!(error.to_reply().message.ends_with(text), "{error:?}");
+        }
     }
 }

@@ -38,13 +38,17 @@ impl QueueError {
             QueueError::InvalidUri => {
                 (400, "InvalidUri", "The requested URI does not represent any resource on the server.")
             }
-            QueueError::InvalidPopReceipt { .. } => {
-                (400, "InvalidQueryParameterValue", "The value of one of the query parameters is invalid.")
-            }
+            QueueError::InvalidPopReceipt { .. } => (
+                400,
+                "InvalidQueryParameterValue",
+                "Value for one of the query parameters specified in the request URI is invalid.",
+            ),
             QueueError::MessageNotFound => (404, "MessageNotFound", "The specified message does not exist."),
-            QueueError::PopReceiptMismatch => {
-                (400, "PopReceiptMismatch", "The specified pop receipt did not match the pop receipt of the message.")
-            }
+            QueueError::PopReceiptMismatch => (
+                400,
+                "PopReceiptMismatch",
+                "The specified pop receipt did not match the pop receipt for a dequeued message.",
+            ),
             QueueError::QueueAlreadyExists => (409, "QueueAlreadyExists", "The specified queue already exists."),
             QueueError::QueueNotFound => (404, "QueueNotFound", "The specified queue does not exist."),
         }

@@ -35,9 +35,9 @@ pub fn metadata(head: &Head) -> Result<Pairs, QueueError> {
     Ok(Metadata::of(head)?.into_pairs())
 }
 
-/// A whole number, with a sign if it likes. An empty parameter says nothing.
+/// A whole number, with a sign if it likes.
 pub fn integer(head: &Head, name: &'static str) -> Result<Option<i64>, QueueError> {
-    let Some(text) = head.query.get(name).filter(|text| !text.is_empty()) else { return Ok(None) };
+    let Some(text) = head.query.get(name) else { return Ok(None) };
     text.parse().map(Some).map_err(|_| QueueError::query(name, text))
 }
 
@@ -76,7 +76,7 @@ pub fn message_id(head: &Head) -> Result<MessageId, QueueError> {
 
 pub fn pop_receipt(head: &Head) -> Result<PopReceipt, QueueError> {
     const NAME: &str = "popreceipt";
-    let text = head.query.get(NAME).filter(|text| !text.is_empty());
+    let text = head.query.get(NAME);
     let text = text.ok_or(RequestError::MissingRequiredQueryParameter { name: NAME })?;
     let bytes = base64::decode_url(text);
     let receipt = bytes.and_then(|bytes| PopReceipt::from_bytes(&bytes));

@@ -7,7 +7,7 @@ use crate::RequestError;
 /// How many results a page may have: what is asked for, at most `most`, which is also the default.
 pub fn max_results(head: &Head, most: usize) -> Result<usize, RequestError> {
     const NAME: &str = "maxresults";
-    let Some(text) = head.query.get(NAME).filter(|text| !text.is_empty()) else { return Ok(most) };
+    let Some(text) = head.query.get(NAME) else { return Ok(most) };
     let value: i64 = text.parse().map_err(|_| RequestError::query(NAME, text))?;
     match usize::try_from(value) {
         Ok(count) if count > 0 => Ok(count.min(most)),

@@ -40,6 +40,8 @@ pub enum RequestError {
     MissingRequiredXmlNode {
         node: &'static str,
     },
+    /// A name that is too short or too long.
+    NameLength,
     OutOfRangeInput,
     OutOfRangeQueryParameterValue {
         name: &'static str,
@@ -74,7 +76,7 @@ impl RequestError {
                 (403, "CorsPreflightFailure", "CORS not enabled or no matching rule found for this request.")
             }
             RequestError::InvalidHeaderValue { .. } => {
-                (400, "InvalidHeaderValue", "The value of one of the HTTP headers is not in the correct format.")
+                (400, "InvalidHeaderValue", "The value for one of the HTTP headers is not in the correct format.")
             }
             RequestError::InvalidQueryParameterValue { .. } => (
                 400,
@@ -85,41 +87,50 @@ impl RequestError {
                 (400, "InvalidResourceName", "The specified resource name contains invalid characters.")
             }
             RequestError::InvalidXmlDocument => {
-                (400, "InvalidXmlDocument", "The XML of the request body is not valid or not what the operation takes.")
+                (400, "InvalidXmlDocument", "XML specified is not syntactically valid.")
             }
             RequestError::InvalidXmlNodeValue { .. } => {
-                (400, "InvalidXmlNodeValue", "The value of one of the XML nodes is not in the correct format.")
+                (400, "InvalidXmlNodeValue", "The value for one of the XML nodes is not in the correct format.")
             }
             RequestError::Metadata(MetadataError::EmptyMetadataKey) => {
-                (400, "EmptyMetadataKey", "The name of one of the metadata pairs is empty.")
+                (400, "EmptyMetadataKey", "The key for one of the metadata key-value pairs is empty.")
             }
             RequestError::Metadata(MetadataError::InvalidMetadata) => {
-                (400, "InvalidMetadata", "The metadata is invalid: names are identifiers, values printable ASCII.")
+                (400, "InvalidMetadata", "The metadata specified is invalid. It has characters that are not permitted.")
             }
             RequestError::Metadata(MetadataError::MetadataTooLarge) => {
-                (400, "MetadataTooLarge", "The metadata is larger than allowed.")
+                (400, "MetadataTooLarge", "The metadata specified exceeds the maximum permissible limit.")
             }
             RequestError::MissingContentLengthHeader => {
                 (411, "MissingContentLengthHeader", "The Content-Length header was not specified.")
             }
             RequestError::MissingRequiredHeader { .. } => {
-                (400, "MissingRequiredHeader", "An HTTP header that is mandatory for this request is not specified.")
+                (400, "MissingRequiredHeader", "An HTTP header that's mandatory for this request is not specified.")
             }
-            RequestError::MissingRequiredQueryParameter { .. } => {
-                (400, "MissingRequiredQueryParameter", "A query parameter that is mandatory was not specified.")
-            }
-            RequestError::MissingRequiredXmlNode { .. } => {
-                (400, "MissingRequiredXmlNode", "A required XML node was not specified in the request body.")
+            RequestError::MissingRequiredQueryParameter { .. } => (
+                400,
+                "MissingRequiredQueryParameter",
+                "A query parameter that's mandatory for this request is not specified.",
+            ),
+            RequestError::MissingRequiredXmlNode { .. } => (
+                400,
+                "MissingRequiredXmlNode",
+                "An XML node that's mandatory for this request is not specified in the request body.",
+            ),
+            RequestError::NameLength => {
+                (400, "OutOfRangeInput", "The specified resource name length is not within the permissible limits.")
             }
             RequestError::OutOfRangeInput => (400, "OutOfRangeInput", "One of the request inputs is out of range."),
-            RequestError::OutOfRangeQueryParameterValue { .. } => {
-                (400, "OutOfRangeQueryParameterValue", "A query parameter is outside the permissible range.")
-            }
+            RequestError::OutOfRangeQueryParameterValue { .. } => (
+                400,
+                "OutOfRangeQueryParameterValue",
+                "One of the query parameters specified in the request URI is outside the permissible range.",
+            ),
             RequestError::RequestBodyTooLarge { .. } => {
-                (413, "RequestBodyTooLarge", "The request body is larger than the limit.")
+                (413, "RequestBodyTooLarge", "The request body is too large and exceeds the maximum permissible limit.")
             }
             RequestError::UnsupportedHttpVerb => {
-                (405, "UnsupportedHttpVerb", "The resource does not support this verb.")
+                (405, "UnsupportedHttpVerb", "The resource doesn't support specified Http Verb.")
             }
         }
     }
@@ -157,6 +168,7 @@ impl From<RequestError> for ErrorReply {
             | RequestError::InvalidXmlDocument
             | RequestError::Metadata(_)
             | RequestError::MissingContentLengthHeader
+            | RequestError::NameLength
             | RequestError::OutOfRangeInput
             | RequestError::UnsupportedHttpVerb => reply,
         }
@@ -166,7 +178,7 @@ impl From<RequestError> for ErrorReply {
 impl From<NameError> for RequestError {
     fn from(error: NameError) -> RequestError {
         match error {
-            NameError::Length => RequestError::OutOfRangeInput,
+            NameError::Length => RequestError::NameLength,
             NameError::Characters => RequestError::InvalidResourceName,
         }
     }

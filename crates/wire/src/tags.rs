@@ -38,6 +38,19 @@ impl TagsError {
     }
 }
 
+impl TagsError {
+    /// The text on the wire.
+    pub fn text(&self) -> &'static str {
+        match self {
+            TagsError::Xml(_) => "XML specified is not syntactically valid.",
+            TagsError::InvalidTag => "The tags specified are invalid. It contains characters that are not permitted.",
+            TagsError::TagsTooLarge => "The tags specified exceed the maximum permissible limit.",
+            TagsError::EmptyTagName => "The name of one of the tag key-value pairs is empty.",
+            TagsError::DuplicateTagNames => "The tags specified contain duplicate names.",
+        }
+    }
+}
+
 impl fmt::Display for TagsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.code())

@@ -83,11 +83,11 @@ mod tests {
             ask(lease, Conditions::default()).decide(Some(container(held)), NOW).map(|container| container.generation)
         };
         assert_eq!(decide(None, Lease::Available), Ok(7));
-        assert_eq!(decide(None, HELD), Err(BlobError::LeaseIdMissing));
+        assert_eq!(decide(None, HELD), Err(BlobError::ContainerLeaseIdMissing));
         assert_eq!(decide(Some(MINE), HELD), Ok(7));
         assert_eq!(decide(Some(YOURS), HELD), Err(BlobError::LeaseIdMismatchWithContainerOperation));
         assert_eq!(decide(Some(MINE), Lease::Available), Err(BlobError::LeaseNotPresentWithContainerOperation));
-        assert_eq!(decide(Some(MINE), Lease::Broken { id: MINE }), Err(BlobError::LeaseLost));
+        assert_eq!(decide(Some(MINE), Lease::Broken { id: MINE }), Err(BlobError::ContainerLeaseLost));
     }
 
     #[test]

@@ -72,12 +72,12 @@ mod tests {
         assert_eq!(header(&told, "x-ms-lease-duration"), Some("fixed"));
         assert_eq!(header(&told, "x-ms-lease-status"), Some("locked"));
         let delete = bench.call("DELETE", "cont?restype=container", &[], b"").await;
-        assert_eq!(refusal(delete), BlobError::LeaseIdMissing);
+        assert_eq!(refusal(delete), BlobError::ContainerLeaseIdMissing);
         // What is inside does not care.
         bench.put("cont/blob", b"x").await;
         bench.advance(16).await;
         let late = bench.call("DELETE", "cont?restype=container", &[("x-ms-lease-id", ID)], b"").await;
-        assert_eq!(refusal(late), BlobError::LeaseLost);
+        assert_eq!(refusal(late), BlobError::ContainerLeaseLost);
         let renew = [("x-ms-lease-action", "renew"), ("x-ms-lease-id", ID)];
         assert_eq!(bench.call("PUT", URL, &renew, b"").await.unwrap().status, 200);
         let answer = bench.call("PUT", URL, &[("x-ms-lease-action", "break")], b"").await.unwrap();

@@ -93,7 +93,7 @@ mod tests {
     async fn faults_in_the_request_come_before_what_is_there() {
         let bench = Bench::with_queue().await;
         for (url, error) in [
-            ("q", RequestError::OutOfRangeInput),
+            ("q", RequestError::NameLength),
             ("a--b", RequestError::InvalidResourceName),
             ("Queue", RequestError::InvalidResourceName),
         ] {

@@ -34,7 +34,7 @@ fn parse(head: &Head) -> Result<ListQueues, QueueError> {
 
 /// Where the last page ended. A name, not a position, so that nothing is shown twice or left out when others write.
 fn after(head: &Head) -> Result<Option<String>, QueueError> {
-    let Some(text) = head.query.get("marker").filter(|text| !text.is_empty()) else { return Ok(None) };
+    let Some(text) = head.query.get("marker") else { return Ok(None) };
     let name = base64::decode_url(text).and_then(|bytes| String::from_utf8(bytes).ok());
     name.map(Some).ok_or(QueueError::InvalidMarker)
 }
