@@ -122,8 +122,10 @@ fn conditions_with_a_range() {
         ("must exist",                          &[("if-match", "*")], "200"),
         ("no date",                             &[("if-modified-since", "yesterday")], "400 InvalidHeaderValue"),
         ("no date either",                      &[("if-unmodified-since", "2026-01-01")], "400 InvalidHeaderValue"),
-        ("an open quote",                       &[("if-match", "\"0x1")], "400 InvalidHeaderValue"),
-        ("no ETag",                             &[("if-match", "")], "400 InvalidHeaderValue"),
+        ("an open quote",                       &[("if-match", "\"0x1")], "412 ConditionNotMet"),
+        ("no list",                             &[("if-match", &format!("{etag},,"))], "412 ConditionNotMet"),
+        ("what is no ETag is not matched",      &[("if-none-match", "\"0x1")], "400 InvalidHeaderValue"),
+        ("no ETag",                             &[("if-match", "")], "200"),
     ];
     let mut table = Table::new("conditions with a range");
     for (what, headers, expected) in rows {

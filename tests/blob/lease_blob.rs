@@ -260,7 +260,7 @@ fn a_write_makes_an_ended_lease_available() {
 pub const PARAMETERS: &[(&str, Headers<'static>, &str)] = &[
     ("no action",              &[], "400 MissingRequiredHeader"),
     ("an unknown action",      &[("x-ms-lease-action", "steal")], "400 InvalidHeaderValue"),
-    ("an empty action",        &[("x-ms-lease-action", "")], "400 InvalidHeaderValue"),
+    ("an empty action",        &[("x-ms-lease-action", "")], "400 MissingRequiredHeader"),
     ("acquire without a time", &[("x-ms-lease-action", "acquire")], "400 MissingRequiredHeader"),
     ("acquire for 14 s",       &[("x-ms-lease-action", "acquire"), ("x-ms-lease-duration", "14")], "400 InvalidHeaderValue"),
     ("acquire for 61 s",       &[("x-ms-lease-action", "acquire"), ("x-ms-lease-duration", "61")], "400 InvalidHeaderValue"),
@@ -274,7 +274,7 @@ pub const PARAMETERS: &[(&str, Headers<'static>, &str)] = &[
     ("release nothing",        &[("x-ms-lease-action", "release")], "400 MissingRequiredHeader"),
     ("change nothing",         &[("x-ms-lease-action", "change"), ("x-ms-proposed-lease-id", B)], "400 MissingRequiredHeader"),
     ("change to nothing",      &[("x-ms-lease-action", "change"), ("x-ms-lease-id", A)], "400 MissingRequiredHeader"),
-    ("change to no GUID",      &[("x-ms-lease-action", "change"), ("x-ms-lease-id", A), ("x-ms-proposed-lease-id", "")], "400 InvalidHeaderValue"),
+    ("change to no GUID",      &[("x-ms-lease-action", "change"), ("x-ms-lease-id", A), ("x-ms-proposed-lease-id", "me")], "400 InvalidHeaderValue"),
     ("break for 61 s",         &[("x-ms-lease-action", "break"), ("x-ms-lease-break-period", "61")], "400 InvalidHeaderValue"),
     ("break for -1 s",         &[("x-ms-lease-action", "break"), ("x-ms-lease-break-period", "-1")], "400 InvalidHeaderValue"),
     ("break for x s",          &[("x-ms-lease-action", "break"), ("x-ms-lease-break-period", "x")], "400 InvalidHeaderValue"),

@@ -91,7 +91,7 @@ fn bad_requests_change_nothing() {
         ("CRC64 not base64",        &[BLOCK_BLOB, ("x-ms-content-crc64", "?")], "400 InvalidHeaderValue"),
         ("lease id no GUID",        &[BLOCK_BLOB, ("x-ms-lease-id", "1234")], "400 InvalidHeaderValue"),
         ("no date",                 &[BLOCK_BLOB, ("if-unmodified-since", "tomorrow")], "400 InvalidHeaderValue"),
-        ("open ETag",               &[BLOCK_BLOB, ("if-match", "\"0x")], "400 InvalidHeaderValue"),
+        ("open ETag",               &[BLOCK_BLOB, ("if-match", "\"0x")], "412 ConditionNotMet"),
         ("empty metadata name",     &[BLOCK_BLOB, ("x-ms-meta-", "x")], "400 EmptyMetadataKey"),
         ("no identifier",           &[BLOCK_BLOB, ("x-ms-meta-a.b", "x")], "400 InvalidMetadata"),
         ("umlauts in metadata",     &[BLOCK_BLOB, ("x-ms-meta-a", "ü")], "400 InvalidMetadata"),

@@ -19,7 +19,7 @@ fn ids() {
         ("65 bytes",          Some(&too_long), "400 OutOfRangeInput"),
         ("not base64",        Some("!!!!"), "400 InvalidQueryParameterValue"),
         ("no padding",        Some("AA"), "400 InvalidQueryParameterValue"),
-        ("nothing",           Some(""), "400 InvalidQueryParameterValue"),
+        ("nothing",           Some(""), "400 MissingRequiredQueryParameter"),
         ("umlauts",           Some("ÄÖÜß"), "400 InvalidQueryParameterValue"),
         ("none",              None, "400 MissingRequiredQueryParameter"),
     ];

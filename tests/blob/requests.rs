@@ -66,6 +66,63 @@ fn headers_that_cannot_be_taken() {
     assert_eq!(stage.everything(), before);
 }
 
+/// Clients send what they have nothing to say with: `x-ms-proposed-lease-id:` of the Go client, and others.
+#[test]
+fn empty_headers_and_parameters_count_as_absent() {
+    let stage = Stage::new();
+    stage.put("cont/blob", "hello");
+    let acquire = [("x-ms-lease-action", "acquire"), ("x-ms-lease-duration", "15")];
+    #[rustfmt::skip]
+    let rows: &[(&str, Headers<'_>, &str, &[&str])] = &[
+        ("PUT cont/blob", &[BLOCK_BLOB], "201", &[
+            "x-ms-lease-id", "if-match", "if-none-match", "if-modified-since", "if-unmodified-since", "x-ms-if-tags",
+            "x-ms-tags", "x-ms-encryption-scope", "x-ms-encryption-key", "x-ms-encryption-key-sha256",
+            "x-ms-encryption-algorithm", "x-ms-access-tier", "x-ms-copy-source", "content-md5", "x-ms-content-crc64",
+            "x-ms-structured-body", "x-ms-blob-content-md5", "x-ms-legal-hold", "x-ms-immutability-policy-mode",
+            "x-ms-immutability-policy-until-date", "x-ms-expiry-option", "x-ms-source-lease-id",
+        ]),
+        ("GET cont/blob?snapshot=&versionid=&timeout=&comp=&restype=", &[], "200", &[
+            "x-ms-range", "range", "x-ms-lease-id", "x-ms-range-get-content-md5", "x-ms-range-get-content-crc64",
+            "if-match", "if-none-match", "x-ms-if-tags", "x-ms-encryption-key",
+        ]),
+        ("PUT cont2?restype=container&comp=&timeout=", &[], "201", &[
+            "x-ms-blob-public-access", "x-ms-default-encryption-scope", "x-ms-deny-encryption-scope-override",
+        ]),
+        ("GET cont?restype=container&comp=list&prefix=&marker=&delimiter=&maxresults=&include=&showonly=", &[], "200", &[]),
+        ("PUT cont/blob?comp=lease", &acquire, "201", &["x-ms-proposed-lease-id", "x-ms-lease-id", "if-match"]),
+    ];
+    let mut table = Table::new("requests: what is empty");
+    for (line, headers, expected, empty) in rows {
+        let mut all = headers.to_vec();
+        all.extend(empty.iter().map(|name| (*name, "")));
+        table.row(line, stage.call(line, &all, "").said(), expected);
+    }
+}
+
+/// Texts that programs look for.
+#[test]
+fn refusals_say_what_the_service_says() {
+    let stage = Stage::new();
+    stage.put("cont/blob", "hello");
+    let long = "x".repeat(64);
+    let large = "x".repeat((1 << 20) + 1);
+    #[rustfmt::skip]
+    let rows: &[(&str, Headers<'_>, &str, &str)] = &[
+        ("PUT cont/blob", &[("x-ms-blob-type", "Block")], "", "The value for one of the HTTP headers is not in the correct format."),
+        (&format!("PUT {long}?restype=container"), &[], "", "The specified resource name length is not within the permissible limits."),
+        ("PUT ?restype=service&comp=properties", &[], &large, "The request body is too large and exceeds the maximum permissible limit."),
+        ("GET cont?restype=container&comp=list&maxresults=0", &[], "", "One of the query parameters specified in the request URI is outside the permissible range."),
+        ("PUT cont/blob?comp=block", &[], "x", "A query parameter that's mandatory for this request is not specified."),
+        ("PUT cont/blob", &[], "", "An HTTP header that's mandatory for this request is not specified."),
+        ("PUT cont?restype=container&comp=acl", &[], "<a", "XML specified is not syntactically valid."),
+    ];
+    let mut table = Table::new("requests: texts");
+    for (line, headers, body, expected) in rows {
+        let message = stage.call(line, headers, body).xml().text_of("Message").unwrap_or_default();
+        table.row(line, message.lines().next().unwrap_or_default(), expected);
+    }
+}
+
 /// What every answer repeats of its request.
 #[test]
 fn ids_and_versions_are_repeated() {

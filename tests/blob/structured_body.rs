@@ -42,7 +42,7 @@ fn what_is_damaged_is_refused() {
         ("damaged", VALUE, "12", &flipped, "400 Crc64Mismatch"),
         ("another length", VALUE, "13", &good, "400 InvalidInput"),
         ("not a message", VALUE, "12", &b"some content".repeat(9), "400 InvalidInput"),
-        ("no length", VALUE, "", &good, "400 InvalidHeaderValue"),
+        ("no length", VALUE, "", &good, "400 MissingRequiredHeader"),
         ("another form", "XSM/1.0; properties=md5", "12", &good, "400 InvalidHeaderValue"),
     ] {
         let refused = stage.call("PUT cont/blob", &[BLOCK_BLOB, (FORM.0, form), (LENGTH, length)], body);

@@ -230,6 +230,8 @@ pub struct Overrides {
 pub struct Need {
     pub service: Service,
     pub resource: ResourceType,
+    /// A signature of the account that is for containers will do as well as one for `resource`.
+    pub or_container: bool,
     /// One of these will do; none means no permission is needed.
     pub any_of: Permissions,
     /// All of these as well.
@@ -260,6 +262,7 @@ impl Need {
         Need {
             service,
             resource,
+            or_container: false,
             any_of: Permissions::of(any_of),
             all_of: Permissions::NONE,
             sas: SasUse::Any,
@@ -269,6 +272,11 @@ impl Need {
 
     pub const fn all_of(mut self, letters: &str) -> Need {
         self.all_of = Permissions::of(letters);
+        self
+    }
+
+    pub const fn or_container(mut self) -> Need {
+        self.or_container = true;
         self
     }
 
@@ -308,7 +316,8 @@ impl Grant {
                 if !services.has(need.service.letter()) {
                     return Err(Refusal::ServiceMismatch);
                 }
-                if !resource_types.has(need.resource.letter()) {
+                let by_container = need.or_container && resource_types.has(ResourceType::Container.letter());
+                if !by_container && !resource_types.has(need.resource.letter()) {
                     return Err(Refusal::ResourceTypeMismatch);
                 }
             }

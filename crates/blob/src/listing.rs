@@ -45,7 +45,7 @@ pub enum After {
 impl After {
     pub fn parse(head: &Head) -> Result<Option<After>, BlobError> {
         const NAME: &str = "marker";
-        let Some(text) = head.query.get(NAME).filter(|text| !text.is_empty()) else { return Ok(None) };
+        let Some(text) = head.query.get(NAME) else { return Ok(None) };
         After::from_marker(text).map(Some).ok_or_else(|| BlobError::query(NAME, text))
     }
 

@@ -195,7 +195,8 @@ impl Op {
             Op::BlobBatch => object(""),
             // What is found are blobs. No container's signature reaches beyond it.
             Op::FindBlobsByTags => object("f").account_sas_only(),
-            Op::FindBlobsByTagsInContainer => object("f"),
+            // The container is asked, and blobs are found: a signature for either will do.
+            Op::FindBlobsByTagsInContainer => object("f").or_container(),
             Op::CreateContainer | Op::RestoreContainer => container("cw").account_sas_only(),
             Op::GetContainerProperties | Op::GetContainerMetadata => container("r").account_sas_only(),
             Op::SetContainerMetadata | Op::RenameContainer | Op::LeaseContainer => container("w").account_sas_only(),
@@ -238,14 +239,14 @@ impl Op {
 fn touches_tags(head: &Head) -> bool {
     let lists_them = |list: &str| list.split(',').any(|word| word.trim().eq_ignore_ascii_case("tags"));
     let included = head.query.pairs().iter().filter(|(name, _)| name.eq_ignore_ascii_case("include"));
-    head.headers.contains_key("x-ms-tags")
-        || head.headers.contains_key("x-ms-if-tags")
+    head.has_header("x-ms-tags")
+        || head.has_header("x-ms-if-tags")
         || included.into_iter().any(|(_, list)| lists_them(list))
 }
 
 /// Whether a request that creates a blob also protects it.
 fn sets_protection(head: &Head) -> bool {
-    head.headers.contains_key("x-ms-immutability-policy-until-date") || head.headers.contains_key("x-ms-legal-hold")
+    head.has_header("x-ms-immutability-policy-until-date") || head.has_header("x-ms-legal-hold")
 }
 
 /// What the path of a request names, if it says that it names no blob of the root container.
@@ -301,7 +302,8 @@ mod tests {
         assert_eq!(tags("cont/blob", &[("x-ms-if-tags", "a='b'")]), Permissions::of("t"));
         assert_eq!(tags("cont?include=metadata,Tags", &[]), Permissions::of("t"));
         assert_eq!(tags("cont/blob", &[("x-ms-legal-hold", "true")]), Permissions::of("i"));
-        assert_eq!(tags("cont/blob", &[("x-ms-legal-hold", "true"), ("x-ms-tags", "")]), Permissions::of("ti"));
+        assert_eq!(tags("cont/blob", &[("x-ms-legal-hold", "true"), ("x-ms-tags", "a=b")]), Permissions::of("ti"));
+        assert_eq!(tags("cont/blob", &[("x-ms-legal-hold", ""), ("x-ms-tags", "")]), Permissions::NONE);
         for (path, resource) in
             [("", ResourceType::Service), ("cont/", ResourceType::Container), ("cont/blob", ResourceType::Object)]
         {

@@ -73,12 +73,13 @@ pub fn only_base(head: &Head) -> Result<(), BlobError> {
     }
 }
 
-/// A header as text. One that is not visible ASCII, or that is there twice, is refused and not passed over.
+/// A header as text, if it says anything. One that is not visible ASCII, or that is there twice, is refused and not passed
+/// over.
 pub fn text<'a>(head: &'a Head, name: &'static str) -> Result<Option<&'a str>, BlobError> {
     let mut values = head.headers.get_all(name).iter();
     let Some(value) = values.next() else { return Ok(None) };
     match (value.to_str(), values.next()) {
-        (Ok(text), None) => Ok(Some(text)),
+        (Ok(text), None) => Ok(Some(text).filter(|text| !text.is_empty())),
         _ => Err(BlobError::header(name, String::from_utf8_lossy(value.as_bytes()))),
     }
 }
@@ -136,7 +137,7 @@ pub fn guid(head: &Head, name: &'static str) -> Result<Option<LeaseId>, BlobErro
 /// The four conditional headers.
 pub fn conditions(head: &Head) -> Result<Conditions, BlobError> {
     Ok(Conditions {
-        if_match: etags(head, "if-match")?,
+        if_match: if_match(head, "if-match")?,
         if_none_match: etags(head, "if-none-match")?,
         if_modified_since: date(head, "if-modified-since")?,
         if_unmodified_since: date(head, "if-unmodified-since")?,
@@ -148,7 +149,7 @@ pub fn conditions(head: &Head) -> Result<Conditions, BlobError> {
 pub fn tag_conditions(head: &Head) -> Result<Conditions, BlobError> {
     let plain = conditions(head)?;
     let conditions = Conditions {
-        if_match: etags(head, "x-ms-blob-if-match")?.or(plain.if_match),
+        if_match: if_match(head, "x-ms-blob-if-match")?.or(plain.if_match),
         if_none_match: etags(head, "x-ms-blob-if-none-match")?.or(plain.if_none_match),
         if_modified_since: date(head, "x-ms-blob-if-modified-since")?.or(plain.if_modified_since),
         if_unmodified_since: date(head, "x-ms-blob-if-unmodified-since")?.or(plain.if_unmodified_since),
@@ -191,7 +192,7 @@ pub fn container_conditions(head: &Head) -> Result<Conditions, BlobError> {
 /// The conditions on the source of a copy.
 pub fn source_conditions(head: &Head) -> Result<Conditions, BlobError> {
     Ok(Conditions {
-        if_match: etags(head, "x-ms-source-if-match")?,
+        if_match: if_match(head, "x-ms-source-if-match")?,
         if_none_match: etags(head, "x-ms-source-if-none-match")?,
         if_modified_since: date(head, "x-ms-source-if-modified-since")?,
         if_unmodified_since: date(head, "x-ms-source-if-unmodified-since")?,
@@ -199,6 +200,13 @@ pub fn source_conditions(head: &Head) -> Result<Conditions, BlobError> {
     })
 }
 
+/// What is no ETag is the ETag of nothing: the service answers that the condition is not met.
+fn if_match(head: &Head, name: &'static str) -> Result<Option<ETagMatch>, BlobError> {
+    let value = text(head, name)?;
+    Ok(value.map(|value| ETagMatch::parse(value).unwrap_or_else(|| ETagMatch::OneOf(vec![value.to_owned()]))))
+}
+
+/// To take what is no ETag for one that differs would let every write through, so it is refused.
 fn etags(head: &Head, name: &'static str) -> Result<Option<ETagMatch>, BlobError> {
     let Some(value) = text(head, name)? else { return Ok(None) };
     ETagMatch::parse(value).map(Some).ok_or_else(|| BlobError::header(name, value))
@@ -242,22 +250,22 @@ pub fn blob_headers(head: &Head) -> Result<HttpHeaders, BlobError> {
 pub fn has_blob_headers(head: &Head) -> bool {
     let names =
         ["content-type", "content-encoding", "content-language", "content-disposition", "cache-control", "content-md5"];
-    names.iter().any(|name| head.headers.contains_key(format!("x-ms-blob-{name}")))
+    names.iter().any(|name| head.has_header(&format!("x-ms-blob-{name}")))
 }
 
-/// A header to keep; an empty one says nothing.
+/// A header to keep.
 pub fn stored(head: &Head, name: &'static str) -> Result<Option<String>, BlobError> {
-    Ok(text(head, name)?.filter(|value| !value.is_empty()).map(str::to_owned))
+    Ok(text(head, name)?.map(str::to_owned))
 }
 
 /// An MD5 to keep as it is given: nobody holds it against the bytes, so its length is the client's business, too.
 fn stored_md5(head: &Head) -> Result<Option<Vec<u8>>, BlobError> {
-    let Some(value) = text(head, BLOB_CONTENT_MD5)?.filter(|value| !value.is_empty()) else { return Ok(None) };
+    let Some(value) = text(head, BLOB_CONTENT_MD5)? else { return Ok(None) };
     base64::decode(value).map(Some).ok_or(BlobError::InvalidMd5)
 }
 
 pub fn md5(head: &Head, name: &'static str) -> Result<Option<[u8; 16]>, BlobError> {
-    let Some(value) = text(head, name)?.filter(|value| !value.is_empty()) else { return Ok(None) };
+    let Some(value) = text(head, name)? else { return Ok(None) };
     base64::md5_header(value).map(Some).ok_or(BlobError::InvalidMd5)
 }
 
@@ -379,9 +387,7 @@ pub fn takes_tags(head: &Head) -> Result<bool, BlobError> {
         None => Ok(false),
         Some(value) if value.eq_ignore_ascii_case("replace") => Ok(false),
         Some(value) if !value.eq_ignore_ascii_case("copy") => Err(BlobError::header(NAME, value)),
-        Some(_) if head.headers.contains_key("x-ms-tags") => {
-            Err(BlobError::BothUserTagsAndSourceTagsCopyPresentException)
-        }
+        Some(_) if head.has_header("x-ms-tags") => Err(BlobError::BothUserTagsAndSourceTagsCopyPresentException),
         Some(_) => Ok(true),
     }
 }
@@ -399,7 +405,7 @@ pub fn no_source_key(head: &Head) -> Result<(), BlobError> {
 /// Refuses headers that mean something, but nothing that the operation could do. To ignore them would store or show something
 /// else than was asked for.
 fn not_supported(head: &Head, names: &[&'static str]) -> Result<(), BlobError> {
-    let name = names.iter().find(|name| head.headers.contains_key(**name));
+    let name = names.iter().find(|name| head.has_header(name));
     name.map_or(Ok(()), |name| Err(BlobError::UnsupportedHeader { name }))
 }
 
@@ -422,7 +428,7 @@ pub fn no_foreign_headers(head: &Head) -> Result<(), BlobError> {
 
 /// Refuses an expiry, which only accounts with a hierarchical namespace have: to ignore it would keep what was to go.
 pub fn no_expiry(head: &Head) -> Result<(), BlobError> {
-    let is_asked = head.headers.contains_key("x-ms-expiry-option") || head.headers.contains_key("x-ms-expiry-time");
+    let is_asked = head.has_header("x-ms-expiry-option") || head.has_header("x-ms-expiry-time");
     if is_asked { Err(BlobError::BlobOperationNotSupported) } else { Ok(()) }
 }
 
@@ -452,7 +458,7 @@ mod tests {
         assert_eq!(names("$root/file.txt"), Ok(("$root".into(), "file.txt".into())));
         assert_eq!(names("$root/a/b"), Err(BlobError::Request(RequestError::InvalidResourceName)));
         assert_eq!(names("CONT/a"), Err(BlobError::Request(RequestError::InvalidResourceName)));
-        assert_eq!(names("c/a"), Err(BlobError::Request(RequestError::OutOfRangeInput)));
+        assert_eq!(names("c/a"), Err(BlobError::Request(RequestError::NameLength)));
         assert_eq!(names(""), Err(BlobError::Request(RequestError::InvalidResourceName)));
         assert_eq!(names("cont/"), Err(BlobError::Request(RequestError::OutOfRangeInput)));
         assert_eq!(
@@ -480,8 +486,12 @@ mod tests {
 
     #[test]
     fn malformed_headers_are_named() {
-        let cases: [(&str, &str); 4] =
-            [("if-modified-since", "soon"), ("if-match", "\"a"), ("x-ms-lease-id", "me"), ("x-ms-content-crc64", "A")];
+        let cases: [(&str, &str); 4] = [
+            ("if-modified-since", "soon"),
+            ("if-none-match", "\"a"),
+            ("x-ms-lease-id", "me"),
+            ("x-ms-content-crc64", "A"),
+        ];
         for (name, value) in cases {
             let head = with(&[(name, value)]);
             let refused = conditions(&head).err().or(lease_id(&head).err()).or(body_sums(&head).err());

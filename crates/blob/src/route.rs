@@ -89,7 +89,7 @@ fn container(head: &Head, comp: Option<&str>) -> Result<Op, BlobError> {
 }
 
 fn blob(head: &Head, comp: Option<&str>) -> Result<Op, BlobError> {
-    let from_url = head.headers.contains_key(COPY_SOURCE);
+    let from_url = head.has_header(COPY_SOURCE);
     Ok(match (verb(head), comp) {
         (Verb::Read, None) => Op::GetBlob,
         (Verb::Head, None) => Op::GetBlobProperties,
@@ -131,7 +131,7 @@ fn blob(head: &Head, comp: Option<&str>) -> Result<Op, BlobError> {
 
 /// A plain PUT creates a blob, in one of four ways.
 fn put(head: &Head, from_url: bool) -> Result<Op, BlobError> {
-    let has_type = head.headers.contains_key(BLOB_TYPE);
+    let has_type = head.has_header(BLOB_TYPE);
     let is_sync = head.header("x-ms-requires-sync").is_some_and(|value| value.eq_ignore_ascii_case("true"));
     match (from_url, has_type) {
         (false, true) => Ok(Op::PutBlob),

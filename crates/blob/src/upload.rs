@@ -216,7 +216,7 @@ pub fn answer_sums(headers: &mut HeaderMap, head: &Head, sums: &BodySums, md5: O
     if let Some(crc64) = crc64 {
         reply::set_crc64(headers, crc64);
     }
-    if head.headers.contains_key(request::STRUCTURED_BODY) {
+    if head.has_header(request::STRUCTURED_BODY) {
         headers.insert(&reply::STRUCTURED_BODY, HeaderValue::from_static(structured::VALUE));
     }
 }

@@ -43,7 +43,6 @@ struct Part {
 
 impl Pipeline {
     pub(crate) async fn batch(&self, outer: &Entered, peer: SocketAddr, body: &mut dyn Body) -> Result<Reply, Stop> {
-        let boundary = boundary(&outer.head)?;
         let patience = patience::of(&outer.head, outer.op, body.length())?;
         match body.length() {
             None => return Err(length_required().into()),
@@ -53,7 +52,7 @@ impl Pipeline {
         let running = async {
             let body = wire::http::collect(body, BODY_BYTES_MAX).await.map_err(Stop::Body)?;
             let mut answer = Writer::new(format!("batchresponse_{}", outer.head.request_id));
-            match self.parts(&outer.head, &body, &boundary) {
+            match boundary(&outer.head).and_then(|boundary| self.parts(&outer.head, &body, &boundary)) {
                 Ok(parts) => {
                     let answers = all(parts.iter().map(|part| self.part(outer, part, peer))).await;
                     for (part, text) in parts.iter().zip(answers) {
@@ -72,7 +71,8 @@ impl Pipeline {
         let answer = tokio::time::timeout(patience, running).await.map_err(|_| Stop::TimedOut)??;
         let mut reply = Reply::new(StatusCode::ACCEPTED);
         reply.set("content-type", answer.content_type());
-        reply.body = ReplyBody::Bytes(answer.finish().into());
+        // There is nothing after the last delimiter: the C++ client takes anything there for a broken answer.
+        reply.body = ReplyBody::Bytes(answer.finish_bare().into());
         Ok(reply)
     }
 
@@ -200,16 +200,18 @@ fn written(reply: Reply, error: Option<&ErrorReply>, envelope: &Envelope, id: &R
         }
     }
     text.extend_from_slice(b"\r\n");
-    text.extend_from_slice(&body);
+    // The delimiter of the next part follows the empty line, or the line after the body.
+    if !body.is_empty() {
+        text.extend_from_slice(&body);
+        text.extend_from_slice(b"\r\n");
+    }
     text
 }
 
 fn write(answer: &mut Writer, id: Option<&str>, text: &[u8]) {
     let mut headers = vec![("Content-Type", "application/http")];
     headers.extend(id.map(|id| ("Content-ID", id)));
-    let content = answer.part(&headers);
-    content.extend_from_slice(text);
-    content.extend_from_slice(b"\r\n");
+    answer.part(&headers).extend_from_slice(text);
 }
 
 fn boundary(head: &Head) -> Result<String, ErrorReply> {
@@ -231,8 +233,12 @@ fn length_required() -> ErrorReply {
 }
 
 fn too_large() -> ErrorReply {
-    ErrorReply::new(413, "RequestBodyTooLarge", "The request body is larger than the limit.")
-        .detail("MaxLimit", BODY_BYTES_MAX.to_string())
+    ErrorReply::new(
+        413,
+        "RequestBodyTooLarge",
+        "The request body is too large and exceeds the maximum permissible limit.",
+    )
+    .detail("MaxLimit", BODY_BYTES_MAX.to_string())
 }
 
 /// Runs all of them at once, so that their commits share their syncs. The results come in the order of the futures.

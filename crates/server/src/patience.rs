@@ -23,7 +23,7 @@ const MIB: u64 = 1024 * 1024;
 /// What the client asked for, within what the operation may take. `length` is that of the body.
 pub(crate) fn of(head: &Head, op: Op, length: Option<u64>) -> Result<Duration, ErrorReply> {
     let most = most(op, length.unwrap_or(0));
-    let Some(text) = head.query.get("timeout").filter(|text| !text.is_empty()) else { return Ok(most) };
+    let Some(text) = head.query.get("timeout") else { return Ok(most) };
     if !text.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(bad(text));
     }

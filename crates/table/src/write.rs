@@ -225,7 +225,8 @@ async fn after_table(call: Call<'_>, error: TableError) -> Failure {
 fn if_match(head: &impl Asked) -> Result<IfMatch, TableError> {
     let mut values = head.headers("if-match");
     let value = values.next().ok_or(service::RequestError::MissingRequiredHeader { name: "If-Match" })?;
-    match (head.header("if-match"), values.next()) {
+    let text = if value.is_empty() { Some("") } else { head.header("if-match") };
+    match (text, values.next()) {
         (Some(text), None) => IfMatch::parse(text),
         _ => Err(TableError::InvalidETag { value: String::from_utf8_lossy(value).into_owned() }),
     }

@@ -33,10 +33,17 @@ pub struct Head {
 }
 
 impl Head {
-    /// The header as text. A header that is not visible ASCII text counts as absent.
+    /// The header as text. A header that is not visible ASCII text counts as absent, and so does an empty one: clients
+    /// send `x-ms-proposed-lease-id:` and the like when they have nothing to say.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers.get(name)?.to_str().ok()
+        self.headers.get(name)?.to_str().ok().filter(|text| !text.is_empty())
+    }
+
+    /// Whether the header says anything.
+    #[must_use]
+    pub fn has_header(&self, name: &str) -> bool {
+        self.headers.get(name).is_some_and(|value| !value.is_empty())
     }
 
     /// The first segment of the resource path: the container, queue, table or share.
@@ -64,10 +71,12 @@ impl Query {
         Query(pairs)
     }
 
-    /// The first value of `name`; names are compared without case, as the service does.
+    /// The first value of `name`; names are compared without case, as the service does. A parameter that is empty counts as
+    /// absent.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
-        self.0.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+        let is_said = |(key, value): &&(String, String)| key.eq_ignore_ascii_case(name) && !value.is_empty();
+        self.0.iter().find(is_said).map(|(_, value)| value.as_str())
     }
 
     #[must_use]
@@ -255,5 +264,41 @@ impl Head {
     #[must_use]
     pub fn since(&self, version: &str) -> bool {
         self.version.as_str() >= version
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn head(headers: &[(&'static str, &'static str)], pairs: &[(&str, &str)]) -> Head {
+        let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        let header = |(name, value): &(&'static str, &'static str)| {
+            (HeaderName::from_static(name), HeaderValue::from_static(value))
+        };
+        Head {
+            method: Method::GET,
+            account: String::new(),
+            secondary: false,
+            resource: String::new(),
+            raw_path: String::new(),
+            query: Query::new(pairs.iter().map(own).collect()),
+            headers: headers.iter().map(header).collect(),
+            endpoint: String::new(),
+            version: String::new(),
+            request_id: String::new(),
+            https: false,
+        }
+    }
+
+    #[test]
+    fn what_is_empty_counts_as_absent() {
+        let head =
+            head(&[("x-ms-lease-id", ""), ("if-match", "*")], &[("snapshot", ""), ("Comp", ""), ("comp", "list")]);
+        assert_eq!((head.header("x-ms-lease-id"), head.header("if-match")), (None, Some("*")));
+        assert!(!head.has_header("x-ms-lease-id") && head.has_header("if-match") && !head.has_header("range"));
+        assert!(!head.query.has("snapshot"));
+        assert_eq!(head.query.get("comp"), Some("list"));
+        assert_eq!(head.query.pairs().len(), 3, "signatures are over all of them");
     }
 }

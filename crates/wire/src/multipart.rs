@@ -238,6 +238,13 @@ impl Writer {
         self.body
     }
 
+    /// The same without a line end after the last delimiter.
+    #[must_use]
+    pub fn finish_bare(mut self) -> Vec<u8> {
+        self.delimiter("--");
+        self.body
+    }
+
     fn delimiter(&mut self, end: &str) {
         for text in ["--", &self.boundary, end] {
             self.body.extend_from_slice(text.as_bytes());

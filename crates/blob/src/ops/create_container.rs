@@ -113,6 +113,6 @@ mod tests {
         let refused = bench.call("PUT", "a--b?restype=container", &[], b"").await;
         assert_eq!(refusal(refused), BlobError::Request(RequestError::InvalidResourceName));
         let refused = bench.call("PUT", "x?restype=container", &[], b"").await;
-        assert_eq!(refusal(refused), BlobError::Request(RequestError::OutOfRangeInput));
+        assert_eq!(refusal(refused), BlobError::Request(RequestError::NameLength));
     }
 }

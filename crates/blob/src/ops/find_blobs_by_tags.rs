@@ -68,7 +68,7 @@ const CONTAINER: &str = "@container";
 impl FindBlobsByTags {
     pub fn parse(head: &Head, account: u64, container: Option<ContainerName>) -> Result<FindBlobsByTags, BlobError> {
         const WHERE: &str = "where";
-        let text = head.query.get(WHERE).filter(|text| !text.is_empty());
+        let text = head.query.get(WHERE);
         let text = text.ok_or(RequestError::MissingRequiredQueryParameter { name: WHERE })?;
         let wanted = Wanted::parse(text, container).ok_or_else(|| BlobError::query(WHERE, text))?;
         let after = after(head, account, &wanted)?;
@@ -170,7 +170,7 @@ impl Values {
 /// Where the last page ended. A marker of another search is refused.
 fn after(head: &Head, account: u64, wanted: &Wanted) -> Result<Option<Place>, BlobError> {
     const NAME: &str = "marker";
-    let Some(text) = head.query.get(NAME).filter(|text| !text.is_empty()) else { return Ok(None) };
+    let Some(text) = head.query.get(NAME) else { return Ok(None) };
     let place = base64::decode(text).and_then(|row| Place::of(&row));
     let is_ours = |place: &Place| {
         let values = wanted.tags.get(&place.key);

@@ -101,7 +101,7 @@ pub fn range(head: &Head) -> Result<RangeHeader, BlobError> {
             RangeHeader::Ignored => Err(BlobError::header(NAME, text)),
             range => Ok(range),
         },
-        None => Ok(RangeHeader::parse(head.headers.get(header::RANGE).and_then(|value| value.to_str().ok()))),
+        None => Ok(RangeHeader::parse(head.header(header::RANGE.as_str()))),
     }
 }
 

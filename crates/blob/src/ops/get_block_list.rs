@@ -46,7 +46,7 @@ fn parse(head: &Head) -> Result<GetBlockList, BlobError> {
 
 fn lists(head: &Head) -> Result<Lists, BlobError> {
     const NAME: &str = "blocklisttype";
-    let Some(text) = head.query.get(NAME).filter(|text| !text.is_empty()) else { return Ok(Lists::Committed) };
+    let Some(text) = head.query.get(NAME) else { return Ok(Lists::Committed) };
     match text.to_ascii_lowercase().as_str() {
         "committed" => Ok(Lists::Committed),
         "uncommitted" => Ok(Lists::Uncommitted),

@@ -64,7 +64,7 @@ fn since_url(head: &Head) -> Result<Option<Timestamp>, BlobError> {
 /// The offset to go on at. Clients must not read anything into a marker.
 fn marker(head: &Head) -> Result<u64, BlobError> {
     const NAME: &str = "marker";
-    let Some(text) = head.query.get(NAME).filter(|text| !text.is_empty()) else { return Ok(0) };
+    let Some(text) = head.query.get(NAME) else { return Ok(0) };
     let offset = base64::decode(text).and_then(|bytes| Some(u64::from_be_bytes(bytes.try_into().ok()?)));
     offset.ok_or_else(|| BlobError::query(NAME, text))
 }

@@ -64,7 +64,7 @@ const INCLUDE: [&str; 10] = [
 fn parse(head: &Head) -> Result<ListBlobs, BlobError> {
     let words = listing::include(head, &INCLUDE)?;
     let has = |word: &str| words.iter().any(|included| included == word);
-    let text = |name| head.query.get(name).filter(|text| !text.is_empty()).map(str::to_owned);
+    let text = |name| head.query.get(name).map(str::to_owned);
     if head.query.has("showonly") {
         // Only accounts with a hierarchical namespace have directories to tell apart.
         return Err(BlobError::query("showonly", head.query.get("showonly").unwrap_or_default()));

@@ -274,7 +274,8 @@ mod tests {
         assert_eq!(answer.status, 201);
         assert!(header(&answer, "x-ms-content-crc64").is_some() && header(&answer, "etag").is_none());
         assert_eq!(refusal(put("Q", b"x").await), BlobError::query("blockid", "Q"));
-        assert_eq!(refusal(put("", b"x").await), BlobError::query("blockid", ""));
+        let missing = RequestError::MissingRequiredQueryParameter { name: "blockid" };
+        assert_eq!(refusal(put("", b"x").await), BlobError::Request(missing));
         assert_eq!(refusal(put("QUE=", b"x").await), BlobError::InvalidBlobOrBlock);
         let long = wire::base64::encode(&[7; 65]);
         assert_eq!(refusal(put(&long, b"x").await), BlobError::Request(RequestError::OutOfRangeInput));
