@@ -16,6 +16,7 @@
 #![forbid(unsafe_code)]
 
 pub mod conditions;
+pub mod depth;
 pub mod etag;
 mod guid;
 pub mod lease;
@@ -24,6 +25,7 @@ pub mod tag_expression;
 pub mod time;
 
 pub use conditions::{Conditions, Unmet, Version};
+pub use depth::Depth;
 pub use etag::{ETag, ETagMatch};
 pub use lease::{BreakPeriod, DurationKind, Lease, LeaseDuration, LeaseId, LeaseRefusal, LeaseState, Until};
 pub use receipt::{MessageId, PopReceipt, ReceiptRefusal};

@@ -6,6 +6,8 @@
 
 use std::cmp::Ordering;
 
+use crate::depth::Depth;
+
 /// How many comparisons one expression may have, as the service counts.
 pub const COMPARISONS_MAX: usize = 10;
 /// How deep parentheses may stand in each other.
@@ -62,7 +64,7 @@ impl TagComparison {
 impl TagExpression {
     /// Reads an expression. `None`: it is none, or longer or deeper than allowed.
     pub fn parse(text: &str) -> Option<TagExpression> {
-        let mut parser = Parser { rest: text, comparisons: 0, depth: 0 };
+        let mut parser = Parser { rest: text, comparisons: 0, depth: Depth::up_to(DEPTH_MAX) };
         let expression = parser.any()?;
         parser.skip_space();
         parser.rest.is_empty().then_some(expression)
@@ -103,7 +105,7 @@ impl TagExpression {
 struct Parser<'a> {
     rest: &'a str,
     comparisons: usize,
-    depth: usize,
+    depth: Depth,
 }
 
 /// What may follow each other, longest first.
@@ -138,12 +140,9 @@ impl<'a> Parser<'a> {
         if !self.sign("(") {
             return self.comparison().map(TagExpression::Compare);
         }
-        self.depth += 1;
-        if self.depth > DEPTH_MAX {
-            return None;
-        }
+        let level = self.depth.enter()?;
         let inner = self.any()?;
-        self.depth -= 1;
+        drop(level);
         self.skip_space();
         self.sign(")").then_some(inner)
     }

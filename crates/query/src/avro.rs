@@ -41,10 +41,13 @@ impl Writer {
     /// A record in a block of its own.
     pub fn record(&self, record: &Record<'_>, out: &mut Vec<u8>) {
         let mut body = Vec::new();
+        // Not copied into `body` first: it is large.
+        let mut data: &[u8] = &[];
         match record {
-            Record::Data(data) => {
+            Record::Data(rows) => {
                 long(0, &mut body);
-                bytes(data, &mut body);
+                long(rows.len() as u64, &mut body);
+                data = rows;
             }
             Record::Error { fatal, name, description, position } => {
                 long(1, &mut body);
@@ -64,7 +67,9 @@ impl Writer {
             }
         }
         long(1, out);
-        bytes(&body, out);
+        long((body.len() + data.len()) as u64, out);
+        out.extend_from_slice(&body);
+        out.extend_from_slice(data);
         out.extend_from_slice(&self.sync);
     }
 }

@@ -1,6 +1,6 @@
 //! Delimited text: records out of a stream of bytes, and back.
 
-use crate::RECORD_BYTES_MAX;
+use crate::{RECORD_BYTES_MAX, RECORD_VALUES_MAX};
 
 /// How fields and records are told apart.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -25,7 +25,7 @@ impl Default for Delimited {
     }
 }
 
-/// A record is longer than any may be.
+/// A record is longer than any may be, or has more fields.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TooLong;
 
@@ -62,7 +62,7 @@ impl Reader {
         while let Some((&byte, rest)) = bytes.split_first() {
             *bytes = rest;
             self.length += 1;
-            if self.length > RECORD_BYTES_MAX {
+            if self.length > RECORD_BYTES_MAX || self.fields.len() >= RECORD_VALUES_MAX {
                 return Err(TooLong);
             }
             let is_quote = Some(byte) == self.form.field_quote;
@@ -129,15 +129,20 @@ impl Delimited {
     /// Writes a record, with quotes where there must be some.
     pub fn write<'a>(&self, fields: impl Iterator<Item = &'a str>, out: &mut Vec<u8>) {
         for (at, field) in fields.enumerate() {
-            if at > 0 {
-                out.push(self.column_separator);
-            }
-            self.write_field(field.as_bytes(), out);
+            self.write_field(at, field.as_bytes(), out);
         }
+        self.end_record(out);
+    }
+
+    pub fn end_record(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.record_separator);
     }
 
-    fn write_field(&self, field: &[u8], out: &mut Vec<u8>) {
+    /// Writes the field that stands at this place of a record.
+    pub fn write_field(&self, at: usize, field: &[u8], out: &mut Vec<u8>) {
+        if at > 0 {
+            out.push(self.column_separator);
+        }
         let separator = &self.record_separator;
         let must_quote = field.iter().any(|byte| {
             *byte == self.column_separator || Some(*byte) == self.field_quote || matches!(byte, b'\r' | b'\n')

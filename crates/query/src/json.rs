@@ -1,6 +1,8 @@
 //! JSON: records out of a stream of bytes, values out of a record, and back.
 
-use crate::RECORD_BYTES_MAX;
+use concurrency::Depth;
+
+use crate::{RECORD_BYTES_MAX, RECORD_VALUES_MAX};
 
 /// Values may nest this deep.
 const DEPTH_MAX: usize = 64;
@@ -17,11 +19,25 @@ pub enum Json {
 }
 
 impl Json {
-    pub fn parse(text: &[u8]) -> Option<Json> {
-        let mut rest = Rest { text, at: 0, depth: 0 };
-        let value = rest.value()?;
+    pub fn parse(text: &[u8]) -> Result<Json, Fault> {
+        let mut rest = Rest { text, at: 0, depth: Depth::up_to(DEPTH_MAX), values: 0 };
+        let value = rest.value();
         rest.space();
-        (rest.at == text.len()).then_some(value)
+        match value {
+            Some(value) if rest.at == text.len() => Ok(value),
+            _ if rest.values > RECORD_VALUES_MAX => Err(Fault::TooLong),
+            _ => Err(Fault::NotJson),
+        }
+    }
+
+    /// About how many bytes it takes.
+    pub fn weight(&self) -> usize {
+        match self {
+            Json::Null | Json::Bool(_) => 1,
+            Json::Number(text) | Json::Text(text) => 1 + text.len(),
+            Json::Array(values) => 1 + values.iter().map(Json::weight).sum::<usize>(),
+            Json::Object(members) => 1 + members.iter().map(|(name, value)| name.len() + value.weight()).sum::<usize>(),
+        }
     }
 
     pub fn write(&self, out: &mut Vec<u8>) {
@@ -45,17 +61,21 @@ impl Json {
     }
 }
 
-pub fn write_object<'a>(members: impl Iterator<Item = (&'a str, &'a Json)>, out: &mut Vec<u8>) {
+fn write_object<'a>(members: impl Iterator<Item = (&'a str, &'a Json)>, out: &mut Vec<u8>) {
     out.push(b'{');
     for (at, (name, value)) in members.enumerate() {
         if at > 0 {
             out.push(b',');
         }
-        write_text(name, out);
-        out.push(b':');
+        write_name(name, out);
         value.write(out);
     }
     out.push(b'}');
+}
+
+pub fn write_name(name: &str, out: &mut Vec<u8>) {
+    write_text(name, out);
+    out.push(b':');
 }
 
 fn write_text(text: &str, out: &mut Vec<u8>) {
@@ -77,7 +97,8 @@ fn write_text(text: &str, out: &mut Vec<u8>) {
 struct Rest<'a> {
     text: &'a [u8],
     at: usize,
-    depth: usize,
+    depth: Depth,
+    values: usize,
 }
 
 impl Rest<'_> {
@@ -90,6 +111,10 @@ impl Rest<'_> {
     }
 
     fn value(&mut self) -> Option<Json> {
+        self.values += 1;
+        if self.values > RECORD_VALUES_MAX {
+            return None;
+        }
         self.space();
         match self.text.get(self.at)? {
             b'n' => self.take(b"null").map(|()| Json::Null),
@@ -103,14 +128,9 @@ impl Rest<'_> {
     }
 
     fn nested<T>(&mut self, read: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
-        if self.depth == DEPTH_MAX {
-            return None;
-        }
-        self.depth += 1;
+        let _level = self.depth.enter()?;
         self.at += 1;
-        let found = read(self)?;
-        self.depth -= 1;
-        Some(found)
+        read(self)
     }
 
     fn list<T>(&mut self, end: u8, mut read: impl FnMut(&mut Self) -> Option<T>) -> Option<Vec<T>> {
@@ -244,7 +264,7 @@ impl Reader {
             }
             if self.depth == 0 {
                 let record = std::mem::take(&mut self.record);
-                return Json::parse(&record).ok_or(Fault::NotJson).map(Some);
+                return Json::parse(&record).map(Some);
             }
         }
         Ok(None)
@@ -262,7 +282,7 @@ mod tests {
 
     fn again(text: &str) -> Option<String> {
         let mut out = Vec::new();
-        Json::parse(text.as_bytes())?.write(&mut out);
+        Json::parse(text.as_bytes()).ok()?.write(&mut out);
         Some(String::from_utf8(out).unwrap())
     }
 
@@ -308,5 +328,7 @@ mod tests {
             records(&[b"{\"".as_slice(), &vec![b'a'; RECORD_BYTES_MAX]].concat(), 9_999),
             (0, Err(Fault::TooLong))
         );
+        let many = format!("{{\"a\":[{}1]}}", "1,".repeat(RECORD_VALUES_MAX));
+        assert_eq!(records(many.as_bytes(), 9_999), (0, Err(Fault::TooLong)));
     }
 }

@@ -1,16 +1,16 @@
 //! A query at work: bytes of the blob in, bytes of the answer out.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 
-use crate::RECORD_BYTES_MAX;
 use crate::avro::{Record as Told, Writer};
 use crate::delimited::{self, Delimited};
-use crate::evaluate::{Record, Row, Trouble, Value, as_number, as_text, compared, number_of};
-use crate::json::{self, Json, write_object};
+use crate::evaluate::{Record, Row, Steps, Trouble, Value, as_number, as_text, compared, number_of};
+use crate::json::{self, Json, write_name};
 use crate::sql::{Columns, Query, TotalKind};
-
-/// Rows go out together, up to about this many bytes.
-const DATA_BYTES: usize = 4 * 1024 * 1024;
+use crate::{
+    DATA_BYTES, RECORD_BYTES_MAX, RECORD_STEPS_MAX, RECORD_VALUES_MAX, ROW_BYTES_MAX, STEPS_PER_BYTE_MAX, TURN_STEPS,
+};
 
 /// What the blob is.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -49,7 +49,11 @@ pub struct Run {
     rows: u64,
     scanned: u64,
     total: u64,
+    /// Steps that the rest of the query may take.
+    steps: u64,
     is_over: bool,
+    /// A fatal error was told: there are no totals.
+    has_failed: bool,
 }
 
 impl Run {
@@ -84,7 +88,9 @@ impl Run {
             rows: 0,
             scanned: 0,
             total,
+            steps: RECORD_STEPS_MAX + total.saturating_mul(STEPS_PER_BYTE_MAX),
             is_over,
+            has_failed: false,
         }
     }
 
@@ -93,34 +99,48 @@ impl Run {
         self.is_over
     }
 
-    /// Takes the next bytes of the blob, and adds what there is to tell to `out`.
-    pub fn push(&mut self, mut bytes: &[u8], out: &mut Vec<u8>) {
-        let length = bytes.len() as u64;
-        let start = self.scanned;
-        while !self.is_over {
-            let before = start + length - bytes.len() as u64;
-            let record = match &mut self.reader {
-                Reader::Delimited(reader) => reader
-                    .next(&mut bytes)
-                    .map(|record| record.map(Record::Fields))
-                    .map_err(|delimited::TooLong| too_long()),
-                Reader::Json(reader) => match reader.next(&mut bytes) {
-                    Ok(None) => Ok(None),
-                    Ok(Some(Json::Object(members))) => Ok(Some(Record::Object(members))),
-                    Ok(Some(_)) | Err(json::Fault::NotJson) => Err(not_json()),
-                    Err(json::Fault::TooLong) => Err(too_long()),
-                },
-            };
+    /// Takes the next bytes of the blob, and adds what there is to tell to `out`. One turn of work: what it did not come
+    /// to stays in `bytes`, and others may do something before the next call.
+    pub fn push(&mut self, bytes: &mut &[u8], out: &mut Vec<u8>) {
+        let mut turn = TURN_STEPS;
+        while !self.is_over && turn > 0 && self.data.len().max(out.len()) < DATA_BYTES {
+            let (before, length) = (self.scanned, bytes.len());
+            let record = self.next_record(bytes);
+            let read = (length - bytes.len()) as u64;
+            self.scanned += read;
+            let steps = Steps::new(self.steps.min(RECORD_STEPS_MAX));
+            let most = steps.left();
             match record {
-                Ok(Some(record)) => self.take(&record, before, out),
+                Ok(Some(record)) => self.take(&record, &steps, before, out),
                 Ok(None) => break,
                 Err(trouble) => self.tell(&trouble, before, out),
             }
+            let spent = most - steps.left();
+            self.steps -= spent;
+            turn = turn.saturating_sub(read + spent);
         }
-        self.scanned = start + length;
+        if self.is_over {
+            self.scanned += bytes.len() as u64;
+            *bytes = &[];
+        }
         if self.data.len() >= DATA_BYTES {
             self.flush(out);
             self.writer.record(&Told::Progress { scanned: self.scanned, total: self.total }, out);
+        }
+    }
+
+    fn next_record(&mut self, bytes: &mut &[u8]) -> Result<Option<Record>, Trouble> {
+        match &mut self.reader {
+            Reader::Delimited(reader) => match reader.next(bytes) {
+                Ok(fields) => Ok(fields.map(fields_of)),
+                Err(delimited::TooLong) => Err(too_long()),
+            },
+            Reader::Json(reader) => match reader.next(bytes) {
+                Ok(None) => Ok(None),
+                Ok(Some(Json::Object(members))) => Ok(Some(Record::Object(members))),
+                Ok(Some(_)) | Err(json::Fault::NotJson) => Err(not_json()),
+                Err(json::Fault::TooLong) => Err(too_long()),
+            },
         }
     }
 
@@ -128,20 +148,24 @@ impl Run {
     pub fn finish(&mut self, out: &mut Vec<u8>) {
         if !self.is_over {
             let last = match &mut self.reader {
-                Reader::Delimited(reader) => Ok(reader.finish().map(Record::Fields)),
+                Reader::Delimited(reader) => Ok(reader.finish().map(fields_of)),
                 Reader::Json(reader) => reader.finish().map(|()| None).map_err(|_| not_json()),
             };
             match last {
-                Ok(Some(record)) => self.take(&record, self.scanned, out),
+                Ok(Some(record)) => {
+                    let steps = Steps::new(self.steps.min(RECORD_STEPS_MAX));
+                    self.take(&record, &steps, self.scanned, out);
+                }
                 Ok(None) => {}
                 Err(trouble) => self.tell(&trouble, self.scanned, out),
             }
         }
-        if let Columns::Totals(columns) = &self.query.columns {
-            let names = columns.iter().enumerate().map(|(at, column)| column.name.clone().unwrap_or(ordinal(at)));
-            let values = columns.iter().zip(&self.totals).map(|(column, total)| total.result(column.value.kind));
-            let row: Vec<(String, Value)> = names.zip(values).collect();
-            self.write(&row);
+        if matches!(self.query.columns, Columns::Totals(_)) && !self.has_failed {
+            let mark = self.data.len();
+            if let Err(trouble) = self.write_totals() {
+                self.data.truncate(mark);
+                self.tell(&trouble, self.scanned, out);
+            }
         }
         self.flush(out);
         self.writer.record(&Told::Progress { scanned: self.total, total: self.total }, out);
@@ -149,85 +173,95 @@ impl Run {
         self.is_over = true;
     }
 
-    fn take(&mut self, record: &Record, position: u64, out: &mut Vec<u8>) {
+    fn take(&mut self, record: &Record, steps: &Steps, position: u64, out: &mut Vec<u8>) {
         if let (true, Record::Fields(fields)) = (self.awaits_headers, record) {
             self.awaits_headers = false;
-            self.headers = Some(fields.clone());
+            let text = |field: &Json| if let Json::Text(text) = field { text.clone() } else { String::new() };
+            self.headers = Some(fields.iter().map(text).collect());
             return;
         }
-        match self.answer(record) {
-            Ok(Some(row)) => {
-                self.write(&row);
+        let mark = self.data.len();
+        match self.answer(record, steps) {
+            Ok(true) => {
+                self.owes_headers = false;
                 self.rows += 1;
                 self.is_over = self.query.limit.is_some_and(|limit| self.rows >= limit);
             }
-            Ok(None) => {}
-            Err(trouble) => self.tell(&trouble, position, out),
+            Ok(false) => {}
+            Err(trouble) => {
+                self.data.truncate(mark);
+                self.tell(&trouble, position, out);
+            }
         }
     }
 
-    /// What the query makes of a record. `None`: nothing, or nothing yet.
-    fn answer(&mut self, record: &Record) -> Result<Option<Vec<(String, Value)>>, Trouble> {
-        let row = Row { record, headers: self.headers.as_deref() };
+    /// Writes what the query makes of a record, or adds it to the totals. `false`: there is no row.
+    fn answer(&mut self, record: &Record, steps: &Steps) -> Result<bool, Trouble> {
+        let row = Row { record, headers: self.headers.as_deref(), steps };
         if let Some(filter) = &self.query.filter
             && row.is_true(filter)? != Some(true)
         {
-            return Ok(None);
+            return Ok(false);
         }
+        let mut out = RowWriter::begin(&self.output, &mut self.data);
         match &self.query.columns {
-            Columns::All => Ok(Some(self.whole(record))),
-            Columns::Each(columns) => {
-                let named = columns.iter().enumerate().map(|(at, column)| {
-                    let name = column.name.clone().or_else(|| last_name(&column.value)).unwrap_or(ordinal(at));
-                    Ok((name, row.value(&column.value)?))
-                });
-                named.collect::<Result<_, Trouble>>().map(Some)
-            }
             Columns::Totals(columns) => {
-                let values: Vec<Value> = columns
-                    .iter()
-                    .map(|column| match &column.value.of {
-                        None => Ok(Some(Json::Bool(true))),
-                        Some(of) => row.value(of),
-                    })
-                    .collect::<Result<_, Trouble>>()?;
-                for (total, value) in self.totals.iter_mut().zip(values) {
-                    total.add(value);
+                let weight = |total: &Running| total.extreme.as_ref().map_or(0, Json::weight);
+                let mut held: usize = self.totals.iter().map(weight).sum();
+                for (total, column) in self.totals.iter_mut().zip(columns) {
+                    held -= weight(total);
+                    match &column.value.of {
+                        None => total.count += 1,
+                        Some(of) => total.add(&row.value(of)?, column.value.kind),
+                    }
+                    held += weight(total);
+                    if held > ROW_BYTES_MAX {
+                        return Err(row_too_long());
+                    }
                 }
-                Ok(None)
+                return Ok(false);
+            }
+            Columns::All => {
+                if self.owes_headers {
+                    (0..record.columns()).try_for_each(|at| out.name(&column_name(record, row.headers, at)))?;
+                    out.end_names();
+                }
+                for at in 0..record.columns() {
+                    out.value(|| column_name(record, row.headers, at), Some(record.column(at)))?;
+                }
+            }
+            Columns::Each(columns) => {
+                let name = |at: usize| {
+                    let column = &columns[at];
+                    let named = column.name.as_deref().or_else(|| last_name(&column.value));
+                    named.map_or_else(|| Cow::Owned(ordinal(at)), Cow::Borrowed)
+                };
+                if self.owes_headers {
+                    (0..columns.len()).try_for_each(|at| out.name(&name(at)))?;
+                    out.end_names();
+                }
+                for (at, column) in columns.iter().enumerate() {
+                    out.value(|| name(at), row.value(&column.value)?.as_deref())?;
+                }
             }
         }
+        out.end();
+        Ok(true)
     }
 
-    fn whole(&self, record: &Record) -> Vec<(String, Value)> {
-        match record {
-            Record::Object(members) => {
-                members.iter().map(|(name, value)| (name.clone(), Some(value.clone()))).collect()
-            }
-            Record::Fields(fields) => {
-                let name = |at: usize| self.headers.as_ref().and_then(|headers| headers.get(at).cloned());
-                let named =
-                    |(at, field): (usize, &String)| (name(at).unwrap_or(ordinal(at)), Some(Json::Text(field.clone())));
-                fields.iter().enumerate().map(named).collect()
-            }
+    fn write_totals(&mut self) -> Result<(), Trouble> {
+        let Columns::Totals(columns) = &self.query.columns else { return Ok(()) };
+        let name = |at: usize| columns[at].name.clone().unwrap_or(ordinal(at));
+        let mut out = RowWriter::begin(&self.output, &mut self.data);
+        if self.owes_headers {
+            (0..columns.len()).try_for_each(|at| out.name(&name(at)))?;
+            out.end_names();
         }
-    }
-
-    fn write(&mut self, row: &[(String, Value)]) {
-        match &self.output {
-            Output::Delimited(form) => {
-                if std::mem::take(&mut self.owes_headers) {
-                    form.write(row.iter().map(|(name, _)| name.as_str()), &mut self.data);
-                }
-                let fields: Vec<String> = row.iter().map(|(_, value)| as_text(value).unwrap_or_default()).collect();
-                form.write(fields.iter().map(String::as_str), &mut self.data);
-            }
-            Output::Json { record_separator } => {
-                let members = row.iter().filter_map(|(name, value)| Some((name.as_str(), value.as_ref()?)));
-                write_object(members, &mut self.data);
-                self.data.extend_from_slice(record_separator);
-            }
+        for (at, (column, total)) in columns.iter().zip(&self.totals).enumerate() {
+            out.value(|| name(at).into(), Some(&total.result(column.value.kind)))?;
         }
+        out.end();
+        Ok(())
     }
 
     fn tell(&mut self, trouble: &Trouble, position: u64, out: &mut Vec<u8>) {
@@ -237,7 +271,7 @@ impl Run {
                 self.writer.record(&Told::Data(b""), out);
             }
             self.flush(out);
-            self.is_over = true;
+            (self.is_over, self.has_failed) = (true, true);
         }
         let Trouble { name, description, fatal } = trouble;
         self.writer.record(&Told::Error { fatal: *fatal, name, description, position }, out);
@@ -251,13 +285,113 @@ impl Run {
     }
 }
 
+/// Writes one row, column by column: a row of many large columns is noticed before there is room for all of them.
+struct RowWriter<'a> {
+    output: &'a Output,
+    data: &'a mut Vec<u8>,
+    began: usize,
+    /// Columns written, and those of them that are there.
+    names: usize,
+    columns: usize,
+}
+
+impl<'a> RowWriter<'a> {
+    fn begin(output: &'a Output, data: &'a mut Vec<u8>) -> RowWriter<'a> {
+        RowWriter { output, began: data.len(), data, names: 0, columns: 0 }
+    }
+
+    /// The name of the next column, in a row of names.
+    fn name(&mut self, name: &str) -> Result<(), Trouble> {
+        if let Output::Delimited(form) = self.output {
+            form.write_field(self.names, name.as_bytes(), self.data);
+        }
+        self.names += 1;
+        self.check()
+    }
+
+    fn end_names(&mut self) {
+        if let Output::Delimited(form) = self.output {
+            form.end_record(self.data);
+        }
+    }
+
+    fn value<'n>(&mut self, name: impl FnOnce() -> Cow<'n, str>, value: Option<&Json>) -> Result<(), Trouble> {
+        match (self.output, value) {
+            (Output::Delimited(form), value) => {
+                let value = value.map(Cow::Borrowed);
+                form.write_field(self.columns, as_text(&value).unwrap_or_default().as_bytes(), self.data);
+            }
+            // A member that is not there is not there in the answer.
+            (Output::Json { .. }, None) => return Ok(()),
+            (Output::Json { .. }, Some(value)) => {
+                self.data.push(if self.columns == 0 { b'{' } else { b',' });
+                write_name(&name(), self.data);
+                value.write(self.data);
+            }
+        }
+        self.columns += 1;
+        self.check()
+    }
+
+    fn end(self) {
+        match self.output {
+            Output::Delimited(form) => form.end_record(self.data),
+            Output::Json { record_separator } => {
+                self.data.extend_from_slice(if self.columns == 0 { b"{}" } else { b"}" });
+                self.data.extend_from_slice(record_separator);
+            }
+        }
+    }
+
+    fn check(&self) -> Result<(), Trouble> {
+        if self.data.len() - self.began > ROW_BYTES_MAX { Err(row_too_long()) } else { Ok(()) }
+    }
+}
+
+impl Record {
+    fn columns(&self) -> usize {
+        match self {
+            Record::Fields(fields) => fields.len(),
+            Record::Object(members) => members.len(),
+        }
+    }
+
+    fn column(&self, at: usize) -> &Json {
+        match self {
+            Record::Fields(fields) => &fields[at],
+            Record::Object(members) => &members[at].1,
+        }
+    }
+}
+
+fn fields_of(fields: Vec<String>) -> Record {
+    Record::Fields(fields.into_iter().map(Json::Text).collect())
+}
+
+/// What the column of a whole record is called.
+fn column_name<'r>(record: &'r Record, headers: Option<&'r [String]>, at: usize) -> Cow<'r, str> {
+    match record {
+        Record::Object(members) => Cow::Borrowed(&members[at].0),
+        Record::Fields(_) => match headers.and_then(|headers| headers.get(at)) {
+            Some(name) => Cow::Borrowed(name),
+            None => Cow::Owned(ordinal(at)),
+        },
+    }
+}
+
+fn row_too_long() -> Trouble {
+    let description = format!("A row of the answer is longer than {ROW_BYTES_MAX} bytes.");
+    Trouble { name: "RowTooLong", description, fatal: true }
+}
+
 fn not_json() -> Trouble {
     let description = "The blob is not made of JSON objects.".to_owned();
     Trouble { name: "ParseError", description, fatal: true }
 }
 
 fn too_long() -> Trouble {
-    let description = format!("A record is longer than {RECORD_BYTES_MAX} bytes.");
+    let description =
+        format!("A record is longer than {RECORD_BYTES_MAX} bytes or has more than {RECORD_VALUES_MAX} values.");
     Trouble { name: "RecordTooLong", description, fatal: true }
 }
 
@@ -266,12 +400,12 @@ fn ordinal(at: usize) -> String {
     format!("_{}", at + 1)
 }
 
-fn last_name(expression: &crate::sql::Expression) -> Option<String> {
+fn last_name(expression: &crate::sql::Expression) -> Option<&str> {
     let crate::sql::Expression::Path(steps) = expression else {
         return None;
     };
     steps.iter().rev().find_map(|step| match step {
-        crate::sql::Step::Name(name) => Some(name.clone()),
+        crate::sql::Step::Name(name) => Some(name.as_str()),
         crate::sql::Step::Index(_) => None,
     })
 }
@@ -282,40 +416,39 @@ struct Running {
     count: u64,
     numbers: u64,
     sum: f64,
-    least: Value,
-    most: Value,
+    /// The least value, or the largest.
+    extreme: Option<Json>,
 }
 
 impl Running {
-    fn add(&mut self, value: Value) {
-        if matches!(value, None | Some(Json::Null)) {
-            return;
-        }
+    fn add(&mut self, value: &Value<'_>, kind: TotalKind) {
+        let Some(found) = value.as_deref().filter(|value| **value != Json::Null) else { return };
         self.count += 1;
-        // Text that says a number is one here.
-        let number = as_number(&value);
-        let value = if number.is_some() { number_of(number) } else { value };
+        let number = as_number(value);
         if let Some(number) = number {
             self.numbers += 1;
             self.sum += number;
         }
-        if self.least.is_none() || compared(&value, &self.least) == Some(Ordering::Less) {
-            self.least = value.clone();
-        }
-        if self.most.is_none() || compared(&value, &self.most) == Some(Ordering::Greater) {
-            self.most = value;
+        let wanted = match kind {
+            TotalKind::Count | TotalKind::Sum | TotalKind::Average => return,
+            TotalKind::Least => Ordering::Less,
+            TotalKind::Most => Ordering::Greater,
+        };
+        // Text that says a number is one here.
+        let number = number.map(|number| number_of(Some(number)));
+        let found = number.as_ref().unwrap_or(found);
+        if self.extreme.is_none() || compared(Some(found), self.extreme.as_ref()) == Some(wanted) {
+            self.extreme = Some(found.clone());
         }
     }
 
-    fn result(&self, kind: TotalKind) -> Value {
-        let null = Some(Json::Null);
+    fn result(&self, kind: TotalKind) -> Json {
         match kind {
-            TotalKind::Count => Some(Json::Number(self.count.to_string())),
-            TotalKind::Sum | TotalKind::Average if self.numbers == 0 => null,
+            TotalKind::Count => Json::Number(self.count.to_string()),
+            TotalKind::Sum | TotalKind::Average if self.numbers == 0 => Json::Null,
             TotalKind::Sum => number_of(Some(self.sum)),
             TotalKind::Average => number_of(Some(self.sum / self.numbers as f64)),
-            TotalKind::Least => self.least.clone().or(null),
-            TotalKind::Most => self.most.clone().or(null),
+            TotalKind::Least | TotalKind::Most => self.extreme.clone().unwrap_or(Json::Null),
         }
     }
 }
@@ -382,8 +515,13 @@ mod tests {
         let mut out = Vec::new();
         let query = Query::parse(query).unwrap();
         let mut run = Run::begin(query, input.clone(), output.clone(), blob.len() as u64, SYNC, &mut out);
-        for part in blob.chunks(piece) {
-            run.push(part, &mut out);
+        for mut part in blob.chunks(piece) {
+            while !part.is_empty() {
+                let mut told = Vec::new();
+                run.push(&mut part, &mut told);
+                assert!(told.len() <= ROW_BYTES_MAX + 2 * DATA_BYTES, "a turn tells {} bytes", told.len());
+                out.extend_from_slice(&told);
+            }
         }
         run.finish(&mut out);
         let (data, errors, ended) = told(&out);
@@ -479,6 +617,39 @@ mod tests {
         let long = vec![b'x'; RECORD_BYTES_MAX + 1];
         let (_, errors) = run("SELECT * FROM BlobStorage", &text(), &plain(), &long, 100_000);
         assert_eq!(errors, [(true, "RecordTooLong".to_owned())]);
+    }
+
+    /// A record of a megabyte, asked for again and again.
+    #[test]
+    fn the_answer_to_one_record_is_bounded() {
+        let blob = "x".repeat(RECORD_BYTES_MAX - 1);
+        let many = |what: &str| format!("SELECT {} FROM BlobStorage", vec![what; 300].join(","));
+        for output in [plain(), json()] {
+            let (data, errors) = run(&many("_1"), &text(), &output, blob.as_bytes(), 100_000);
+            assert_eq!((data.len(), errors), (0, vec![(true, "RowTooLong".to_owned())]));
+            // The totals hold one value each.
+            let (data, errors) = run(&many("MAX(_1)"), &text(), &output, blob.as_bytes(), 100_000);
+            assert_eq!((data.len(), errors), (0, vec![(true, "RowTooLong".to_owned())]));
+        }
+        let (data, errors) = run("SELECT _1,_1,_1 FROM BlobStorage", &text(), &plain(), blob.as_bytes(), 100_000);
+        assert_eq!((data.len(), errors), (3 * RECORD_BYTES_MAX, vec![]));
+    }
+
+    /// Rows that become longer go out in many pieces; each turn makes one.
+    #[test]
+    fn many_rows_are_told_in_turns() {
+        let blob = "0123456789\n".repeat(50_000);
+        let query = format!("SELECT {} FROM BlobStorage", vec!["_1"; 40].join(","));
+        let (data, errors) = run(&query, &text(), &plain(), blob.as_bytes(), blob.len());
+        assert_eq!((data.len(), errors), (blob.len() * 40, vec![]));
+    }
+
+    #[test]
+    fn a_query_over_many_small_records_has_an_end() {
+        let blob = "1\n".repeat(1_000);
+        let query = format!("SELECT _1 FROM BlobStorage WHERE {} _1 = 2", "_1 = 2 OR ".repeat(20_000));
+        let (_, errors) = run(&query, &text(), &plain(), blob.as_bytes(), 1_000);
+        assert_eq!(errors, vec![(true, "QueryTooComplex".to_owned())]);
     }
 
     /// Whatever the blob holds, there is an answer, and it does not depend on the pieces.

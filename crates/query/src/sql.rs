@@ -2,6 +2,11 @@
 
 use std::fmt;
 
+use concurrency::Depth;
+
+use crate::evaluate::number_of;
+use crate::json::Json;
+
 /// An expression may nest this deep.
 const DEPTH_MAX: usize = 64;
 /// A query has at most this many bytes; from the REST reference.
@@ -61,15 +66,23 @@ pub enum TotalKind {
 
 #[derive(Clone, PartialEq, Debug)]
 pub enum Expression {
-    Null,
-    Bool(bool),
-    Number(f64),
-    Text(String),
+    Constant(Json),
     Path(Vec<Step>),
     Not(Box<Expression>),
     Negative(Box<Expression>),
     Pair(Box<Expression>, Operator, Box<Expression>),
-    Like { text: Box<Expression>, pattern: Box<Expression>, escape: Option<char> },
+    /// Operators of one rank, from the left. As long as the text allows: a tree of pairs would be as deep as this is long.
+    Chain(Box<Expression>, Vec<(Operator, Expression)>),
+    Between {
+        value: Box<Expression>,
+        least: Box<Expression>,
+        most: Box<Expression>,
+    },
+    Like {
+        text: Box<Expression>,
+        pattern: Box<Expression>,
+        escape: Option<char>,
+    },
     OneOf(Box<Expression>, Vec<Expression>),
     IsNull(Box<Expression>),
     IsMissing(Box<Expression>),
@@ -126,7 +139,8 @@ impl Query {
         if text.len() > QUERY_BYTES_MAX {
             return Err(SyntaxError { reason: "the query is too long".into(), position: QUERY_BYTES_MAX });
         }
-        let mut parser = Parser { tokens: tokens(text)?, at: 0, depth: 0, end: text.len(), table: Vec::new() };
+        let mut parser =
+            Parser { tokens: tokens(text)?, at: 0, depth: Depth::up_to(DEPTH_MAX), end: text.len(), table: Vec::new() };
         parser.query()
     }
 }
@@ -206,7 +220,7 @@ fn number(text: &str) -> Option<(Token, &str)> {
 struct Parser {
     tokens: Vec<(Token, usize)>,
     at: usize,
-    depth: usize,
+    depth: Depth,
     end: usize,
     /// The names that the table goes by; a path may begin with one.
     table: Vec<String>,
@@ -299,13 +313,10 @@ impl Parser {
     }
 
     fn deeper<T>(&mut self, read: impl FnOnce(&mut Parser) -> Result<T, SyntaxError>) -> Result<T, SyntaxError> {
-        if self.depth == DEPTH_MAX {
+        let Some(_level) = self.depth.enter() else {
             return Err(self.fault("the expression is nested too deep"));
-        }
-        self.depth += 1;
-        let found = read(self);
-        self.depth -= 1;
-        found
+        };
+        read(self)
     }
 
     /// Things with operators of one rank between them, from the left.
@@ -314,16 +325,12 @@ impl Parser {
         operators: &[(&str, Operator)],
         mut inner: impl FnMut(&mut Parser) -> Result<Expression, SyntaxError>,
     ) -> Result<Expression, SyntaxError> {
-        let mut left = inner(self)?;
+        let first = inner(self)?;
+        let mut rest = Vec::new();
         while let Some((_, operator)) = operators.iter().find(|(text, _)| self.word(text) || self.sign(text)) {
-            left = Expression::Pair(Box::new(left), *operator, Box::new(inner(self)?));
-            // A long row of them is as deep a tree.
-            self.depth += 1;
-            if self.depth > DEPTH_MAX * 4 {
-                return Err(self.fault("the expression is too long"));
-            }
+            rest.push((*operator, inner(self)?));
         }
-        Ok(left)
+        Ok(if rest.is_empty() { first } else { Expression::Chain(Box::new(first), rest) })
     }
 
     fn negation(&mut self) -> Result<Expression, SyntaxError> {
@@ -371,13 +378,10 @@ impl Parser {
             return Ok(negated(Expression::OneOf(Box::new(left), list), not));
         }
         if self.word("BETWEEN") {
-            let least = self.sum()?;
+            let least = Box::new(self.sum()?);
             self.want_word("AND")?;
-            let most = self.sum()?;
-            let pair = |operator, limit| Expression::Pair(Box::new(left.clone()), operator, Box::new(limit));
-            let both = (pair(Operator::MoreOrEqual, least), pair(Operator::LessOrEqual, most));
-            let both = Expression::Pair(Box::new(both.0), Operator::And, Box::new(both.1));
-            return Ok(negated(both, not));
+            let most = Box::new(self.sum()?);
+            return Ok(negated(Expression::Between { value: Box::new(left), least, most }, not));
         }
         if not { Err(self.fault("LIKE, IN or BETWEEN should stand here")) } else { Ok(left) }
     }
@@ -402,11 +406,11 @@ impl Parser {
             return Ok(inner);
         }
         match self.tokens.get(self.at).map(|(token, _)| token.clone()) {
-            Some(Token::Number(number)) => self.taken(Expression::Number(number)),
-            Some(Token::Text(text)) => self.taken(Expression::Text(text)),
-            Some(Token::Word(word, false)) if is(&word, "NULL") => self.taken(Expression::Null),
-            Some(Token::Word(word, false)) if is(&word, "TRUE") => self.taken(Expression::Bool(true)),
-            Some(Token::Word(word, false)) if is(&word, "FALSE") => self.taken(Expression::Bool(false)),
+            Some(Token::Number(number)) => self.constant(number_of(Some(number))),
+            Some(Token::Text(text)) => self.constant(Json::Text(text)),
+            Some(Token::Word(word, false)) if is(&word, "NULL") => self.constant(Json::Null),
+            Some(Token::Word(word, false)) if is(&word, "TRUE") => self.constant(Json::Bool(true)),
+            Some(Token::Word(word, false)) if is(&word, "FALSE") => self.constant(Json::Bool(false)),
             Some(Token::Word(word, is_quoted)) => {
                 let is_called = !is_quoted && matches!(self.tokens.get(self.at + 1), Some((Token::Sign("("), _)));
                 if is_called { self.call(&word) } else { self.path() }
@@ -415,9 +419,9 @@ impl Parser {
         }
     }
 
-    fn taken(&mut self, expression: Expression) -> Result<Expression, SyntaxError> {
+    fn constant(&mut self, value: Json) -> Result<Expression, SyntaxError> {
         self.at += 1;
-        Ok(expression)
+        Ok(Expression::Constant(value))
     }
 
     fn call(&mut self, name: &str) -> Result<Expression, SyntaxError> {
@@ -598,7 +602,7 @@ mod tests {
         assert_eq!(query.columns, Columns::Each(vec![Column { value: path, name: None }]));
         let rank = Query::parse("SELECT 1 + 2 * 3 FROM BlobStorage").unwrap().columns;
         assert!(
-            matches!(rank, Columns::Each(columns) if matches!(&columns[0].value, Expression::Pair(_, Operator::Add, _)))
+            matches!(rank, Columns::Each(columns) if matches!(&columns[0].value, Expression::Chain(_, rest) if rest[0].0 == Operator::Add))
         );
     }
 
@@ -636,6 +640,49 @@ mod tests {
         }
         for deep in ["(", "-", "NOT ", "a + ", "a AND ", "CAST(", "COALESCE("] {
             assert!(Query::parse(&format!("SELECT {} FROM BlobStorage", deep.repeat(10_000))).is_err(), "{deep}");
+        }
+    }
+
+    fn where_clause(condition: &str) -> Result<Query, SyntaxError> {
+        Query::parse(&format!("SELECT * FROM BlobStorage WHERE {condition}"))
+    }
+
+    /// A row of operators uses up no levels, and what is too deep is refused wherever it stands.
+    #[test]
+    fn depth_is_counted_by_levels_alone() {
+        for before in ["", "1+", "1 OR ", "1 AND 1 = 1 OR "] {
+            for count in [1, 60, 64, 70, 300, 5_000] {
+                let row = before.repeat(count);
+                for deep in ["(", "-", "NOT ", "COALESCE(", "CAST(", "1 IN ("] {
+                    assert!(where_clause(&format!("{row}{}", deep.repeat(2_000))).is_err(), "{before} {count} {deep}");
+                }
+            }
+        }
+        let nested = |levels: usize| format!("{}1=1{}", "(".repeat(levels), ")".repeat(levels));
+        assert!(where_clause(&nested(DEPTH_MAX - 1)).is_ok());
+        assert!(where_clause(&nested(DEPTH_MAX)).is_err());
+        // The second time there is as much room as the first time.
+        assert!(where_clause(&format!("{0} OR {0} OR {0}", nested(DEPTH_MAX - 1))).is_ok());
+    }
+
+    #[test]
+    fn between_reads_its_operand_once() {
+        let mut text = "1".to_owned();
+        for _ in 0..24 {
+            text = format!("({text}) BETWEEN 1 AND 2");
+        }
+        let query = where_clause(&text).unwrap();
+        let written = format!("{query:?}");
+        assert_eq!(written.matches("Between").count(), 24);
+    }
+
+    /// As long as a query may be, in one row: neither reading it nor letting it go needs a stack as long as it.
+    #[test]
+    fn long_rows_are_flat() {
+        for row in ["1+", "1 OR ", "'a' || ", "1 AND "] {
+            let text = row.repeat((QUERY_BYTES_MAX - 100) / row.len());
+            let query = where_clause(&format!("{text} 1")).unwrap();
+            drop(query.clone());
         }
     }
 }

@@ -2,12 +2,17 @@
 //!
 //! The answer is made while the blob is read, so its length is not known before it ends; what is wrong with a record is
 //! told in between. What is wrong with the query is told before anything is read.
+//!
+//! Queries compute, so they run beside the threads that serve requests, a turn at a time, and only so many at once.
 
 use std::collections::VecDeque;
+use std::sync::{Arc, LazyLock};
 
 use bytes::Bytes;
-use engine::{BoxFuture, read};
+use engine::{BoxFuture, EngineError, read};
 use query::{Delimited, Input, Output, Query, Run};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::spawn_blocking;
 use wire::http::{Body, ByteStream, Reply, ReplyBody, StatusCode, collect};
 use wire::xml::{QueryFormat, QueryRequest};
 
@@ -22,6 +27,11 @@ use crate::{Failure, reply};
 const BODY_BYTES_MAX: usize = 512 * 1024;
 /// A separator of records is short.
 const SEPARATOR_BYTES_MAX: usize = 16;
+/// Queries at once in this process, until their answers are sent. Each may hold some 40 MB in the worst case; who comes
+/// when all places are taken is told to come again.
+const QUERIES_MAX: usize = 32;
+
+static PLACES: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(QUERIES_MAX)));
 
 struct QueryBlobContents {
     read: ReadBlob,
@@ -87,6 +97,8 @@ fn separator(text: Option<String>) -> Result<Vec<u8>, BlobError> {
 pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> {
     let read_blob = ReadBlob::parse(call.head)?;
     let document = collect(body, BODY_BYTES_MAX).await?;
+    // Before the query is read: a tree takes more room than its text.
+    let place = enter(&PLACES)?;
     let op = parse(&document, read_blob)?;
     let (seen, pieces, now) = read(call.engine, |rows, now| {
         let seen = op.read.look_inside(rows, call.account, now)?;
@@ -103,10 +115,15 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
     let mut first = Vec::new();
     let total = seen.state.length;
     let run = Run::begin(op.query, op.input, op.output, total, mark(&call.head.request_id), &mut first);
-    let stream = Answer { pieces, run, first: Some(first.into()), is_done: false };
+    let work = Work { run, bytes: Bytes::new(), is_done: false, _place: place };
+    let stream = Answer { pieces, first: Some(first.into()), work: Some(work) };
     answer.headers.insert(wire::http::header::CONTENT_TYPE, reply::value("avro/binary"));
     answer.body = ReplyBody::Open(Box::new(stream));
     Ok(answer)
+}
+
+fn enter(places: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, EngineError> {
+    Arc::clone(places).try_acquire_owned().map_err(|_| EngineError::Busy)
 }
 
 /// What stands between the blocks of the answer: the id of the request, which nobody knew when the blob was written.
@@ -117,9 +134,57 @@ fn mark(request_id: &str) -> [u8; 16] {
 
 struct Answer {
     pieces: VecDeque<Piece>,
-    run: Run,
     first: Option<Bytes>,
+    /// `None`: the last turn was lost.
+    work: Option<Work>,
+}
+
+/// What a turn needs, and keeps its place until it is done even if nobody waits for it any more.
+struct Work {
+    run: Run,
+    /// Of the blob, not yet taken.
+    bytes: Bytes,
     is_done: bool,
+    _place: OwnedSemaphorePermit,
+}
+
+impl Work {
+    /// Takes some of the bytes, or ends the answer if there are none.
+    fn turn(mut self) -> (Work, Vec<u8>) {
+        let mut out = Vec::new();
+        if self.bytes.is_empty() {
+            self.run.finish(&mut out);
+            self.is_done = true;
+        } else {
+            let mut rest: &[u8] = &self.bytes;
+            self.run.push(&mut rest, &mut out);
+            let rest = rest.len();
+            self.bytes = self.bytes.split_off(self.bytes.len() - rest);
+        }
+        (self, out)
+    }
+}
+
+impl Answer {
+    /// The next bytes of the answer; empty at its end.
+    async fn bytes(&mut self) -> Result<Vec<u8>, String> {
+        loop {
+            let mut work = self.work.take().ok_or("the query was lost")?;
+            if work.is_done {
+                self.work = Some(work);
+                return Ok(Vec::new());
+            }
+            if work.bytes.is_empty() && !work.run.is_over() {
+                let next = download::next(&mut self.pieces).await.map_err(|error| error.to_string())?;
+                work.bytes = next.unwrap_or_default();
+            }
+            let (work, out) = spawn_blocking(|| work.turn()).await.map_err(|error| error.to_string())?;
+            self.work = Some(work);
+            if !out.is_empty() {
+                return Ok(out);
+            }
+        }
+    }
 }
 
 impl ByteStream for Answer {
@@ -128,19 +193,10 @@ impl ByteStream for Answer {
             if let Some(first) = self.first.take() {
                 return Some(Ok(first));
             }
-            let mut out = Vec::new();
-            while out.is_empty() && !self.is_done {
-                let wanted = if self.run.is_over() { Ok(None) } else { download::next(&mut self.pieces).await };
-                match wanted {
-                    Ok(Some(bytes)) => self.run.push(&bytes, &mut out),
-                    Ok(None) => {
-                        self.run.finish(&mut out);
-                        self.is_done = true;
-                    }
-                    Err(error) => return Some(Err(error.to_string())),
-                }
+            match self.bytes().await {
+                Ok(out) => (!out.is_empty()).then(|| Ok(out.into())),
+                Err(error) => Some(Err(error)),
             }
-            (!out.is_empty()).then(|| Ok(out.into()))
         })
     }
 }
@@ -180,6 +236,37 @@ mod tests {
         let limited = body("SELECT _1 FROM BlobStorage LIMIT 2", &format("Output", "json"));
         let found = bytes(bench.call("POST", URL, &[], &limited).await.unwrap()).await;
         assert!(holds(&found, b"{\"_1\":\"0\"}\n{\"_1\":\"1\"}\n"));
+    }
+
+    #[test]
+    fn only_so_many_run_at_once() {
+        let places = Arc::new(Semaphore::new(2));
+        let held = [enter(&places).unwrap(), enter(&places).unwrap()];
+        assert!(matches!(enter(&places), Err(EngineError::Busy)));
+        drop(held);
+        assert!(enter(&places).is_ok());
+    }
+
+    /// As large as the answer to a record may be, and with more turns than pieces.
+    #[tokio::test]
+    async fn hostile_queries_get_an_answer() {
+        let bench = Bench::with_container().await;
+        bench.put("cont/blob", "x".repeat(1024 * 1024 - 1).as_bytes()).await;
+        let columns = vec!["_1"; 300].join(",");
+        let like = format!("'%_{}b%'", "x".repeat(100_000));
+        for (query, expected) in [
+            (format!("SELECT {columns} FROM BlobStorage"), "RowTooLong"),
+            (format!("SELECT * FROM BlobStorage WHERE _1 LIKE {like}"), "QueryTooComplex"),
+        ] {
+            let found = bytes(bench.call("POST", URL, &[], &body(&query, "")).await.unwrap()).await;
+            assert!(holds(&found, expected.as_bytes()));
+            assert!(found.len() < 100_000, "{}", found.len());
+        }
+        for deep in ["(", "NOT ", "COALESCE("] {
+            let query = format!("SELECT * FROM BlobStorage WHERE {}{}", "1+".repeat(70), deep.repeat(2_000));
+            let refused = refusal(bench.call("POST", URL, &[], &body(&query, "")).await);
+            assert!(matches!(refused, BlobError::InvalidQuery(_)), "{refused:?}");
+        }
     }
 
     #[tokio::test]

@@ -1,5 +1,7 @@
 //! From text to expression. No text makes it panic, and none makes it recurse deeper than [`DEPTH_MAX`].
 
+use concurrency::Depth;
+
 use super::{Filter, Name, Operator};
 use crate::entity::value::{Value, parse_guid, parse_hex, parse_instant};
 use crate::entity::{PARTITION_KEY, ROW_KEY, TIMESTAMP};
@@ -13,7 +15,7 @@ pub const COMPARISONS_MAX: usize = 512;
 impl Filter {
     /// Reads a filter. `None`: there is nothing in it, so everything is wanted.
     pub fn parse(text: &str) -> Result<Option<Filter>, TableError> {
-        let mut parser = Parser { rest: text, token: Token::End, depth: 0, comparisons: 0 };
+        let mut parser = Parser { rest: text, token: Token::End, depth: Depth::up_to(DEPTH_MAX), comparisons: 0 };
         parser.advance()?;
         if parser.token == Token::End {
             return Ok(None);
@@ -41,7 +43,7 @@ enum Token<'a> {
 struct Parser<'a> {
     rest: &'a str,
     token: Token<'a>,
-    depth: usize,
+    depth: Depth,
     comparisons: usize,
 }
 
@@ -80,13 +82,10 @@ impl<'a> Parser<'a> {
     }
 
     fn deeper(&mut self, inner: impl FnOnce(&mut Self) -> Result<Filter, TableError>) -> Result<Filter, TableError> {
-        if self.depth == DEPTH_MAX {
+        let Some(_level) = self.depth.enter() else {
             return Err(TableError::InvalidInput("$filter is nested too deeply."));
-        }
-        self.depth += 1;
-        let filter = inner(self);
-        self.depth -= 1;
-        filter
+        };
+        inner(self)
     }
 
     fn comparison(&mut self) -> Result<Filter, TableError> {
