@@ -1,7 +1,9 @@
 //! Files that are read again while the server runs: on SIGHUP, when they change, and where it must not be a moment too
 //! late, at a glance before each use.
 //!
-//! A file that cannot be used changes nothing: what was read before goes on, and the log says so.
+//! A file that cannot be used changes nothing: what was read before goes on, and the log says so. It is tried again until
+//! it can be used: it may be that the file is fine and only reading it failed, for want of a file descriptor, and then a key
+//! that was taken away must not stay good.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,6 +20,8 @@ pub const SEEN_AFTER: Duration = Duration::from_millis(10);
 /// The times of files go in steps, of some milliseconds on many systems: one that was just written can be written again
 /// and look the same. So it counts as seen only when it is older than this.
 const SETTLED_AFTER: Duration = Duration::from_millis(50);
+/// A file that could not be used is tried again after this long, though it looks the same.
+const RETRY_PAUSE: Duration = Duration::from_millis(20);
 
 /// Something that was made from files and can be made from them again.
 pub struct Reload {
@@ -35,11 +39,12 @@ pub struct Files {
     seen: Seen,
 }
 
-#[derive(PartialEq)]
 struct Seen {
     stamps: Vec<Option<Stamp>>,
     /// Whether every later change will show.
     is_settled: bool,
+    /// When they could not be read, or not be used.
+    failed: Option<Instant>,
 }
 
 struct Again {
@@ -66,7 +71,7 @@ impl Seen {
     fn of(paths: &[PathBuf]) -> Seen {
         let stamps: Vec<Option<Stamp>> = paths.iter().map(|path| stamp(path)).collect();
         let is_settled = stamps.iter().flatten().all(Stamp::is_settled);
-        Seen { stamps, is_settled }
+        Seen { stamps, is_settled, failed: None }
     }
 }
 
@@ -107,13 +112,14 @@ impl Reload {
 
     fn have_changed(&self, now: &Seen) -> bool {
         let seen = self.seen.read().unwrap_or_else(PoisonError::into_inner);
-        !seen.is_settled || seen.stamps != now.stamps
+        let is_owed = seen.failed.is_some_and(|at| at.elapsed() >= RETRY_PAUSE);
+        !seen.is_settled || seen.stamps != now.stamps || is_owed
     }
 
     fn read(&self, cause: Cause) {
         let mut again: MutexGuard<'_, Again> = self.again.lock().unwrap_or_else(PoisonError::into_inner);
         // Looked at before they are read: what is written meanwhile is a change that is still to come.
-        let now = Seen::of(&self.paths);
+        let mut now = Seen::of(&self.paths);
         if cause == Cause::Change && !self.have_changed(&now) {
             return;
         }
@@ -121,7 +127,8 @@ impl Reload {
         let is_news = are_others || cause == Cause::Wish;
         let outcome = (again.read)();
         match outcome {
-            Ok(()) if is_news => {
+            Ok(()) if is_news || again.said.is_some() => {
+                again.said = None;
                 self.paths.iter().for_each(|path| tracing::info!("{} was read again", path.display()));
             }
             Ok(()) => {}
@@ -130,6 +137,7 @@ impl Reload {
                     tracing::warn!("{sentence} What was read before stays in effect.");
                 }
                 again.said = Some(sentence);
+                now.failed = Some(Instant::now());
             }
         }
         // Last: who finds them seen relies on what was read.
@@ -221,7 +229,7 @@ mod tests {
         let counted = Arc::clone(&count);
         let reload = Reload::new(place.files(), move || {
             counted.fetch_add(1, Ordering::Relaxed);
-            Err("It is bad.".into())
+            Ok(())
         });
         (reload, count)
     }
@@ -247,6 +255,32 @@ mod tests {
         std::fs::remove_file(&place.0).unwrap();
         assert_eq!(look(), 4);
         assert_eq!(look(), 4);
+    }
+
+    /// As when there was no file descriptor left for it.
+    #[test]
+    fn what_could_not_be_read_is_tried_again_though_the_file_stays_the_same() {
+        let place = Place::new("retries");
+        let (failures, in_effect) = (Arc::new(AtomicU32::new(2)), Arc::new(AtomicU32::new(0)));
+        let (left, set) = (Arc::clone(&failures), Arc::clone(&in_effect));
+        let reload = Reload::new(place.files(), move || {
+            if left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok() {
+                return Err("Too many open files.".into());
+            }
+            set.fetch_add(1, Ordering::SeqCst);
+            Ok(())
+        });
+        place.write("one");
+        place.settle();
+        let began = Instant::now();
+        while in_effect.load(Ordering::SeqCst) == 0 {
+            reload.glance();
+            assert!(began.elapsed() < Duration::from_secs(10), "it is never read again");
+        }
+        assert_eq!(failures.load(Ordering::SeqCst), 0);
+        std::thread::sleep(2 * RETRY_PAUSE);
+        reload.look();
+        assert_eq!(in_effect.load(Ordering::SeqCst), 1, "what was read is not read again");
     }
 
     #[test]
