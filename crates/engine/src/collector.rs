@@ -3,6 +3,8 @@
 //! It runs ordinary decisions, so it needs no locks and can stop at any point: what it did not finish is still due.
 
 use std::fmt::Debug;
+use std::future::poll_fn;
+use std::task::Poll;
 
 use bytes::Bytes;
 
@@ -14,6 +16,10 @@ use crate::{
 
 /// How many due rows one sweep takes at most before others get their turn.
 pub const DUE_PER_SWEEP: usize = 1_000;
+
+/// How many due rows are handled at once. An engine commits together what waits together, so this many share the wait for
+/// the disk; one after another they would take a sync each, and after much was deleted that is minutes.
+const HANDLED_AT_ONCE: usize = 64;
 
 /// How many steps one due row may take before others get their turn.
 const STEPS_PER_TURN: usize = 100;
@@ -41,24 +47,59 @@ pub trait Handler: Debug + Send + Sync {
     fn handle<'a>(&'a self, engine: &'a dyn Engine, due: &'a Due) -> BoxFuture<'a, Result<bool, EngineError>>;
 }
 
-/// Does what is due now, at most [`DUE_PER_SWEEP`] rows. Returns how many rows it handled.
+/// Does what is due now, at most [`DUE_PER_SWEEP`] rows. Returns how many rows it handled, or the first error; a row that
+/// fails keeps no other row from its turn.
 pub async fn sweep(engine: &dyn Engine, handlers: &[&dyn Handler]) -> Result<usize, EngineError> {
     let waiting = due_now(engine).await?;
-    let mut handled = 0;
-    for due in &waiting {
+    let mut rest = waiting.iter();
+    let mut running: Vec<BoxFuture<'_, Result<bool, EngineError>>> = Vec::new();
+    let (mut handled, mut failure) = (0, None);
+    poll_fn(|cx| {
+        loop {
+            let free = HANDLED_AT_ONCE - running.len();
+            running.extend(rest.by_ref().take(free).map(|due| handle(engine, handlers, due)));
+            let before = running.len();
+            running.retain_mut(|work| match work.as_mut().poll(cx) {
+                Poll::Pending => true,
+                Poll::Ready(Ok(is_handled)) => {
+                    handled += usize::from(is_handled);
+                    false
+                }
+                Poll::Ready(Err(error)) => {
+                    failure.get_or_insert(error);
+                    false
+                }
+            });
+            if running.is_empty() && rest.len() == 0 {
+                return Poll::Ready(());
+            }
+            // Those that have ended make room for others, which must be polled once.
+            if running.len() == before {
+                return Poll::Pending;
+            }
+        }
+    })
+    .await;
+    failure.map_or(Ok(handled), Err)
+}
+
+/// Whether somebody knew what to do.
+fn handle<'a>(
+    engine: &'a dyn Engine,
+    handlers: &'a [&'a dyn Handler],
+    due: &'a Due,
+) -> BoxFuture<'a, Result<bool, EngineError>> {
+    Box::pin(async move {
         if due.kind == Kind::Content {
-            collect_content(engine, due).await?;
-            handled += 1;
-            continue;
+            return collect_content(engine, due).await.map(|()| true);
         }
         for handler in handlers {
             if handler.handle(engine, due).await? {
-                handled += 1;
-                break;
+                return Ok(true);
             }
         }
-    }
-    Ok(handled)
+        Ok(false)
+    })
 }
 
 async fn due_now(engine: &dyn Engine) -> Result<Vec<Due>, EngineError> {
@@ -158,4 +199,56 @@ pub fn delete_some(
         Visit::Next
     })?;
     Ok(more)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+    use std::time::Duration;
+
+    use tokio::sync::Barrier;
+
+    use super::*;
+    use crate::Timestamp;
+    use crate::memory::MemoryEngine;
+
+    const ROWS: u64 = 200;
+
+    /// Handles rows only when so many of them are under way together; every tenth fails.
+    #[derive(Debug)]
+    struct Together {
+        barrier: Barrier,
+        seen: Mutex<Vec<u64>>,
+    }
+
+    impl Handler for Together {
+        fn handle<'a>(&'a self, _: &'a dyn Engine, due: &'a Due) -> BoxFuture<'a, Result<bool, EngineError>> {
+            Box::pin(async move {
+                self.barrier.wait().await;
+                let owner = due.owner_id().unwrap_or(0);
+                self.seen.lock().unwrap().push(owner);
+                if owner % 10 == 0 { Err(EngineError::Busy) } else { Ok(true) }
+            })
+        }
+    }
+
+    #[tokio::test]
+    async fn due_rows_are_handled_together_and_one_that_fails_stops_no_other() {
+        let engine = MemoryEngine::new(7);
+        for owner in 0..ROWS {
+            let due = Due { at: Timestamp(0), kind: Kind::Staging, owner: owner.to_be_bytes().to_vec() };
+            let put = commit::<(), std::convert::Infallible, _>(&engine, due.key(), move |_, _| {
+                let mut changes = Changes::none();
+                changes.put(due.key(), Bytes::new());
+                Ok(Commit { changes, outcome: () })
+            });
+            put.await.unwrap();
+        }
+        let together = Together { barrier: Barrier::new(20), seen: Mutex::default() };
+        let handlers: [&dyn Handler; 1] = [&together];
+        let sweeping = sweep(&engine, &handlers);
+        let swept = tokio::time::timeout(Duration::from_secs(30), sweeping).await;
+        assert!(swept.expect("they wait for each other in vain").is_err());
+        assert_eq!(together.seen.lock().unwrap().len() as u64, ROWS);
+    }
 }
