@@ -262,6 +262,16 @@ pub enum ContentRef {
 }
 
 impl BlobType {
+    /// How long a blob of this type may be; from the REST reference.
+    pub fn bytes_max(self) -> u64 {
+        const MIB: u64 = 1024 * 1024;
+        match self {
+            BlobType::Block => 50_000 * 4_000 * MIB,
+            BlobType::Append { .. } => 50_000 * 100 * MIB,
+            BlobType::Page { .. } => crate::request::PAGE_BLOB_BYTES_MAX,
+        }
+    }
+
     pub fn name(self) -> &'static str {
         match self {
             BlobType::Block => "BlockBlob",

@@ -596,6 +596,18 @@ mod tests {
         Script { length: 1_000, then: Then::Stall, ..Script::of(b"begin") }
     }
 
+    /// It would be pending for as long as the source likes.
+    #[tokio::test]
+    async fn a_source_that_announces_more_than_a_blob_may_have_is_refused() {
+        for (length, kind) in [(1 << 62, "BlockBlob"), (1 << 62, "PageBlob"), ((8 << 40) + 512, "PageBlob")] {
+            let script = Script { length, then: Then::Stall, ..Script::of(b"begin") };
+            let (bench, _) = bench(script.header("x-ms-blob-type", kind)).await;
+            let refused = refusal(bench.call("PUT", "cont/blob", &COPY, b"").await).to_reply();
+            assert_eq!((refused.status, refused.code), (400, "CannotVerifyCopySource"), "{length} {kind}");
+            assert_eq!(refusal(bench.call("HEAD", "cont/blob", &[], b"").await), BlobError::BlobNotFound);
+        }
+    }
+
     #[tokio::test]
     async fn while_it_is_pending() {
         let (bench, _) = bench(stalled().header("content-type", "text/plain").header("x-ms-meta-a", "1")).await;

@@ -422,6 +422,9 @@ impl WholeCopy {
         let fetched = self.source.fetch(call.outside).await?;
         let length = source::length(&fetched)?;
         let described = Described { tags, ..Described::answer(&fetched.headers, length) };
+        if length > described.kind.bytes_max() {
+            return Err(source::nowhere("The copy source is larger than a blob of its type may be.").into());
+        }
         let asked = Asked::by(&call)?;
         let etag = fetched.headers.get(header::ETAG).and_then(|etag| etag.to_str().ok()).map(str::to_owned);
         let (op, account, keeping) = (self.clone(), call.account, Keeping::of(&call));
