@@ -103,7 +103,7 @@ const DAY: u64 = 24 * 3600;
 fn advance(admin: SocketAddr, seconds: u64) -> bool {
     let asked = TcpStream::connect(admin).and_then(|mut stream| {
         let body = format!("{{\"advance_seconds\": {seconds}}}");
-        let head = format!("POST /test/clock HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n", body.len());
+        let head = format!("POST /test/clock HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}\r\n", body.len());
         stream.write_all(format!("{head}connection: close\r\n\r\n{body}").as_bytes())?;
         let mut answer = String::new();
         stream.read_to_string(&mut answer)?;

@@ -208,7 +208,7 @@ fn launch(folder: &Path, service: Service, port: u16, cluster: &Environment) -> 
         let port = if is_wanted { port.to_string() } else { "off".to_owned() };
         command.arg(format!("--{one}-port")).arg(port);
     }
-    command.args(["--admin-port", "0", "--test-clock", "--silent"]);
+    command.args(["--admin-port", "0", "--test-clock", "--silent", "--copy-sources", "loopback"]);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(errors.expect("a file in the folder"));
     let mut process = command.spawn().expect("the server starts");
     let said = BufReader::new(process.stdout.take().expect("standard output is ours"));

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use lexopt::{Arg, Parser};
-use server::Service;
+use server::{Limits, Service};
 use table::TableName;
 use wire::names::{ContainerName, QueueName};
 
@@ -50,6 +50,9 @@ pub struct Options {
     pub services: Vec<Door>,
     pub admin_port: Option<Port>,
     pub admin_host: IpAddr,
+    /// What the admin port may be called.
+    pub admin_names: Vec<String>,
+    pub limits: Limits,
     pub silent: bool,
     pub debug: Option<PathBuf>,
     pub test_clock: bool,
@@ -190,11 +193,15 @@ const FLAGS: &[Flag] = &[
     flag("dfs-port", "PORT", Section::Network, "[10004]"),
     flag("admin-port", "PORT", Section::Network, "health checks [10010]"),
     flag("admin-host", "ADDRESS", Section::Network, "where health checks are answered [127.0.0.1]"),
+    flag("admin-names", "NAME,...", Section::Network, "call it by these, too, beside addresses and localhost"),
+    flag("connections", "NUMBER", Section::Network, "at once, on each port of a service [8192]"),
+    flag("connections-per-address", "NUMBER", Section::Network, "and from one address [half of them]"),
+    flag("first-request-timeout", "SECONDS", Section::Network, "a new connection must ask within this time [10]"),
     flag("tls", "auto", Section::Network, "https with a certificate for localhost, made here"),
     flag("cert", "FILE", Section::Network, "https with this certificate: PEM, or PFX with --pwd"),
     flag("key", "FILE", Section::Network, "the key of a PEM certificate"),
     flag("pwd", "PASSWORD", Section::Network, "the password of a PFX certificate; better as a variable"),
-    flag("copy-sources", "HOST,...", Section::Network, "copy from these, too: name, *.name, address, * [loopback]"),
+    flag("copy-sources", "HOST,...", Section::Network, "copy from these, too: name, *.name, address, *, loopback"),
     short('s', switch("silent", Section::Running, "no access log")),
     short('d', flag("debug", "FILE", Section::Running, "write a detailed log to this file")),
     switch("test-clock", Section::Running, "let tests move the time: POST /test/clock, admin port"),
@@ -423,6 +430,8 @@ impl Given {
             admin_port: self.port("admin-port")?,
             // Not the address of the services: who may use those need not see how the server is.
             admin_host: self.host("admin-host")?.unwrap_or(DEFAULT_HOST),
+            admin_names: self.admin_names()?,
+            limits: self.limits()?,
             silent: self.has("silent"),
             debug: self.path("debug"),
             test_clock: self.has("test-clock"),
@@ -432,10 +441,47 @@ impl Given {
         })
     }
 
-    /// This machine, unless others are named.
+    /// Nothing but this server itself, unless others are named: whoever may write a blob could read with it what only
+    /// this machine can reach.
     fn copy_sources(&self) -> Result<fetch::Hosts, Wrong> {
-        let Some(text) = self.text("copy-sources")? else { return Ok(fetch::Hosts::loopback()) };
+        let Some(text) = self.text("copy-sources")? else { return Ok(fetch::Hosts::default()) };
         text.parse().map_err(|bad| Wrong(format!("--copy-sources: {bad}.")))
+    }
+
+    fn admin_names(&self) -> Result<Vec<String>, Wrong> {
+        let names = self.text("admin-names")?.unwrap_or_default().split(',').map(str::trim);
+        let names = names.filter(|name| !name.is_empty()).map(|name| {
+            let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+            match name.bytes().all(is_part) {
+                true => Ok(name.trim_end_matches('.').to_owned()),
+                false => Err(Wrong(format!("--admin-names takes names without ports, not \"{name}\"."))),
+            }
+        });
+        names.collect()
+    }
+
+    fn limits(&self) -> Result<Limits, Wrong> {
+        let mut limits = Limits::default();
+        if let Some(connections) = self.positive("connections")? {
+            limits.connections = connections;
+            limits.connections_per_address = connections.div_ceil(2);
+        }
+        if let Some(connections) = self.positive("connections-per-address")? {
+            limits.connections_per_address = connections;
+        }
+        if let Some(seconds) = self.positive("first-request-timeout")? {
+            limits.first_request = Duration::from_secs(seconds as u64);
+        }
+        Ok(limits)
+    }
+
+    fn positive(&self, name: &str) -> Result<Option<usize>, Wrong> {
+        let Some(number) = self.number(name)? else { return Ok(None) };
+        let most = u64::from(u32::MAX >> 3);
+        match number {
+            1.. if number <= most => Ok(usize::try_from(number).ok()),
+            _ => Err(Wrong(format!("--{name} takes a number from 1 to {most}, not {number}."))),
+        }
     }
 
     /// The database alone, for those who have no use for the store.
@@ -817,6 +863,36 @@ mod tests {
         let line = ["--accounts", "abc:c2VjcmV0", "--cert", "a.pfx", "--pwd", "c2VjcmV0"];
         assert!(!format!("{:?}", parsed(&line, &[])).contains("c2V"));
         assert!(!format!("{:?}", parsed(&["account", "add", "abc", "--key", "c2VjcmV0"], &[])).contains("c2V"));
+    }
+
+    #[test]
+    fn copies_come_from_this_server_alone_unless_others_are_named() {
+        assert_eq!(options(&[], &[]).copy_sources, fetch::Hosts::default());
+        let named = options(&["--copy-sources", "loopback,*.example.org"], &[]);
+        assert_eq!(named.copy_sources, "loopback,*.example.org".parse().unwrap());
+    }
+
+    #[test]
+    fn limits_of_connections() {
+        let limits = |line: &[&str]| {
+            let limits = options(line, &[]).limits;
+            (limits.connections, limits.connections_per_address, limits.first_request.as_secs())
+        };
+        assert_eq!(limits(&[]), (8_192, 4_096, 10));
+        assert_eq!(limits(&["--connections", "101"]), (101, 51, 10));
+        assert_eq!(limits(&["--connections-per-address", "7", "--first-request-timeout", "3"]), (8_192, 7, 3));
+        for wrong in ["0", "-1", "many", "99999999999"] {
+            assert!(parsed(&["--connections", wrong], &[]).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn names_of_the_admin_port() {
+        assert_eq!(
+            options(&["--admin-names", "a.example.org., lazurite"], &[]).admin_names,
+            ["a.example.org", "lazurite"]
+        );
+        assert!(parsed(&["--admin-names", "http://a"], &[]).is_err());
     }
 
     #[test]

@@ -36,15 +36,15 @@ const LOG_PATIENCE: Duration = Duration::from_secs(1);
 
 pub fn run(options: Options, called_as: CalledAs) -> Result<(), Wrong> {
     start_logging(options.debug.as_deref())?;
-    allow_many_files();
+    let files = allow_many_files();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .map_err(|error| Wrong(format!("The runtime does not start: {error}.")))?;
-    runtime.block_on(serve(options, called_as))
+    runtime.block_on(serve(options, called_as, files))
 }
 
-async fn serve(options: Options, called_as: CalledAs) -> Result<(), Wrong> {
+async fn serve(options: Options, called_as: CalledAs, files: Option<u64>) -> Result<(), Wrong> {
     // Before anything takes time: whoever stops us while we start gets an orderly end, too.
     let (ask_to_reload, asked_to_reload) = mpsc::channel();
     let stop = stop_signal(ask_to_reload).map_err(|error| Wrong(format!("Signals cannot be received: {error}.")))?;
@@ -124,9 +124,10 @@ async fn serve(options: Options, called_as: CalledAs) -> Result<(), Wrong> {
         delegation_secret,
         hosts: if options.disable_product_style_url { Hosts::NeverNameAccounts } else { Hosts::MayNameAccounts },
         copy_sources: options.copy_sources,
-        limits: Limits::default(),
+        limits: within_files(options.limits, endpoints.services.len(), files),
         access_log: access_log.clone(),
         test_clock: options.test_clock,
+        admin_names: options.admin_names.clone(),
     };
     let server = Server::new(setup).await.map_err(|error| Wrong(format!("The accounts cannot be stored: {error}.")))?;
     reload::watch(reloads, asked_to_reload).map_err(|error| Wrong(format!("No thread can be started: {error}.")))?;
@@ -402,33 +403,68 @@ fn seed() -> u128 {
     half() << 64 | half()
 }
 
-/// Every connection is a file, and the usual soft limit of 1024 is soon reached. What is allowed is taken; that it is
-/// not more shows when it is needed.
+/// Files that are not connections of services: data, logs, the admin port, copies from elsewhere.
+const FILES_KEPT_BACK: u64 = 512;
+
+/// Connections must not take the files that everything else needs, health checks among them.
+fn within_files(limits: Limits, ports: usize, files: Option<u64>) -> Limits {
+    let Some(files) = files else { return limits };
+    let kept_back = FILES_KEPT_BACK.min(files / 2);
+    let most = usize::try_from((files - kept_back) / ports.max(1) as u64).unwrap_or(usize::MAX).max(1);
+    if most >= limits.connections {
+        return limits;
+    }
+    tracing::warn!("only {files} files may be open at once (ulimit -n), so each port takes {most} connections");
+    Limits {
+        connections: most,
+        connections_per_address: limits.connections_per_address.min(most.div_ceil(2)),
+        ..limits
+    }
+}
+
+/// Every connection is a file, and the usual soft limit of 1024 is soon reached. What is allowed is taken, and said.
 #[cfg(unix)]
-fn allow_many_files() {
+fn allow_many_files() -> Option<u64> {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
     if let Err(error) = setrlimit(Resource::Nofile, limit) {
         tracing::debug!(%error, "the limit of open files stays as it is");
     }
+    getrlimit(Resource::Nofile).current
 }
 
 #[cfg(not(unix))]
-fn allow_many_files() {}
+fn allow_many_files() -> Option<u64> {
+    None
+}
 
 fn start_logging(file: Option<&Path>) -> Result<(), Wrong> {
     let builder = tracing_subscriber::fmt().with_target(false).with_ansi(false);
     match file {
         None => builder.with_max_level(tracing::Level::WARN).with_writer(io::stderr).init(),
         Some(path) => {
-            let file = std::fs::OpenOptions::new().create(true).append(true).open(path);
-            let file =
-                file.map_err(|error| Wrong(format!("The log {} cannot be written: {error}.", path.display())))?;
+            let file = open_log(path)
+                .map_err(|error| Wrong(format!("The log {} cannot be written: {error}.", path.display())))?;
             builder.with_max_level(tracing::Level::DEBUG).with_writer(std::sync::Mutex::new(file)).init();
         }
     }
     Ok(())
+}
+
+/// For its owner only: it says who asks for what.
+fn open_log(path: &Path) -> io::Result<std::fs::File> {
+    let mut options = std::fs::OpenOptions::new();
+    options.create(true).append(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let file = options.open(path)?;
+    // It may have been there before, written by an earlier version. A terminal or a pipe has no owner to speak of.
+    #[cfg(unix)]
+    if file.metadata()?.is_file() {
+        file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
+    }
+    Ok(file)
 }
 
 /// Resolves at the first request to end; the second one ends the process at once. A hangup is a request to read the

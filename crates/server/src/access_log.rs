@@ -153,7 +153,7 @@ fn put(out: &mut String, line: &Line<'_>) {
 }
 
 /// The query without the secret that is in it.
-fn put_query(out: &mut String, query: &str) {
+pub(crate) fn put_query(out: &mut String, query: &str) {
     for (at, pair) in query.split('&').enumerate() {
         if at > 0 {
             out.push('&');

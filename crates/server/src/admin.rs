@@ -1,10 +1,15 @@
 //! The admin port: health and figures for those who watch the server, and the test clock where it was asked for.
+//!
+//! There is no sign-in here, so a page in somebody's browser must not get through: neither by having the name of its own
+//! server lead to this address (then the `Host` names that server), nor by asking from elsewhere (then there is an `Origin`).
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use engine::Engine;
-use http::{HeaderValue, Method, Request, Response, StatusCode, header};
+use http::request::Parts;
+use http::uri::Authority;
+use http::{HeaderValue, Method, Request, Response, StatusCode, Version, header};
 use hyper::body::Incoming;
 use serde_json::{Value, json};
 use wire::http::{Body, ReplyBody, collect};
@@ -23,6 +28,8 @@ pub(crate) struct Admin {
     pub connections: Connections,
     pub metrics: Arc<Metrics>,
     pub limits: Limits,
+    /// What this port may be called, beside addresses and `localhost`.
+    pub names: Vec<String>,
     /// `None`: this server's time is nobody's to move.
     pub test_clock: Option<TestClock>,
 }
@@ -40,6 +47,32 @@ enum Said {
 }
 
 impl Admin {
+    /// Whether it was sent to this port on purpose, and by nobody who found it through a browser.
+    fn is_for_us(&self, request: &Parts) -> bool {
+        let mut hosts = request.headers.get_all(header::HOST).iter();
+        let (host, another) = (hosts.next(), hosts.next());
+        let is_host_ours = match host {
+            Some(host) => host.to_str().is_ok_and(|host| self.is_ours(host)),
+            None => request.version < Version::HTTP_11,
+        };
+        let is_origin_ours = |origin: &HeaderValue| {
+            let site = origin.to_str().ok().and_then(|origin| origin.split_once("://"));
+            site.is_some_and(|(_, host)| self.is_ours(host))
+        };
+        is_host_ours && another.is_none() && request.headers.get_all(header::ORIGIN).iter().all(is_origin_ours)
+    }
+
+    fn is_ours(&self, host: &str) -> bool {
+        let Ok(authority) = host.parse::<Authority>() else { return false };
+        let name = authority.host().to_ascii_lowercase();
+        let name = name.trim_start_matches('[').trim_end_matches(']').trim_end_matches('.');
+        // Nobody's name server can make a name of an address.
+        name.parse::<IpAddr>().is_ok()
+            || name == "localhost"
+            || name.ends_with(".localhost")
+            || self.names.iter().any(|known| known.eq_ignore_ascii_case(name))
+    }
+
     async fn say(&self, method: &Method, path: &str, body: &mut dyn Body) -> Said {
         match (method, path) {
             (&Method::GET | &Method::HEAD, "/health/live") => Said::Json(StatusCode::OK, json!({"status": "live"})),
@@ -96,6 +129,11 @@ fn bad(why: &str) -> Said {
     Said::Json(StatusCode::BAD_REQUEST, json!({"error": why}))
 }
 
+fn not_for_us() -> Said {
+    let why = "call this port by an address, by localhost, or by a name that --admin-names gives, and not from a page";
+    Said::Json(StatusCode::FORBIDDEN, json!({"error": why}))
+}
+
 fn nothing_here() -> Said {
     Said::Json(StatusCode::NOT_FOUND, json!({"error": "there is nothing here"}))
 }
@@ -104,7 +142,10 @@ impl Answers for Admin {
     async fn answer(&self, request: Request<Incoming>, _: SocketAddr, traffic: Arc<Traffic>) -> Response<AnswerBody> {
         let (parts, incoming) = request.into_parts();
         let mut body = RequestBody::new(incoming, &parts.headers, self.limits.body_pause);
-        let said = caught(self.say(&parts.method, parts.uri.path(), &mut body)).await;
+        let said = match self.is_for_us(&parts) {
+            true => caught(self.say(&parts.method, parts.uri.path(), &mut body)).await,
+            false => Ok(not_for_us()),
+        };
         let (status, kind, text) = match said {
             Ok(Said::Json(status, value)) => (status, "application/json", value.to_string()),
             Ok(Said::Metrics(text)) => (StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", text),

@@ -17,7 +17,6 @@ use wire::multipart::{self, Malformed, Writer};
 
 use crate::access_log::Line;
 use crate::limits::HEAD_BYTES_MAX;
-use crate::metrics::Asked;
 use crate::panics::caught;
 use crate::patience;
 use crate::pipeline::{Entered, Pipeline, Progress, Stop, settled, wall_clock};
@@ -144,8 +143,7 @@ impl Pipeline {
         let began = Instant::now();
         let id = &part.request_id;
         let envelope = self.envelope(&outer.head, Some(&part.head));
-        let mut progress =
-            Progress { asked: Asked::Unknown(self.service), version: envelope.version.clone(), account: None };
+        let mut progress = Progress::new(self.service, envelope.version.clone());
         let walk = async {
             let entered = self.enter(part.head.clone(), part.path_style, peer, &mut progress).await?;
             self.run(&entered, &mut FixedBody::new(part.body.clone())).await
@@ -154,6 +152,9 @@ impl Pipeline {
             Ok(reply) => (reply, None),
             Err(error) => (respond::refusal(&error, &envelope, id, wall_clock()), Some(error)),
         };
+        if progress.failed_sign_in {
+            self.slow_down(peer).await;
+        }
         let (status, took) = (reply.status.as_u16(), began.elapsed());
         let code = error.as_ref().map(|error| error.code);
         self.house.metrics.answered(progress.asked, status, code, took, part.body.len() as u64);

@@ -8,6 +8,8 @@ mod access_log;
 mod admin;
 mod batch;
 mod body;
+mod debug_log;
+mod failed_sign_ins;
 mod issuer;
 pub mod limits;
 mod listener;
@@ -16,8 +18,10 @@ mod op;
 mod panics;
 mod patience;
 mod pipeline;
+mod places;
 mod request_id;
 mod respond;
+mod seldom;
 mod service;
 mod services;
 mod shared;
@@ -49,6 +53,7 @@ pub use shared::{Current, Shared};
 pub use target::Hosts;
 
 use admin::{Admin, TestClock};
+use failed_sign_ins::FailedSignIns;
 use listener::Connections;
 use metrics::Metrics;
 use pipeline::{AccountIds, House, Pipeline};
@@ -105,6 +110,8 @@ pub struct Setup {
     pub access_log: Option<AccessLog>,
     /// Whether the admin port may move the engine's time.
     pub test_clock: bool,
+    /// Names by which the admin port is called, beside addresses and `localhost`.
+    pub admin_names: Vec<String>,
 }
 
 /// Leaves out the secret.
@@ -123,6 +130,7 @@ pub struct Server {
     connections: Connections,
     transport: Transport,
     test_clock: bool,
+    admin_names: Vec<String>,
 }
 
 impl Server {
@@ -149,6 +157,7 @@ impl Server {
             access_log: setup.access_log,
             request_ids: RequestIds::new(),
             blob_doors: OnceLock::new(),
+            failed_sign_ins: FailedSignIns::default(),
         };
         Ok(Server {
             sweeper: Arc::new(Sweeper { engine: Arc::clone(&setup.engine), handlers }),
@@ -157,6 +166,7 @@ impl Server {
             connections: Connections::new(setup.limits, metrics),
             transport: setup.tls.map_or(Transport::Plain, |config| Transport::tls(&config)),
             test_clock: setup.test_clock,
+            admin_names: setup.admin_names,
         })
     }
 
@@ -170,7 +180,8 @@ impl Server {
             let https = self.transport.is_https();
             let pipeline = Arc::new(Pipeline { house: Arc::clone(&self.house), service, https });
             let (transport, idle) = (self.transport.clone(), idle.unwrap_or(limits.idle));
-            tokio::spawn(self.connections.clone().accept(listener, transport, pipeline, idle));
+            let places = self.connections.service_places();
+            tokio::spawn(self.connections.clone().accept(listener, places, transport, pipeline, idle));
         }
         if let Some(listener) = doors.admin {
             let admin = Arc::new(Admin {
@@ -178,9 +189,11 @@ impl Server {
                 connections: self.connections.clone(),
                 metrics: Arc::clone(&self.house.metrics),
                 limits,
+                names: self.admin_names,
                 test_clock: self.test_clock.then(|| TestClock { sweeper: Arc::clone(&self.sweeper) }),
             });
-            tokio::spawn(self.connections.clone().accept(listener, Transport::Plain, admin, limits.idle));
+            let places = self.connections.admin_places();
+            tokio::spawn(self.connections.clone().accept(listener, places, Transport::Plain, admin, limits.idle));
         }
         let (sweeper, connections) = (Arc::clone(&self.sweeper), self.connections.clone());
         let sweeper = tokio::spawn(async move { sweeper.run(connections).await });

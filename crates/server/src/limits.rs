@@ -28,6 +28,16 @@ pub const CLOCK_ADVANCE_SECONDS_MAX: u64 = 100 * 366 * 86_400;
 pub const ACCESS_LOG_BYTES_MAX: usize = 1024 * 1024;
 /// How long lines of the access log wait for company.
 pub const ACCESS_LOG_PAUSE: Duration = Duration::from_millis(100);
+/// A line of the log that would come again and again comes this seldom.
+pub const LOG_PAUSE: Duration = Duration::from_secs(10);
+/// An address may fail to sign in this often before its refusals begin to wait,
+pub const FAILED_SIGN_INS_BURST: f64 = 1_000.0;
+/// and gets so many in a second from then on,
+pub const FAILED_SIGN_INS_PER_SECOND: f64 = 100.0;
+/// each after no longer than this.
+pub const FAILED_SIGN_IN_WAIT_MAX: Duration = Duration::from_secs(5);
+/// Addresses of which failures are remembered.
+pub const FAILED_SIGN_IN_ADDRESSES_MAX: usize = 4_096;
 /// How often the sweeper looks when nothing is due.
 pub const SWEEP_PAUSE: Duration = Duration::from_secs(1);
 
@@ -35,10 +45,17 @@ pub const SWEEP_PAUSE: Duration = Duration::from_secs(1);
 pub const SWEEPS_AT_ONCE_MAX: usize = 1_000;
 
 /// The limits that differ between a server and a test of its limits.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Connections at once, over all ports. More wait in the backlog.
+    /// Connections at once, on each port of a service. More wait in the backlog.
     pub connections: usize,
+    /// And of those from one address. More are closed at once.
+    pub connections_per_address: usize,
+    /// The same on the admin port, which has to answer when all other ports are full; half of them for one address.
+    pub admin_connections: usize,
+    /// The head of a connection's first request must be there this long after the connection was made. A client connects
+    /// because it has something to ask; who does not ask takes places from those who do.
+    pub first_request: Duration,
     /// A request's head must be there this long after its first byte.
     pub head: Duration,
     /// The handshake of TLS must be done this long after the connection was accepted.
@@ -59,6 +76,9 @@ impl Default for Limits {
     fn default() -> Limits {
         Limits {
             connections: 8_192,
+            connections_per_address: 4_096,
+            admin_connections: 64,
+            first_request: Duration::from_secs(10),
             head: Duration::from_secs(30),
             handshake: Duration::from_secs(10),
             idle: Duration::from_secs(180),

@@ -15,11 +15,13 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::watch;
 
 use crate::body::AnswerBody;
-use crate::limits::{ACCEPT_PAUSE, BACKLOG, CONNECTION_BUFFER_BYTES, Limits};
+use crate::limits::{ACCEPT_PAUSE, BACKLOG, CONNECTION_BUFFER_BYTES, LOG_PAUSE, Limits};
 use crate::metrics::Metrics;
+use crate::places::{Place, Places, TooMany};
+use crate::seldom::Seldom;
 use crate::socket::{Socket, Transport};
 use crate::stream::{TimedStream, Traffic};
 
@@ -48,15 +50,25 @@ pub(crate) fn bind(address: SocketAddr) -> io::Result<TcpListener> {
 #[derive(Clone, Debug)]
 pub(crate) struct Connections {
     limits: Limits,
-    places: Arc<Semaphore>,
+    /// How many there are, on all ports.
+    open: Arc<watch::Sender<usize>>,
     ending: Arc<watch::Sender<bool>>,
     metrics: Arc<Metrics>,
 }
 
+/// A connection that is counted until it is dropped.
+struct Counted(Arc<watch::Sender<usize>>);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.send_modify(|open| *open -= 1);
+    }
+}
+
 impl Connections {
     pub(crate) fn new(limits: Limits, metrics: Arc<Metrics>) -> Connections {
-        let places = Arc::new(Semaphore::new(limits.connections));
-        Connections { limits, places, ending: Arc::new(watch::Sender::new(false)), metrics }
+        let (open, ending) = (Arc::new(watch::Sender::new(0)), Arc::new(watch::Sender::new(false)));
+        Connections { limits, open, ending, metrics }
     }
 
     /// Resolves when shutdown has begun.
@@ -72,22 +84,31 @@ impl Connections {
     /// Begins the end, and waits for the connections. Returns how many were still there when time was up.
     pub(crate) async fn end(&self) -> usize {
         self.ending.send_replace(true);
-        let all = u32::try_from(self.limits.connections).unwrap_or(u32::MAX);
-        match tokio::time::timeout(self.limits.shutdown, self.places.acquire_many(all)).await {
-            Ok(_) => 0,
-            Err(_) => self.open(),
-        }
+        let mut open = self.open.subscribe();
+        let _ = tokio::time::timeout(self.limits.shutdown, open.wait_for(|open| *open == 0)).await;
+        self.open()
     }
 
     /// How many connections there are.
     pub(crate) fn open(&self) -> usize {
-        self.limits.connections - self.places.available_permits()
+        *self.open.borrow()
+    }
+
+    /// The places of a port of a service.
+    pub(crate) fn service_places(&self) -> Arc<Places> {
+        Places::new(self.limits.connections, self.limits.connections_per_address)
+    }
+
+    /// Those of the admin port.
+    pub(crate) fn admin_places(&self) -> Arc<Places> {
+        Places::new(self.limits.admin_connections, self.limits.admin_connections.div_ceil(2))
     }
 
     /// Accepts until the end begins. `idle` is how long a connection may be silent between requests.
     pub(crate) async fn accept<A: Answers>(
         self,
         listener: TcpListener,
+        places: Arc<Places>,
         transport: Transport,
         answers: Arc<A>,
         idle: Duration,
@@ -96,30 +117,43 @@ impl Connections {
         loop {
             tokio::select! {
                 () = self.ending() => return,
-                (tcp, peer, place) = self.next(&listener) => {
+                (tcp, peer, place) = self.next(&listener, &places) => {
                     let (transport, answers, connections) = (transport.clone(), Arc::clone(&answers), self.clone());
+                    let counted = self.count();
                     tokio::spawn(async move {
                         connect(tcp, transport, peer, answers, limits, connections).await;
-                        drop(place);
+                        drop((place, counted));
                     });
                 }
             }
         }
     }
 
-    async fn next(&self, listener: &TcpListener) -> (TcpStream, SocketAddr, OwnedSemaphorePermit) {
+    fn count(&self) -> Counted {
+        self.open.send_modify(|open| *open += 1);
+        self.metrics.connections.fetch_add(1, Ordering::Relaxed);
+        Counted(Arc::clone(&self.open))
+    }
+
+    async fn next(&self, listener: &TcpListener, places: &Arc<Places>) -> (TcpStream, SocketAddr, Place) {
+        static REFUSED: Seldom = Seldom::new();
+        static FAILED: Seldom = Seldom::new();
         loop {
             match listener.accept().await {
-                Ok((tcp, peer)) => {
-                    // One connection waits here for its place; those behind it wait in the backlog and cost no memory.
-                    let Ok(place) = Arc::clone(&self.places).acquire_owned().await else {
-                        return std::future::pending().await;
-                    };
-                    self.metrics.connections.fetch_add(1, Ordering::Relaxed);
-                    return (tcp, peer, place);
-                }
+                // One connection waits here for its place; those behind it wait in the backlog and cost no memory.
+                Ok((tcp, peer)) => match places.take(peer).await {
+                    Ok(place) => return (tcp, peer, place),
+                    Err(TooMany) => {
+                        self.metrics.connections_refused.fetch_add(1, Ordering::Relaxed);
+                        if let Some(count) = REFUSED.turn(LOG_PAUSE) {
+                            tracing::warn!(%peer, count, "connections were closed: their address has too many");
+                        }
+                    }
+                },
                 Err(error) => {
-                    tracing::warn!(%error, "a connection could not be accepted");
+                    if let Some(count) = FAILED.turn(LOG_PAUSE) {
+                        tracing::warn!(%error, count, "a connection could not be accepted");
+                    }
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
             }
@@ -159,9 +193,12 @@ async fn serve<A: Answers>(
     let service = service_fn(|request| {
         traffic.begin();
         let answer = answers.answer(request, peer, Arc::clone(&traffic));
-        let connections = &connections;
+        let (connections, traffic) = (&connections, &traffic);
         async move {
             let mut response = answer.await;
+            if traffic.answered.is_any() {
+                traffic.earlier_answers_flushed().await;
+            }
             // This task may hear of the end only after it has answered.
             if connections.is_ending() {
                 response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));

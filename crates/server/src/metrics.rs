@@ -93,6 +93,9 @@ pub(crate) struct Metrics {
     errors: Mutex<BTreeMap<(&'static str, &'static str), u64>>,
     pub(crate) connections: AtomicU64,
     pub(crate) handshakes_failed: AtomicU64,
+    pub(crate) connections_refused: AtomicU64,
+    pub(crate) sign_ins_failed: AtomicU64,
+    pub(crate) sign_ins_slowed: AtomicU64,
 }
 
 impl Metrics {
@@ -104,6 +107,9 @@ impl Metrics {
             errors: Mutex::default(),
             connections: AtomicU64::new(0),
             handshakes_failed: AtomicU64::new(0),
+            connections_refused: AtomicU64::new(0),
+            sign_ins_failed: AtomicU64::new(0),
+            sign_ins_slowed: AtomicU64::new(0),
         }
     }
 
@@ -150,6 +156,12 @@ impl Metrics {
         out.single("lazurite_connections_total", "Connections that were accepted.", &self.connections);
         let help = "Connections that never came to speak TLS.";
         out.single("lazurite_tls_handshakes_failed_total", help, &self.handshakes_failed);
+        let help = "Connections that were closed because their address had too many.";
+        out.single("lazurite_connections_refused_total", help, &self.connections_refused);
+        let help = "Requests with a signature or token that was not good.";
+        out.single("lazurite_authentication_failures_total", help, &self.sign_ins_failed);
+        let help = "Of those, the ones whose refusal was slowed because their address had too many.";
+        out.single("lazurite_authentication_failures_slowed_total", help, &self.sign_ins_slowed);
         for (name, value) in engine {
             let name = format!("lazurite_engine_{name}");
             out.family(&name, "untyped", "A figure of the storage engine.");

@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::net::SocketAddr;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::{Instant, SystemTime};
 
@@ -15,15 +16,18 @@ use blob::Asker;
 use concurrency::Timestamp;
 use engine::{Engine, EngineError};
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, Method, Request, Response};
+use http::uri::Authority;
+use http::{HeaderMap, HeaderValue, Method, Request, Response, Version};
 use hyper::body::Incoming;
 use wire::cors;
 use wire::http::{Body, BodyError, ErrorReply, Head, Query, Reply, header};
 
 use crate::access_log::{AccessLog, Line};
 use crate::body::{AnswerBody, RequestBody};
+use crate::debug_log;
+use crate::failed_sign_ins::FailedSignIns;
 use crate::issuer::Issuer;
-use crate::limits::{HEAD_BYTES_MAX, Limits};
+use crate::limits::{HEAD_BYTES_MAX, LOG_PAUSE, Limits};
 use crate::listener::Answers;
 use crate::metrics::{Asked, Metrics};
 use crate::op::{self, Op};
@@ -31,6 +35,7 @@ use crate::panics::{Panicked, caught};
 use crate::patience;
 use crate::request_id::{RequestId, RequestIds};
 use crate::respond::{self, Envelope};
+use crate::seldom::Seldom;
 use crate::service::Service;
 use crate::services::{NoResult, Services};
 use crate::shared::{Current, Shared};
@@ -52,6 +57,7 @@ pub(crate) struct House {
     pub limits: Limits,
     pub access_log: Option<AccessLog>,
     pub request_ids: RequestIds,
+    pub failed_sign_ins: FailedSignIns,
     /// Where the Blob service listens, once it does.
     pub blob_doors: OnceLock<Vec<SocketAddr>>,
 }
@@ -114,6 +120,16 @@ pub(crate) struct Progress {
     pub asked: Asked,
     pub version: HeaderValue,
     pub account: Option<u64>,
+    /// The signature or token was not good.
+    pub failed_sign_in: bool,
+    /// Who called, if the debug log wants to know.
+    pub caller: Option<String>,
+}
+
+impl Progress {
+    pub(crate) fn new(service: Service, version: HeaderValue) -> Progress {
+        Progress { asked: Asked::Unknown(service), version, account: None, failed_sign_in: false, caller: None }
+    }
 }
 
 /// A request that may be done: the door is behind it.
@@ -200,8 +216,13 @@ impl Pipeline {
         let caller = match head.method {
             // A browser asks what it may ask before it shows who it is.
             Method::OPTIONS => Caller::Anonymous,
-            _ => self.identify(&head, path_style, peer, &accounts, account, now).await?,
+            _ => {
+                let caller = self.identify(&head, path_style, peer, &accounts, account, now).await;
+                progress.failed_sign_in = matches!(caller, Err(Stop::Refused(_)));
+                caller?
+            }
         };
+        progress.caller = debug_log::is_on().then(|| debug_log::caller_name(&caller));
         let op = Op::named_by(self.service, &head)?;
         progress.asked = Asked::Known(op);
         self.may(&caller, op, account, &head).await?;
@@ -232,6 +253,7 @@ impl Pipeline {
         // The version first: it decides how every refusal looks.
         progress.version = version::of(&request.headers, query.as_ref().unwrap_or(&nothing), self.service)?;
         let query = query?;
+        check_host(request)?;
         let target = Target::parse(&request.uri, &request.headers, self.house.hosts, self.https)?;
         let head_bytes = request.headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum::<usize>();
         if head_bytes > HEAD_BYTES_MAX {
@@ -326,6 +348,16 @@ impl Pipeline {
         }
     }
 
+    /// Has the refusal of a bad signature or token wait, if there were too many from this address.
+    pub(crate) async fn slow_down(&self, peer: SocketAddr) {
+        let wait = self.house.failed_sign_ins.note(peer.ip(), Instant::now());
+        self.house.metrics.sign_ins_failed.fetch_add(1, Ordering::Relaxed);
+        if !wait.is_zero() {
+            self.house.metrics.sign_ins_slowed.fetch_add(1, Ordering::Relaxed);
+            tokio::time::sleep(wait).await;
+        }
+    }
+
     /// Tells browsers which pages may see the answer, whatever it is.
     async fn share(&self, account: u64, origin: Option<&HeaderValue>, method: &Method, headers: &mut HeaderMap) {
         // Without an origin only a read can be told anything, because a cache may hand it to a page later.
@@ -367,16 +399,13 @@ impl Answers for Pipeline {
     ) -> Response<AnswerBody> {
         let began = Instant::now();
         let (mut parts, incoming) = request.into_parts();
-        traffic.asked.tell(&mut parts.headers);
+        let asked_for = debug_log::request(&parts);
+        traffic.tell_names(&mut parts.headers);
         let id = self.house.request_ids.next();
         let origin = parts.headers.get(header::ORIGIN).cloned();
         let client_request_id = Envelope::echoed(parts.headers.get("x-ms-client-request-id"));
         let mut body = RequestBody::new(incoming, &parts.headers, self.house.limits.body_pause);
-        let mut progress = Progress {
-            asked: Asked::Unknown(self.service),
-            version: HeaderValue::from_static(version::NEWEST),
-            account: None,
-        };
+        let mut progress = Progress::new(self.service, HeaderValue::from_static(version::NEWEST));
 
         let outcome = caught(self.walk(&mut parts, &id, peer, &mut body, &mut progress)).await;
         let rest = match outcome {
@@ -384,7 +413,10 @@ impl Answers for Pipeline {
             _ => body.drain().await,
         };
 
-        let Progress { asked, version, account } = progress;
+        let Progress { asked, version, account, failed_sign_in, caller } = progress;
+        if failed_sign_in {
+            Box::pin(self.slow_down(peer)).await;
+        }
         let is_head = parts.method == Method::HEAD;
         let envelope = Envelope { service: self.service, op: asked.op(), is_head, version, client_request_id };
         let (reply, error) = match settled(outcome, &id) {
@@ -410,6 +442,10 @@ impl Answers for Pipeline {
             self.share(account, origin.as_ref(), &parts.method, response.headers_mut()).await;
         }
         response.body_mut().count_for(&self.house.metrics, asked);
+        if let Some(asked_for) = asked_for {
+            let answer = (response.status(), response.headers());
+            debug_log::write(&asked_for, &id, peer, asked.operation(), caller.as_deref(), error.as_ref(), answer);
+        }
         if let Some(reason) = error.as_ref().and_then(respond::reason) {
             response.extensions_mut().insert(reason);
         }
@@ -455,13 +491,44 @@ impl From<NoResult> for Stop {
     }
 }
 
-/// What somebody must look at is an error; that there is too much to do is not.
+/// A request has one host. With two, a proxy before us may have judged it by the other one.
+fn check_host(request: &Parts) -> Result<(), ErrorReply> {
+    let mut hosts = request.headers.get_all(header::HOST).iter();
+    let is_host = |host: &HeaderValue| host.to_str().is_ok_and(|host| host.parse::<Authority>().is_ok());
+    match (hosts.next(), hosts.next()) {
+        (Some(host), None) if is_host(host) => Ok(()),
+        // An older client need not say it.
+        (None, None) if request.version < Version::HTTP_11 => Ok(()),
+        (None, _) => {
+            let message = "An HTTP header that's mandatory for this request is not specified.";
+            Err(ErrorReply::new(400, "MissingRequiredHeader", message).detail("HeaderName", "Host"))
+        }
+        (Some(_), _) => {
+            let message = "The value for one of the HTTP headers is not in the correct format.";
+            Err(ErrorReply::new(400, "InvalidHeaderValue", message).detail("HeaderName", "Host"))
+        }
+    }
+}
+
+/// What somebody must look at is an error; that there is too much to do is not. What fails for every request is said once in
+/// a while.
 fn log_failure(error: &EngineError, id: &RequestId) {
+    static FULL: Seldom = Seldom::new();
+    static UNAVAILABLE: Seldom = Seldom::new();
     let request_id = id.as_str();
     match error {
         EngineError::Busy | EngineError::Closed => tracing::debug!(request_id, %error, "a request has to come again"),
-        EngineError::Full => tracing::warn!(request_id, %error, "a write was refused"),
-        EngineError::Unavailable(_) | EngineError::Corrupt(_) | EngineError::TooLarge { .. } => {
+        EngineError::Full => {
+            if let Some(count) = FULL.turn(LOG_PAUSE) {
+                tracing::warn!(request_id, %error, count, "a write was refused");
+            }
+        }
+        EngineError::Unavailable(_) => {
+            if let Some(count) = UNAVAILABLE.turn(LOG_PAUSE) {
+                tracing::error!(request_id, %error, count, "the engine failed");
+            }
+        }
+        EngineError::Corrupt(_) | EngineError::TooLarge { .. } => {
             tracing::error!(request_id, %error, "the engine failed");
         }
     }

@@ -7,17 +7,19 @@
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::task::{Context, Poll, ready};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
+
+use http::HeaderMap;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::limits::{LINGER_BYTES_MAX, Limits};
 use crate::socket::Socket;
-use crate::spelling::{Reader, Spelling};
+use crate::spelling::{AskedNames, Reader, Spelling};
 
 /// What the socket and the requests on it tell each other. One task runs both, so the atomics cost nothing.
 #[derive(Debug)]
@@ -30,9 +32,12 @@ pub(crate) struct Traffic {
     last_end: AtomicU64,
     /// The answer went out before the request's body was read.
     linger: AtomicBool,
-    /// How the request spelled its metadata, or how the answer should.
-    pub(crate) asked: Spelling,
+    /// How requests spelled their metadata, and how the answer should.
+    asked: AskedNames,
     pub(crate) answered: Spelling,
+    /// How many answers have left this process, and who waits for that.
+    flushed: AtomicU64,
+    flush_waker: Mutex<Option<Waker>>,
 }
 
 impl Traffic {
@@ -43,8 +48,10 @@ impl Traffic {
             ended: AtomicU64::new(0),
             last_end: AtomicU64::new(0),
             linger: AtomicBool::new(false),
-            asked: Spelling::default(),
+            asked: AskedNames::default(),
             answered: Spelling::default(),
+            flushed: AtomicU64::new(0),
+            flush_waker: Mutex::default(),
         }
     }
 
@@ -64,6 +71,32 @@ impl Traffic {
 
     pub(crate) fn linger(&self) {
         self.linger.store(true, Ordering::Relaxed);
+    }
+
+    /// Tells a service how the client spelled the names of metadata in the request that was begun last.
+    pub(crate) fn tell_names(&self, headers: &mut HeaderMap) {
+        self.asked.tell(self.begun.load(Ordering::Relaxed), headers);
+    }
+
+    /// Resolves when nothing of earlier answers is left to write. A client that sends requests before it reads answers can
+    /// have two of them wait in one buffer, and then nobody could tell where the head of the second begins.
+    pub(crate) fn earlier_answers_flushed(&self) -> impl Future<Output = ()> + '_ {
+        std::future::poll_fn(|cx| {
+            if self.flushed.load(Ordering::Relaxed) >= self.ended.load(Ordering::Relaxed) {
+                return Poll::Ready(());
+            }
+            *self.flush_waker.lock().unwrap_or_else(PoisonError::into_inner) = Some(cx.waker().clone());
+            Poll::Pending
+        })
+    }
+
+    fn has_flushed(&self) {
+        let ended = self.ended.load(Ordering::Relaxed);
+        if self.flushed.swap(ended, Ordering::Relaxed) != ended
+            && let Some(waker) = self.flush_waker.lock().unwrap_or_else(PoisonError::into_inner).take()
+        {
+            waker.wake();
+        }
     }
 
     /// Nothing has been asked on this connection yet.
@@ -131,20 +164,32 @@ impl TimedStream {
             return Poll::Pending;
         };
         match self.head {
-            Some((before, began)) if before == count => self.wait(cx, began, self.limits.head).map(Err),
+            Some((before, began)) if before == count => {
+                let patience =
+                    self.first_request_left(began).map_or(self.limits.head, |left| left.min(self.limits.head));
+                self.wait(cx, began, patience).map(Err)
+            }
             // Nothing was begun: as if the client had closed, so that our side closes in good order.
-            _ => self.wait(cx, self.traffic.last_end(), self.limits.idle).map(|_| Ok(())),
+            _ => {
+                let patience = self.first_request_left(self.traffic.since).unwrap_or(self.limits.idle);
+                self.wait(cx, self.traffic.last_end(), patience.min(self.limits.idle)).map(|_| Ok(()))
+            }
         }
+    }
+
+    /// How long the first request of the connection may take, counted from `since`. `None`: it was there.
+    fn first_request_left(&self, since: Instant) -> Option<Duration> {
+        let end = self.traffic.since + self.limits.first_request;
+        self.traffic.is_new().then(|| end.saturating_duration_since(since))
     }
 
     /// Bytes that come while nothing runs begin a head.
     fn note_read(&mut self, bytes: &[u8]) {
+        self.names.read(bytes, &self.traffic.asked);
         let Some(count) = self.traffic.between_requests() else { return };
         if !self.is_in_head(count) {
             self.head = Some((count, Instant::now()));
-            self.names.begin();
         }
-        self.names.read(bytes, &self.traffic.asked);
     }
 
     fn is_in_head(&self, count: u64) -> bool {
@@ -235,6 +280,9 @@ impl AsyncWrite for TimedStream {
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         // TLS keeps what it could not write.
         let flushed = Pin::new(&mut self.socket).poll_flush(cx);
+        if flushed.is_ready() {
+            self.traffic.has_flushed();
+        }
         self.waited_write(cx, flushed)
     }
 

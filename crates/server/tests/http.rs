@@ -55,6 +55,29 @@ fn pipelined_requests_are_answered_in_order() {
     assert_eq!(client.receive().status, 404);
 }
 
+/// All of them in one write, before the first answer.
+#[test]
+fn names_of_metadata_keep_their_case_when_requests_are_pipelined() {
+    let server = start().with_blob(b"hello");
+    let put = |name: &str| {
+        let headers = format!("x-ms-blob-type: BlockBlob\r\nx-ms-meta-{name}: 1\r\n");
+        signed("PUT", &format!("/acct/box/{name}"), &headers, format!("\r\nx-ms-meta-{name}X: 2\r\n\r\n").as_bytes())
+    };
+    let get = |name: &str| signed("GET", &format!("/acct/box/{name}"), "", b"");
+    let mut client = server.client();
+    client.send(
+        &[put("firstOne"), put("plain"), put("thirdOne"), get("firstOne"), get("plain"), get("thirdOne")].concat(),
+    );
+    for _ in 0..3 {
+        assert_eq!(client.receive().status, 201);
+    }
+    for name in ["firstOne", "plain", "thirdOne"] {
+        let answer = client.receive();
+        assert!(answer.spelled.contains(&format!("\r\nx-ms-meta-{name}: 1\r\n")), "{}", answer.spelled);
+        assert_eq!(answer.text(), format!("\r\nx-ms-meta-{name}X: 2\r\n\r\n"));
+    }
+}
+
 #[test]
 fn head_has_the_length_and_no_body() {
     let server = start().with_blob(b"hello");

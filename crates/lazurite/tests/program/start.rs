@@ -16,7 +16,7 @@ fn it_says_where_it_listens_and_how_to_connect() {
         let answer = ask(program.address(who), "GET /devstoreaccount1?comp=list HTTP/1.1\r\nHost: x\r\n\r\n");
         assert!(answer.starts_with("HTTP/1.1 "), "{who}: {answer}");
     }
-    let answer = ask(program.address("Admin"), "GET /health/ready HTTP/1.1\r\nHost: x\r\n\r\n");
+    let answer = ask(program.address("Admin"), "GET /health/ready HTTP/1.1\r\nHost: localhost\r\n\r\n");
     assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
     let said = program.said.join("\n");
     assert!(said.contains(&format!("Data folder: {}", folder.data().display())), "{said}");
@@ -86,7 +86,7 @@ fn the_test_clock_goes_forward_and_stays_there() {
     let advance = |program: &Program| {
         let body = "{\"advance_seconds\": 60}";
         let length = body.len();
-        let request = format!("POST /test/clock HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n\r\n{body}");
+        let request = format!("POST /test/clock HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n\r\n{body}");
         ask(program.address("Admin"), &request)
     };
     let program = Program::start(&folder, &["--test-clock"]);

@@ -92,6 +92,7 @@ pub fn start_as(choice: Choice) -> Running {
         limits: choice.limits,
         access_log: None,
         test_clock: choice.test_clock,
+        admin_names: vec!["admin.example.org".into()],
     };
     let thread = std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();

@@ -1,0 +1,203 @@
+//! What `--debug FILE` says of each request: its head, what it asked for, who called, why it was refused, and the head of
+//! the answer, in one line. Nothing of it is made unless somebody listens.
+//!
+//! Secrets are left out: signatures in URLs and headers, tokens, and keys of clients.
+
+use std::fmt::Write as _;
+use std::net::SocketAddr;
+
+use auth::{Caller, GrantKind};
+use http::request::Parts;
+use http::{HeaderMap, StatusCode, header};
+use wire::http::ErrorReply;
+
+use crate::access_log::put_query;
+use crate::request_id::RequestId;
+
+/// Headers whose value is a secret as a whole. `authorization` is one in part.
+const SECRET_HEADERS: [&str; 6] = [
+    "x-ms-encryption-key",
+    "x-ms-source-encryption-key",
+    "x-ms-copy-source-authorization",
+    "x-ms-file-request-intent-token",
+    "proxy-authorization",
+    "cookie",
+];
+
+/// Whether somebody wants to know.
+pub(crate) fn is_on() -> bool {
+    tracing::enabled!(target: "request", tracing::Level::DEBUG)
+}
+
+/// The head of a request, if somebody wants to know. It is taken apart later.
+pub(crate) fn request(parts: &Parts) -> Option<String> {
+    is_on().then(|| request_text(parts))
+}
+
+fn request_text(parts: &Parts) -> String {
+    let mut text = format!("{} ", parts.method);
+    put_url(&mut text, &parts.uri.to_string());
+    let _ = write!(text, " {:?}", parts.version);
+    put_headers(&mut text, &parts.headers);
+    text
+}
+
+/// One line for a request that has its answer.
+pub(crate) fn write(
+    request: &str,
+    id: &RequestId,
+    peer: SocketAddr,
+    operation: Option<&str>,
+    caller: Option<&str>,
+    error: Option<&ErrorReply>,
+    answer: (StatusCode, &HeaderMap),
+) {
+    let (operation, caller) = (operation.unwrap_or("unknown"), caller.unwrap_or("unknown"));
+    let text = outcome(error, answer);
+    tracing::debug!(target: "request", "{} from {peer}: {request} operation={operation} caller={caller}{text}", id.as_str());
+}
+
+fn outcome(error: Option<&ErrorReply>, (status, headers): (StatusCode, &HeaderMap)) -> String {
+    let mut text = String::new();
+    if let Some(error) = error {
+        let _ = write!(text, " refused={}: \"", error.code);
+        put_value(&mut text, error.message.as_bytes());
+        for (name, value) in &error.details {
+            let _ = write!(text, "; {name}: ");
+            put_value(&mut text, value.as_bytes());
+        }
+        text.push('"');
+    }
+    let _ = write!(text, " answer={}", status.as_u16());
+    put_headers(&mut text, headers);
+    text
+}
+
+/// Who it is, without what opens doors.
+pub(crate) fn caller_name(caller: &Caller) -> String {
+    match caller {
+        Caller::Owner => "owner".to_owned(),
+        Caller::Anonymous => "anonymous".to_owned(),
+        Caller::Bearer(_) => "bearer token".to_owned(),
+        Caller::Sas(grant) => match &grant.kind {
+            GrantKind::Account { .. } => "account SAS".to_owned(),
+            _ => "service SAS".to_owned(),
+        },
+    }
+}
+
+fn put_headers(out: &mut String, headers: &HeaderMap) {
+    out.push_str(" {");
+    for (at, (name, value)) in headers.iter().enumerate() {
+        if at > 0 {
+            out.push_str(", ");
+        }
+        let _ = write!(out, "{name}: ");
+        match name.as_str() {
+            name if SECRET_HEADERS.contains(&name) => out.push_str("REDACTED"),
+            _ if *name == header::AUTHORIZATION => put_authorization(out, value.as_bytes()),
+            _ => put_url(out, &String::from_utf8_lossy(value.as_bytes())),
+        }
+    }
+    out.push('}');
+}
+
+/// The scheme, and the account where it is named.
+fn put_authorization(out: &mut String, value: &[u8]) {
+    let value = String::from_utf8_lossy(value);
+    let (scheme, rest) = value.split_once(' ').unwrap_or((&value, ""));
+    let is_scheme = scheme.len() <= 20 && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    if !is_scheme || rest.is_empty() {
+        return out.push_str("REDACTED");
+    }
+    out.push_str(scheme);
+    out.push(' ');
+    if let (true, Some((account, _))) = (scheme.starts_with("SharedKey"), rest.split_once(':')) {
+        put_value(out, account.as_bytes());
+        out.push(':');
+    }
+    out.push_str("REDACTED");
+}
+
+/// A text that may have a URL in it, without the signature that the URL may have.
+fn put_url(out: &mut String, text: &str) {
+    match text.split_once('?') {
+        None if text.to_ascii_lowercase().contains("sig=") => put_query(out, text),
+        None => put_value(out, text.as_bytes()),
+        Some((before, query)) => {
+            put_value(out, before.as_bytes());
+            out.push('?');
+            put_query(out, query);
+        }
+    }
+}
+
+/// Nothing a client sends may end the line, or look as if we had said it.
+fn put_value(out: &mut String, text: &[u8]) {
+    for byte in text {
+        match byte {
+            b'"' | b'\\' => out.extend(['\\', char::from(*byte)]),
+            b' ' => out.push(' '),
+            byte if byte.is_ascii_graphic() => out.push(char::from(*byte)),
+            byte => _ = write!(out, "\\x{byte:02x}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn a_request_without_its_secrets() {
+        let request = http::Request::builder()
+            .method("PUT")
+            .uri("/acct/box/thing?sv=1&sig=c2VjcmV0%3D&comp=x")
+            .header("authorization", "SharedKey acct:c2VjcmV0")
+            .header("x-ms-encryption-key", "c2VjcmV0")
+            .header("x-ms-copy-source", "http://a/b?sp=r&Sig=c2VjcmV0")
+            .header("x-ms-copy-source-authorization", "Bearer c2VjcmV0")
+            .header("referer", "sig=c2VjcmV0")
+            .header("x-ms-version", "2021-12-02")
+            .header("if-match", "\"0x1\"");
+        let text = request_text(&request.body(()).unwrap().into_parts().0);
+        assert!(!text.contains("c2V"), "{text}");
+        for part in [
+            "PUT /acct/box/thing?sv=1&sig=REDACTED&comp=x HTTP/1.1 {",
+            "authorization: SharedKey acct:REDACTED",
+            "x-ms-encryption-key: REDACTED",
+            "x-ms-copy-source: http://a/b?sp=r&Sig=REDACTED",
+            "x-ms-version: 2021-12-02",
+            "if-match: \\\"0x1\\\"",
+        ] {
+            assert!(text.contains(part), "{part} is not in {text}");
+        }
+    }
+
+    #[test]
+    fn other_ways_to_sign_in_say_their_scheme_only() {
+        for (value, expected) in [
+            ("Bearer c2VjcmV0", "Bearer REDACTED"),
+            ("SharedKeyLite acct:c2VjcmV0", "SharedKeyLite acct:REDACTED"),
+            ("c2VjcmV0", "REDACTED"),
+            ("c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0 x", "REDACTED"),
+            ("SharedKey c2VjcmV0", "SharedKey REDACTED"),
+        ] {
+            let mut out = String::new();
+            put_authorization(&mut out, value.as_bytes());
+            assert_eq!(out, expected);
+        }
+    }
+
+    #[test]
+    fn why_it_was_refused_and_what_was_answered() {
+        let error = ErrorReply::new(403, "AuthenticationFailed", "No.\nReally \"no\".").detail("Reason", "sig");
+        let mut headers = HeaderMap::new();
+        headers.insert("x-ms-request-id", HeaderValue::from_static("id"));
+        let text = outcome(Some(&error), (StatusCode::FORBIDDEN, &headers));
+        let expected = " refused=AuthenticationFailed: \"No.\\x0aReally \\\"no\\\".; Reason: sig\" answer=403 {x-ms-request-id: id}";
+        assert_eq!(text, expected);
+    }
+}

@@ -1,0 +1,175 @@
+//! What those get who mean no good: silent connections, guesses, pages in a browser, queries that cost too much.
+
+mod support;
+
+use std::io::Read;
+use std::net::TcpStream;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use server::Limits;
+use support::{Client, put_blob, raw, sas, signed, start, start_with};
+
+fn health(server: &support::Running) -> u16 {
+    Client::to(server.admin).ask(b"GET /health/ready HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n").status
+}
+
+#[test]
+fn silent_connections_take_places_from_nobody_else() {
+    let patient = Duration::from_secs(3600);
+    let limits = Limits { connections: 3, connections_per_address: 2, first_request: patient, ..Limits::default() };
+    let server = start_with(limits, false);
+    let silent = [server.client(), server.client()];
+    assert!(server.client().is_closed(), "an address has its share");
+    assert_eq!(health(&server), 200);
+    let mut queues = Client::to(server.queue);
+    assert_eq!(queues.ask(&signed("GET", "/acct?comp=list", "", b"")).status, 200);
+    let metrics = Client::to(server.admin).ask(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    assert!(metrics.text().contains("\nlazurite_connections_refused_total 1\n"));
+    drop(silent);
+    let request = signed("GET", "/acct?comp=list", "", b"");
+    let mut client = server.client();
+    // Until the server has seen them go.
+    while !client.try_send(&request) || client.is_closed() {
+        client = server.client();
+    }
+    assert_eq!(client.receive().status, 200);
+}
+
+#[test]
+fn the_admin_port_has_places_of_its_own() {
+    let server = start_with(Limits { connections: 2, connections_per_address: 2, ..Limits::default() }, false);
+    let ports = [server.blob, server.queue, server.table];
+    let _silent: Vec<Client> = ports.iter().flat_map(|port| [Client::to(*port), Client::to(*port)]).collect();
+    assert_eq!(health(&server), 200);
+}
+
+#[test]
+fn a_connection_that_asks_nothing_is_closed_soon() {
+    let limits = Limits { first_request: Duration::from_millis(200), ..Limits::default() };
+    let server = start_with(limits, false).with_blob(b"hello");
+    // Neither a byte of a request, nor one byte and then nothing. `idle` and `head` would let them stay.
+    let mut silent = server.client();
+    assert!(silent.is_closed());
+    let mut slow = server.client();
+    slow.send(b"G");
+    assert!(slow.is_closed());
+    // Who has asked once may be silent for longer.
+    let mut client = server.client();
+    assert_eq!(client.ask(&signed("GET", "/acct/box/thing", "", b"")).status, 200);
+    std::thread::sleep(Duration::from_millis(600));
+    assert_eq!(client.ask(&signed("GET", "/acct/box/thing", "", b"")).status, 200);
+}
+
+#[test]
+fn the_admin_port_is_for_who_calls_it_by_its_name() {
+    let server = start();
+    let ask = |headers: &str| {
+        Client::to(server.admin).ask(format!("GET /metrics HTTP/1.1\r\n{headers}\r\n").as_bytes()).status
+    };
+    for headers in [
+        "Host: 127.0.0.1:10010\r\n",
+        "Host: [::1]\r\n",
+        "Host: 10.1.2.3:10010\r\n",
+        "Host: LOCALHOST:10010\r\n",
+        "Host: a.localhost\r\n",
+        "Host: admin.example.org\r\n",
+        "Host: localhost\r\nOrigin: http://127.0.0.1:3000\r\n",
+    ] {
+        assert_eq!(ask(headers), 200, "{headers}");
+    }
+    for headers in [
+        "Host: rebound.example.org\r\n",
+        "Host: rebound.example.org:10010\r\n",
+        "Host: 127.0.0.1.example.org\r\n",
+        "Host: localhost.example.org\r\n",
+        "Host: localhost\r\nHost: rebound.example.org\r\n",
+        "Host: localhost\r\nOrigin: http://example.org\r\n",
+        "Host: localhost\r\nOrigin: null\r\n",
+        "",
+    ] {
+        assert_eq!(ask(headers), 403, "{headers}");
+    }
+    let body = "{\"advance_seconds\": 60}";
+    let length = body.len();
+    let origin = "Origin: https://example.org\r\nContent-Type: text/plain\r\n";
+    let clock =
+        format!("POST /test/clock HTTP/1.1\r\nHost: localhost\r\n{origin}Content-Length: {length}\r\n\r\n{body}");
+    assert_eq!(Client::to(server.admin).ask(clock.as_bytes()).status, 403);
+}
+
+#[test]
+fn a_request_has_one_host() {
+    let server = start().with_blob(b"hello");
+    let target = format!("/acct/box/thing?{}", sas());
+    for (hosts, status, code) in [
+        ("Host: 127.0.0.1\r\n", 200, ""),
+        ("", 400, "MissingRequiredHeader"),
+        ("Host: 127.0.0.1\r\nHost: 127.0.0.1\r\n", 400, "InvalidHeaderValue"),
+        ("Host: a\r\nHost: b\r\n", 400, "InvalidHeaderValue"),
+        ("Host: a b\r\n", 400, "InvalidHeaderValue"),
+    ] {
+        let answer = server.client().ask(format!("GET {target} HTTP/1.1\r\n{hosts}\r\n").as_bytes());
+        assert_eq!((answer.status, answer.code()), (status, code), "{hosts}");
+    }
+}
+
+#[test]
+fn failed_sign_ins_are_counted() {
+    let server = start().with_blob(b"hello");
+    for _ in 0..3 {
+        let answer = server.client().ask(&raw("GET", "/acct/box/thing?sv=2021-12-02&sig=AAAA", "", b""));
+        assert_eq!(answer.status, 403);
+    }
+    // No signature at all is no failure to sign in.
+    server.client().ask(&raw("GET", "/acct/box/thing", "", b""));
+    let metrics = Client::to(server.admin).ask(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    assert!(metrics.text().contains("\nlazurite_authentication_failures_total 3\n"));
+    assert!(metrics.text().contains("\nlazurite_authentication_failures_slowed_total 0\n"));
+}
+
+/// To the end of an answer in chunks, or of the connection.
+fn read_to_end(tcp: &mut TcpStream) {
+    let (mut last, mut piece) = (Vec::new(), [0; 4096]);
+    while !last.ends_with(b"\r\n0\r\n\r\n") {
+        match tcp.read(&mut piece) {
+            Ok(0) | Err(_) => return,
+            Ok(read) => {
+                last.extend_from_slice(&piece[..read]);
+                last.drain(..last.len().saturating_sub(16));
+            }
+        }
+    }
+}
+
+/// More of them than there are threads that serve requests, each busy for seconds.
+#[test]
+fn health_is_answered_while_costly_queries_run() {
+    let server = start().with_blob(b"");
+    let record = format!("{}\n", "a".repeat(50_000));
+    assert_eq!(server.client().ask(&put_blob("/acct/box/thing", record.repeat(200).as_bytes())).status, 201);
+    let expression = format!("SELECT COUNT(*) FROM BlobStorage WHERE _1 LIKE '%_{}b%'", "a".repeat(200));
+    let body = format!("<QueryRequest><QueryType>SQL</QueryType><Expression>{expression}</Expression></QueryRequest>");
+    let (tell, told) = mpsc::channel();
+    let mut asked = Vec::new();
+    for _ in 0..4 {
+        let mut client = server.client();
+        client.send(&signed("POST", "/acct/box/thing?comp=query", "", body.as_bytes()));
+        // The answer begins before the work does.
+        assert_eq!(client.receive_head().status, 200);
+        asked.push(client.tcp.try_clone().unwrap());
+        let tell = tell.clone();
+        std::thread::spawn(move || {
+            read_to_end(&mut client.tcp);
+            let _ = tell.send("a query has ended");
+        });
+    }
+    for _ in 0..3 {
+        assert_eq!(health(&server), 200);
+    }
+    let _ = tell.send("health was answered");
+    assert_eq!(told.recv_timeout(support::PATIENCE).unwrap(), "health was answered");
+    for client in asked {
+        let _ = client.shutdown(std::net::Shutdown::Both);
+    }
+}
