@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use engine::EngineError;
+
 use crate::folder::State;
 use crate::segment::{Segment, SegmentKind};
 use crate::sync::{self, AtomicBool, AtomicU64, Condvar, Instant, JoinHandle, Mutex, MutexGuard};
@@ -132,6 +134,17 @@ pub fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge)
 }
 
+/// What failed while something was done. Out of file descriptors there is too much to do, and nothing is broken: the client
+/// can come again.
+pub fn unavailable(doing: &str, error: &io::Error) -> EngineError {
+    /// `ENFILE` and `EMFILE` on every system that has them. The library has no name for them.
+    const OUT_OF_FILES: [i32; 2] = [23, 24];
+    match error.raw_os_error() {
+        Some(code) if cfg!(unix) && OUT_OF_FILES.contains(&code) => EngineError::Busy,
+        _ => EngineError::Unavailable(format!("{doing}: {error}")),
+    }
+}
+
 /// Writes out what the ended logs hold, then lets the logs go, oldest first.
 fn flush_ended(inner: &Inner) -> io::Result<()> {
     // Memtables are sealed before their log is listed here, and hold durable rows only.
@@ -214,4 +227,20 @@ pub fn finish(inner: &Inner) -> io::Result<()> {
         inner.folder.disk().remove_file(spare.path())?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn out_of_file_descriptors_means_come_again() {
+        for code in [23, 24] {
+            let error = io::Error::from_raw_os_error(code);
+            assert!(matches!(unavailable("storing bytes", &error), EngineError::Busy), "{error}");
+        }
+        let broken = io::Error::from_raw_os_error(5);
+        assert!(matches!(unavailable("storing bytes", &broken), EngineError::Unavailable(_)));
+    }
 }

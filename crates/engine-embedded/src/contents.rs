@@ -11,7 +11,7 @@ use bytes::{Bytes, BytesMut};
 use engine::{BoxFuture, Content, ContentId, ContentReader, ContentWriter, EngineError, INLINE_MAX, Part, Staged};
 
 use crate::Inner;
-use crate::background::is_full;
+use crate::background::{is_full, unavailable};
 use crate::manifest::{Manifest, Place, content_key};
 use crate::segment::{CRC_CHUNK, EXTENT_HEADER, ExtentHeader, PAGE, Segment, SegmentHold, SegmentKind, page_up};
 use crate::sync::{self, Blocking, Mutex};
@@ -301,7 +301,7 @@ fn storing(inner: &Inner, error: &io::Error) -> EngineError {
         inner.disk_full.store(true, Ordering::Release);
         return EngineError::Full;
     }
-    EngineError::Unavailable(format!("storing bytes: {error}"))
+    unavailable("storing bytes", error)
 }
 
 /// Opens a content as of state `at`. It holds its segments, so it can be read whatever happens to them.

@@ -214,7 +214,7 @@ fn io_error(error: lsm_tree::Error) -> io::Error {
 
 pub fn failed(error: lsm_tree::Error) -> EngineError {
     match error {
-        lsm_tree::Error::Io(error) => EngineError::Unavailable(format!("reading rows: {error}")),
+        lsm_tree::Error::Io(error) => crate::background::unavailable("reading rows", &error),
         other => EngineError::Corrupt(format!("rows: {other}")),
     }
 }
