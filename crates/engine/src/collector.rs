@@ -227,7 +227,7 @@ mod tests {
                 self.barrier.wait().await;
                 let owner = due.owner_id().unwrap_or(0);
                 self.seen.lock().unwrap().push(owner);
-                if owner % 10 == 0 { Err(EngineError::Busy) } else { Ok(true) }
+                if owner.is_multiple_of(10) { Err(EngineError::Busy) } else { Ok(true) }
             })
         }
     }
