@@ -8,7 +8,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use server::Limits;
-use support::{Client, put_blob, raw, sas, signed, start, start_with};
+use support::{Choice, Client, put_blob, raw, sas, signed, start, start_as, start_with};
 
 fn health(server: &support::Running) -> u16 {
     Client::to(server.admin).ask(b"GET /health/ready HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n").status
@@ -171,5 +171,45 @@ fn health_is_answered_while_costly_queries_run() {
     assert_eq!(told.recv_timeout(support::PATIENCE).unwrap(), "health was answered");
     for client in asked {
         let _ = client.shutdown(std::net::Shutdown::Both);
+    }
+}
+
+/// As a server is without `--copy-sources`: whatever a source on this machine is called, nobody goes there.
+#[test]
+fn copies_come_from_this_server_alone() {
+    let choice = Choice { copy_sources: fetch::Hosts::default(), ..Choice::default() };
+    let server = start_as(choice).with_blob(b"hello");
+    let other = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    other.set_nonblocking(true).unwrap();
+    let other_port = other.local_addr().unwrap().port();
+    let copy = |source: &str, sync: &str| {
+        let headers = format!("x-ms-blob-type: BlockBlob\r\nx-ms-copy-source: {source}\r\n{sync}");
+        server.client().ask(&signed("PUT", "/acct/box/copy", &headers, b"")).status
+    };
+    for port in [other_port, server.admin.port()] {
+        for host in [
+            "127.0.0.1",
+            "localhost",
+            "LOCALHOST.",
+            "a.blob.localhost",
+            "127.1",
+            "127.0.0.2",
+            "2130706433",
+            "0x7f.0.0.1",
+            "0.0.0.0",
+            "[::1]",
+            "[::ffff:127.0.0.1]",
+            "[::7f00:1]",
+        ] {
+            for sync in ["", "x-ms-requires-sync: true\r\n"] {
+                let status = copy(&format!("http://{host}:{port}/metrics"), sync);
+                assert!((400..500).contains(&status), "{host}:{port}: {status}");
+            }
+        }
+    }
+    assert!(other.accept().is_err(), "somebody came");
+    for host in ["127.0.0.1", "localhost", "[::ffff:127.0.0.1]"] {
+        let source = format!("http://{host}:{}/acct/box/thing?{}", server.blob.port(), sas());
+        assert_eq!(copy(&source, ""), 201, "{source}");
     }
 }

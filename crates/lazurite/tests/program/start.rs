@@ -49,6 +49,46 @@ fn the_access_log_has_every_request_and_no_signature() {
 }
 
 #[test]
+fn the_debug_log_has_every_request_with_why_it_was_refused_and_no_secret() {
+    let folder = Folder::new("debug");
+    let file = folder.0.join("debug.log");
+    std::fs::write(&file, "before\n").unwrap();
+    let program = Program::start(&folder, &["--debug", file.to_str().unwrap()]);
+    let request = "GET /devstoreaccount1/c/b?sv=2021-12-02&sig=topsecret HTTP/1.1\r\nHost: x\r\nx-ms-client-request-id: mine\r\n\r\n";
+    ask(program.address("Blob"), request);
+    let signed =
+        "GET /devstoreaccount1/c/b HTTP/1.1\r\nHost: x\r\nAuthorization: SharedKey devstoreaccount1:topsecret\r\n\r\n";
+    ask(program.address("Blob"), signed);
+    ask(program.address("Table"), "GET /devstoreaccount1/Tables HTTP/1.1\r\nHost: x\r\n\r\n");
+    program.stop();
+    let log = std::fs::read_to_string(&file).unwrap();
+    assert!(log.starts_with("before\n") && !log.contains("topsecret"), "{log}");
+    let lines: Vec<&str> = log.lines().filter(|line| line.contains(" HTTP/1.1 {host: x")).collect();
+    assert_eq!(lines.len(), 3, "{log}");
+    for (line, parts) in lines.iter().zip([
+        &[
+            "GET /devstoreaccount1/c/b?sv=2021-12-02&sig=REDACTED",
+            "x-ms-client-request-id: mine",
+            "caller=unknown",
+            "refused=AuthenticationFailed: ",
+            "answer=403 {",
+            "x-ms-request-id: ",
+        ][..],
+        &["authorization: SharedKey devstoreaccount1:REDACTED", "refused=", "answer=4"],
+        &["operation=QueryTables", "caller=anonymous", "refused="],
+    ]) {
+        for part in parts {
+            assert!(line.contains(part), "{part} is not in {line}");
+        }
+    }
+    #[cfg(unix)]
+    {
+        let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&file).unwrap().permissions());
+        assert_eq!(mode & 0o777, 0o600);
+    }
+}
+
+#[test]
 fn a_port_in_use_is_named_with_its_flag() {
     let folder = Folder::new("port");
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -49,6 +49,7 @@ pub struct Choice {
     pub test_clock: bool,
     pub tls: bool,
     pub tokens: Tokens,
+    pub copy_sources: fetch::Hosts,
 }
 
 impl Default for Choice {
@@ -59,6 +60,7 @@ impl Default for Choice {
             test_clock: false,
             tls: false,
             tokens: Tokens::refused(),
+            copy_sources: fetch::Hosts::loopback(),
         }
     }
 }
@@ -88,7 +90,7 @@ pub fn start_as(choice: Choice) -> Running {
         tls: choice.tls.then(server_config),
         delegation_secret: [7; 32],
         hosts: Hosts::MayNameAccounts,
-        copy_sources: fetch::Hosts::loopback(),
+        copy_sources: choice.copy_sources,
         limits: choice.limits,
         access_log: None,
         test_clock: choice.test_clock,
