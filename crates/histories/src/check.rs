@@ -13,7 +13,7 @@ use crate::history::{Call, Span};
 
 /// With more ways than this a history is given up rather than the machine.
 pub const CONFIGURATIONS_MAX: usize = 200_000;
-/// How many calls before the wrong answer are shown.
+/// How many calls before the wrong answer are shown, besides those under way.
 const CALLS_SHOWN: usize = 30;
 
 /// An object as it would be if one thing happened after another.
@@ -138,7 +138,8 @@ impl<C: Debug, A: Debug> Walk<'_, C, A> {
         let mut said = format!("call {number} cannot have had its answer:\n");
         let end = self.calls[number].end.map_or(u64::MAX, |end| end.order);
         let before: Vec<usize> = (0..self.calls.len()).filter(|call| self.calls[*call].begin.order <= end).collect();
-        for shown in before.iter().skip(before.len().saturating_sub(CALLS_SHOWN)) {
+        let is_recent = |call: &&usize| self.under_way.contains(*call) || before.len() - **call <= CALLS_SHOWN;
+        for shown in before.iter().filter(is_recent) {
             said += &format!("{} {shown}: {}\n", if *shown == number { ">" } else { " " }, Line(&self.calls[*shown]));
         }
         for way in ways.iter().take(5) {
