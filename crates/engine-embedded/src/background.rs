@@ -1,25 +1,29 @@
 //! What runs beside: spare logs, flushes, the retirement of logs, compaction, collection, a look at the free space.
 
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use engine::EngineError;
 
+use crate::collect::{self, Pace};
 use crate::folder::State;
+use crate::probe::Moment;
 use crate::segment::{Segment, SegmentKind};
 use crate::sync::{self, AtomicBool, AtomicU64, Condvar, Instant, JoinHandle, Mutex, MutexGuard};
-use crate::{Inner, collect};
+use crate::{Inner, supervise};
 
 /// The first spare log is small, so that a new folder is too; each next one is larger, up to the limit.
 const FIRST_SPARE_BYTES: u64 = 4 << 20;
 const GROWTH: u64 = 4;
 const IDLE: Duration = Duration::from_millis(500);
+/// How often the collector looks when there is nothing to do, and at least between two rounds.
 const COLLECT_EVERY: Duration = Duration::from_secs(2);
+const COLLECT_AGAIN: Duration = Duration::from_millis(100);
 
 /// A log that takes no more batches. It can go (or serve as plain data) once its rows are in the tree's files.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct EndedLog {
     pub log: Arc<Segment>,
     pub length: u64,
@@ -51,7 +55,7 @@ impl Signals {
     }
 
     fn lock(&self) -> MutexGuard<'_, SignalState> {
-        self.state.lock().expect("nothing panics under this lock")
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The log to begin with and the number of its first batch.
@@ -80,20 +84,36 @@ impl Signals {
     fn wait(&self, stopping: &AtomicBool, is_something_to_do: impl FnOnce(&SignalState) -> bool) {
         let state = self.lock();
         if !stopping.load(Ordering::Acquire) && !is_something_to_do(&state) {
-            let _ = self.wake.wait_timeout(state, IDLE);
+            drop(self.wake.wait_timeout(state, IDLE));
+        }
+    }
+
+    /// Waits for so long, or until it is time to stop.
+    fn pause(&self, stopping: &AtomicBool, pause: Duration) {
+        let began = Instant::now();
+        while let Some(left) = pause.checked_sub(began.elapsed()).filter(|left| !left.is_zero()) {
+            let state = self.lock();
+            if stopping.load(Ordering::Acquire) {
+                return;
+            }
+            drop(self.wake.wait_timeout(state, left));
         }
     }
 }
 
+/// The flusher and the compactor: they are needed until everything is decided and written.
 pub fn start(inner: &Arc<Inner>) -> io::Result<Vec<JoinHandle<()>>> {
-    let (for_flusher, for_compactor) = (Arc::clone(inner), Arc::clone(inner));
-    let flusher = sync::spawn("flusher", move || flusher(&for_flusher))?;
-    let compactor = sync::spawn("compactor", move || compactor(&for_compactor))?;
-    Ok(vec![flusher, compactor])
+    Ok(vec![supervise(inner, "flusher", flusher)?, supervise(inner, "compactor", compactor)?])
+}
+
+/// The collector. It commits decisions, so it has a thread of its own: nobody waits for it who it waits for.
+pub fn start_collector(inner: &Arc<Inner>) -> io::Result<JoinHandle<()>> {
+    supervise(inner, "collector", collector)
 }
 
 fn flusher(inner: &Arc<Inner>) {
     while !inner.stopping.load(Ordering::Acquire) {
+        let _ = inner.options.probe.at(Moment::Flusher);
         look_at_free_space(inner);
         let made = make_spare(inner);
         let flushed = flush_ended(inner);
@@ -148,25 +168,21 @@ pub fn unavailable(doing: &str, error: &io::Error) -> EngineError {
 /// Writes out what the ended logs hold, then lets the logs go, oldest first.
 fn flush_ended(inner: &Inner) -> io::Result<()> {
     // Memtables are sealed before their log is listed here, and hold durable rows only.
-    let ended: usize = inner.background.lock().ended.len();
-    if ended == 0 {
-        return Ok(());
-    }
+    let ended: Vec<EndedLog> = inner.background.lock().ended.clone();
+    let Some(last) = ended.last() else { return Ok(()) };
     inner.tree.flush()?;
-    let retired: Vec<EndedLog> = inner.background.lock().ended.drain(..ended).collect();
-    if let Some(last) = retired.last() {
-        let state = State {
-            replay_segment: last.next_log,
-            replay_batch: last.next_batch,
-            seq_floor: last.last_seq,
-            stamp_floor: last.stamp,
-            durable_batch: last.next_batch.saturating_sub(1),
-        };
-        inner.folder.write_state(&state)?;
-    }
-    for ended in retired {
+    inner.folder.write_state(&State {
+        replay_segment: last.next_log,
+        replay_batch: last.next_batch,
+        seq_floor: last.last_seq,
+        stamp_floor: last.stamp,
+        durable_batch: last.next_batch.saturating_sub(1),
+    })?;
+    for ended in ended {
         ended.log.truncate(ended.length)?;
         ended.log.seal();
+        // Only now: what fails before is tried again.
+        inner.background.lock().ended.remove(0);
     }
     Ok(())
 }
@@ -180,8 +196,8 @@ fn look_at_free_space(inner: &Inner) {
 }
 
 fn compactor(inner: &Arc<Inner>) {
-    let mut collected = Instant::now();
     while !inner.stopping.load(Ordering::Acquire) {
+        let _ = inner.options.probe.at(Moment::Compactor);
         let mut changed = false;
         match inner.tree.compact() {
             Ok(more) => changed |= more,
@@ -190,15 +206,22 @@ fn compactor(inner: &Arc<Inner>) {
         if let Err(error) = inner.tree.maintain() {
             tracing::warn!(%error, "version clean-up will be tried again");
         }
-        if inner.options.collects && collected.elapsed() > COLLECT_EVERY {
-            if let Err(error) = collect::run(inner) {
-                tracing::warn!(%error, "collection will be tried again");
-            }
-            collected = Instant::now();
-        }
         if !changed {
             inner.background.wait(&inner.stopping, |_| false);
         }
+    }
+}
+
+fn collector(inner: &Arc<Inner>) {
+    let mut pause = COLLECT_EVERY;
+    loop {
+        inner.background.pause(&inner.closing, pause);
+        if inner.closing.load(Ordering::Acquire) || inner.pipeline.is_broken() {
+            return;
+        }
+        let _ = inner.options.probe.at(Moment::Collector);
+        let more = inner.options.collects && collect::run(inner, Pace::Gentle);
+        pause = if more { COLLECT_AGAIN } else { COLLECT_EVERY };
     }
 }
 

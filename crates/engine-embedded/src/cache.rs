@@ -14,7 +14,7 @@ use quick_cache::sync::{Cache, DefaultLifecycle};
 use crate::sync::{AtomicU64, RandomState};
 
 /// A simulation has few slots: strangers then share one now and then, and its many runs begin sooner.
-pub const SLOTS: usize = if cfg!(feature = "simulation") { 64 } else { 1 << 16 };
+const SLOTS: usize = if cfg!(feature = "simulation") { 64 } else { 1 << 16 };
 /// Larger rows would push out too many small ones.
 const ROW_BYTES_MAX: usize = 16 * 1024;
 
@@ -54,20 +54,10 @@ impl RowCache {
         RowCache { entries, written, hasher }
     }
 
-    /// The slot of a key, below [`SLOTS`].
-    pub fn slot_of(&self, key: &[u8]) -> usize {
+    fn slot(&self, key: &[u8]) -> &AtomicU64 {
         let mut hasher = self.hasher.build_hasher();
         hasher.write(key);
-        usize::try_from(hasher.finish()).unwrap_or(0) % SLOTS
-    }
-
-    fn slot(&self, key: &[u8]) -> &AtomicU64 {
-        &self.written[self.slot_of(key)]
-    }
-
-    /// The last batch that may have written to this key.
-    pub fn last_written(&self, key: &[u8]) -> u64 {
-        self.slot(key).load(Ordering::Acquire)
+        &self.written[usize::try_from(hasher.finish()).unwrap_or(0) % SLOTS]
     }
 
     /// What a reader of state `at` finds: `Some(row or absence)` if it is known.

@@ -1,76 +1,277 @@
 //! The collector of segments: gives space back.
 //!
-//! A segment nothing lives in is dropped. One that is less than half alive is emptied first: what lives is copied to a
-//! data segment, and the rows that hold the places are changed in guarded decisions. A file is unlinked only after the
+//! A segment nothing lives in is dropped. One of whose contents less than half live is emptied first: what lives is copied
+//! to a data segment, and the rows that hold the places are changed in guarded decisions. A file is unlinked only after the
 //! commit that made it superfluous is durable and no reader looks at an older state.
+//!
+//! The collector gives way: it works in short rounds, not at all while flushes or compaction are behind, and rests as long
+//! as it works. What cannot be read or moved is left where it is, named in the log, counted, and tried again later and
+//! later; everything else goes on.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use bytes::Bytes;
 use engine::{Changes, Commit, ContentId, EngineError, Key, NotCommitted};
 
 use crate::Inner;
-use crate::batch::{BatchBuilder, BatchHeader, HEADER};
+use crate::batch::{Batch, BatchBuilder, BatchHeader, HEADER};
 use crate::contents::read_place;
 use crate::manifest::{Manifest, PLACES_PER_ROW, Place, content_key, segment_key};
 use crate::recovery::read_batch;
-use crate::segment::{EXTENT_HEADER, ExtentHeader, PAGE, Segment, page_up};
-use crate::sync;
+use crate::segment::{EXTENT_HEADER, ExtentHeader, PAGE, Segment, SegmentHold, page_up};
+use crate::sync::{self, Instant, MutexGuard};
 use crate::tree::NEWEST;
 
 /// How much is copied in one go: bounds the memory and the work between two syncs.
 const MOVE_BYTES: u64 = 4 << 20;
+/// How many places one decision changes: bounds how long the others wait for it.
+const MOVES_PER_DECISION: usize = 128;
+/// How much one gentle round copies.
+const ROUND_BYTES: u64 = 32 << 20;
 /// Segments smaller than this are not worth the copying until nothing lives in them.
 const SMALL: u64 = 64 * 1024;
+/// When what lives takes less than this part of the file, rows and padding are reason enough to copy it.
+const NEARLY_EMPTY: u64 = 8;
+/// What failed is tried again after this long, and each time after twice as long, up to the second.
+const FIRST_RETRY: Duration = Duration::from_secs(4);
+const RETRY_MAX: Duration = Duration::from_secs(3_600);
+/// How often to look whether a dropped segment can be unlinked.
+const UNLINK_PAUSE: Duration = Duration::from_millis(1);
+/// The longest rest after a copy.
+const REST_MAX: Duration = Duration::from_millis(500);
 
-/// One round over all segments. Returns how many were dropped.
-pub fn run(inner: &Arc<Inner>) -> Result<usize, EngineError> {
-    let mut dropped = 0;
-    for segment in inner.segments.all() {
-        if inner.stopping.load(Ordering::Acquire) {
+/// How hard the collector works.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Pace {
+    /// Beside others: a bounded round, and nothing while the disk has more urgent work.
+    Gentle,
+    /// All there is to do.
+    Everything,
+}
+
+/// What the collector remembers between rounds. Whoever holds it is the only collector.
+#[derive(Debug, Default)]
+pub struct Collector {
+    /// Segments that are to be unlinked when no reader can look at a state before this one.
+    dropped: Vec<(Arc<Segment>, u64)>,
+    /// How many bytes of contents were ever stored in a segment, once that was looked up.
+    stored: BTreeMap<u64, u64>,
+    failing: BTreeMap<u64, Failure>,
+    /// Where the emptying of a segment goes on.
+    cursor: Option<(u64, u64)>,
+}
+
+/// A segment that could not be collected.
+#[derive(Debug)]
+struct Failure {
+    times: u32,
+    last: Instant,
+}
+
+impl Failure {
+    fn is_resting(&self) -> bool {
+        self.last.elapsed() < FIRST_RETRY.saturating_mul(1 << self.times.min(16)).min(RETRY_MAX)
+    }
+}
+
+/// One round over all segments. `true`: there is more to do.
+pub fn run(inner: &Arc<Inner>, pace: Pace) -> bool {
+    let mut collector = lock(inner);
+    unlink_dropped(inner, &mut collector);
+    let mut round = Round { inner, pace, moved: 0, is_over: false };
+    let mut segments = inner.segments.all();
+    segments.sort_unstable_by_key(|segment| segment.id);
+    for segment in segments {
+        if round.is_over() {
             break;
         }
-        if !segment.is_collectable() {
+        let is_dropped = collector.dropped.iter().any(|(dropped, _)| dropped.id == segment.id);
+        let is_resting = collector.failing.get(&segment.id).is_some_and(Failure::is_resting);
+        if !segment.is_collectable() || is_dropped || (is_resting && pace == Pace::Gentle) {
             continue;
         }
-        let length = segment.len().map_err(|error| EngineError::Unavailable(error.to_string()))?;
-        let live = live_bytes(inner, segment.id);
-        if live > 0 && length > SMALL && live * 2 < length {
-            empty(inner, &segment)?;
-        }
-        if live_bytes(inner, segment.id) == 0 && segment.is_collectable() {
-            drop_segment(inner, &segment)?;
-            dropped += 1;
+        match round.collect(&mut collector, &segment) {
+            Ok(()) => {
+                collector.failing.remove(&segment.id);
+            }
+            Err(EngineError::Closed) => break,
+            Err(error) => note_failure(inner, &mut collector, &segment, &error),
         }
     }
-    Ok(dropped)
+    inner.counters.segments_failing.store(collector.failing.len() as u64, Ordering::Relaxed);
+    unlink_dropped(inner, &mut collector);
+    while pace == Pace::Everything && !collector.dropped.is_empty() && !round.is_over() {
+        sync::sleep(UNLINK_PAUSE);
+        unlink_dropped(inner, &mut collector);
+    }
+    round.is_over
+}
+
+pub fn lock(inner: &Inner) -> MutexGuard<'_, Collector> {
+    inner.collector.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+fn note_failure(inner: &Inner, collector: &mut Collector, segment: &Segment, error: &EngineError) {
+    inner.counters.collection_failures.fetch_add(1, Ordering::Relaxed);
+    let failure = collector.failing.entry(segment.id).or_insert(Failure { times: 0, last: Instant::now() });
+    failure.times += 1;
+    failure.last = Instant::now();
+    let (file, times) = (segment.path().display(), failure.times);
+    tracing::warn!(%file, %error, times, "a segment cannot be collected; it will be tried again, later each time");
+}
+
+/// Unlinks what is dropped and out of every reader's sight.
+pub fn unlink_dropped(inner: &Inner, collector: &mut Collector) {
+    // Not before the commits that emptied it are synced, which in relaxed durability is later than acknowledged.
+    let safe = inner.tree.watermark().min(inner.durable.load(Ordering::Acquire));
+    let mut left = Vec::new();
+    for (segment, safe_from) in std::mem::take(&mut collector.dropped) {
+        if safe_from > safe {
+            left.push((segment, safe_from));
+            continue;
+        }
+        inner.live.lock().expect("nothing panics under this lock").remove(&segment.id);
+        inner.segments.remove(segment.id);
+        collector.stored.remove(&segment.id);
+        match inner.folder.disk().remove_file(segment.path()) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                let error = EngineError::Unavailable(format!("unlinking: {error}"));
+                note_failure(inner, collector, &segment, &error);
+                left.push((segment, safe_from));
+            }
+            _ => {
+                collector.failing.remove(&segment.id);
+                inner.counters.segments_collected.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+    collector.dropped = left;
+}
+
+/// One pass over the segments.
+struct Round<'a> {
+    inner: &'a Arc<Inner>,
+    pace: Pace,
+    moved: u64,
+    /// Ended before all was done.
+    is_over: bool,
+}
+
+impl Round<'_> {
+    fn is_over(&mut self) -> bool {
+        let gives_way = self.pace == Pace::Gentle && (self.moved >= ROUND_BYTES || self.inner.tree.is_busy());
+        self.is_over |= gives_way || self.inner.closing.load(Ordering::Acquire) || self.inner.pipeline.is_broken();
+        self.is_over
+    }
+
+    fn collect(&mut self, collector: &mut Collector, segment: &Arc<Segment>) -> Result<(), EngineError> {
+        if is_worth_emptying(self.inner, collector, segment)? {
+            self.empty(collector, segment)?;
+        }
+        if live_bytes(self.inner, segment.id) == 0 && segment.is_collectable() && !self.is_over() {
+            collector.dropped.push((Arc::clone(segment), drop_segment(self.inner, segment)?));
+        }
+        Ok(())
+    }
+
+    /// Copies what lives in a segment elsewhere. What cannot be copied is named and left; then this fails at the end.
+    fn empty(&mut self, collector: &mut Collector, segment: &Arc<Segment>) -> Result<(), EngineError> {
+        let mut gathered = Vec::new();
+        let mut gathered_bytes = 0;
+        let mut failed = None;
+        let mut at = collector.cursor.take().filter(|(id, _)| *id == segment.id).map_or(PAGE, |(_, at)| at);
+        let end = length_of(segment)?;
+        while at < end && !self.is_over() {
+            let (candidates, next) = candidates_at(segment, at)?;
+            at = next;
+            for (content, number, offset) in candidates {
+                match find_living(self.inner, segment.id, content, number, offset) {
+                    Ok(Some(living)) => {
+                        gathered_bytes += living.bytes.len() as u64;
+                        gathered.push(living);
+                    }
+                    Ok(None) => {}
+                    Err(error) => {
+                        tracing::warn!(content = content.0, number, %error, "a content cannot be moved");
+                        failed = Some(error);
+                    }
+                }
+                if gathered_bytes >= MOVE_BYTES {
+                    self.relocate(std::mem::take(&mut gathered))?;
+                    gathered_bytes = 0;
+                }
+            }
+        }
+        self.relocate(gathered)?;
+        if at < end {
+            collector.cursor = Some((segment.id, at));
+        }
+        failed.map_or(Ok(()), Err)
+    }
+
+    /// Copies, then rests as long as that took: others use the disk too.
+    fn relocate(&mut self, living: Vec<Living>) -> Result<(), EngineError> {
+        let began = Instant::now();
+        self.moved += relocate(self.inner, living)?;
+        if self.pace == Pace::Gentle && !self.inner.disk_full.load(Ordering::Acquire) {
+            sync::sleep(began.elapsed().min(REST_MAX));
+        }
+        Ok(())
+    }
+}
+
+/// Whether copying what lives in a segment gives back more than it costs.
+///
+/// What counts is what became of the contents: rows and padding of a log would otherwise make it worth copying as soon as
+/// it ends. Only when there is hardly anything to copy are they reason enough.
+fn is_worth_emptying(inner: &Inner, collector: &mut Collector, segment: &Segment) -> Result<bool, EngineError> {
+    let (length, live) = (length_of(segment)?, live_bytes(inner, segment.id));
+    if live == 0 || length <= SMALL || live * 2 >= length {
+        return Ok(false);
+    }
+    Ok(live * NEARLY_EMPTY < length || live * 2 < stored_bytes(collector, segment, length)?)
+}
+
+/// How many bytes of contents were ever stored in the segment.
+fn stored_bytes(collector: &mut Collector, segment: &Segment, length: u64) -> Result<u64, EngineError> {
+    if let Some(bytes) = collector.stored.get(&segment.id) {
+        return Ok(*bytes);
+    }
+    let (mut at, mut bytes) = (PAGE, 0);
+    while at < length {
+        let (stored, next) = match record_at(segment, at)? {
+            Record::Extent(extent) => (u64::from(extent.length), end_of(&extent)),
+            Record::Batch(batch) => {
+                (batch.contents().map(|content| u64::from(content.length)).sum(), batch.header.end())
+            }
+            Record::Nothing => (0, at + PAGE),
+        };
+        (at, bytes) = (next, bytes + stored);
+    }
+    collector.stored.insert(segment.id, bytes);
+    Ok(bytes)
+}
+
+fn length_of(segment: &Segment) -> Result<u64, EngineError> {
+    segment.len().map_err(|error| EngineError::Unavailable(error.to_string()))
 }
 
 fn live_bytes(inner: &Inner, segment: u64) -> u64 {
     inner.live.lock().expect("nothing panics under this lock").get(&segment).copied().unwrap_or(0)
 }
 
-fn drop_segment(inner: &Arc<Inner>, segment: &Arc<Segment>) -> Result<(), EngineError> {
+/// Takes the segment's row out. Returns the state from which on nobody needs the file.
+fn drop_segment(inner: &Arc<Inner>, segment: &Segment) -> Result<u64, EngineError> {
     let key = segment_key(segment.id);
     decide(inner, key.clone(), move |_| {
         let mut changes = Changes::none().freeing_space();
         changes.delete(key.clone());
         Ok(changes)
     })?;
-    // Not before the commits that emptied it are synced, which in relaxed durability is later than acknowledged.
-    let safe_from = inner.tree.published();
-    while inner.tree.watermark() < safe_from || inner.durable.load(Ordering::Acquire) < safe_from {
-        if inner.pipeline.is_broken() {
-            return Err(EngineError::Closed);
-        }
-        sync::sleep(std::time::Duration::from_millis(1));
-    }
-    inner.live.lock().expect("nothing panics under this lock").remove(&segment.id);
-    inner.segments.remove(segment.id);
-    inner.folder.disk().remove_file(segment.path()).map_err(|error| EngineError::Unavailable(error.to_string()))?;
-    inner.counters.segments_collected.fetch_add(1, Ordering::Relaxed);
-    Ok(())
+    Ok(inner.tree.published())
 }
 
 /// A content's extent that lives in the segment being emptied.
@@ -81,48 +282,46 @@ struct Living {
     bytes: Bytes,
 }
 
-/// Copies what lives in a segment elsewhere.
-fn empty(inner: &Arc<Inner>, segment: &Arc<Segment>) -> Result<(), EngineError> {
-    let mut gathered = Vec::new();
-    let mut gathered_bytes = 0;
-    let mut at = PAGE;
-    let end = segment.len().map_err(|error| EngineError::Unavailable(error.to_string()))?;
-    while at < end && !inner.stopping.load(Ordering::Acquire) {
-        let (candidates, next) = candidates_at(segment, at)?;
-        at = next;
-        for (content, number, offset) in candidates {
-            if let Some(living) = find_living(inner, segment.id, content, number, offset)? {
-                gathered_bytes += living.bytes.len() as u64;
-                gathered.push(living);
-            }
-        }
-        if gathered_bytes >= MOVE_BYTES {
-            relocate(inner, std::mem::take(&mut gathered))?;
-            gathered_bytes = 0;
-        }
-    }
-    relocate(inner, gathered)
-}
-
 type Candidates = Vec<(ContentId, u32, u64)>;
 
-/// The contents recorded at this place of a segment (id, extent number, offset of the bytes), and the next place to look.
-fn candidates_at(segment: &Segment, at: u64) -> Result<(Candidates, u64), EngineError> {
+/// What stands at a place of a segment.
+enum Record {
+    Extent(ExtentHeader),
+    Batch(Box<Batch>),
+    Nothing,
+}
+
+fn record_at(segment: &Segment, at: u64) -> Result<Record, EngineError> {
     let failed = |error: std::io::Error| EngineError::Unavailable(format!("segment {:x}: {error}", segment.id));
     let mut header = [0_u8; HEADER];
     let read = segment.file().read_at(&mut header, at).map_err(failed)?;
     if let Some(extent) = ExtentHeader::decode(&header[..read], segment.id, at) {
-        let bytes_at = at + EXTENT_HEADER;
-        let found = vec![(ContentId(extent.content), extent.number, bytes_at)];
-        return Ok((found, page_up(bytes_at + u64::from(extent.length))));
+        return Ok(Record::Extent(extent));
     }
     if BatchHeader::decode(&header[..read], segment.id, at).is_some()
         && let Some(batch) = read_batch(segment, at).map_err(failed)?
     {
-        let found = batch.contents().map(|content| (ContentId(content.id), 0, content.offset)).collect();
-        return Ok((found, batch.header.end()));
+        return Ok(Record::Batch(Box::new(batch)));
     }
-    Ok((Vec::new(), at + PAGE))
+    Ok(Record::Nothing)
+}
+
+fn end_of(extent: &ExtentHeader) -> u64 {
+    page_up(extent.offset + EXTENT_HEADER + u64::from(extent.length))
+}
+
+/// The contents recorded at this place of a segment (id, extent number, offset of the bytes), and the next place to look.
+fn candidates_at(segment: &Segment, at: u64) -> Result<(Candidates, u64), EngineError> {
+    Ok(match record_at(segment, at)? {
+        Record::Extent(extent) => {
+            (vec![(ContentId(extent.content), extent.number, at + EXTENT_HEADER)], end_of(&extent))
+        }
+        Record::Batch(batch) => {
+            let found = batch.contents().map(|content| (ContentId(content.id), 0, content.offset)).collect();
+            (found, batch.header.end())
+        }
+        Record::Nothing => (Vec::new(), at + PAGE),
+    })
 }
 
 fn find_living(
@@ -144,71 +343,98 @@ fn find_living(
     Ok(Some(Living { content, number, place: place.clone(), bytes }))
 }
 
-/// Writes the bytes to new places, syncs, and changes the rows that still hold the old ones.
-fn relocate(inner: &Arc<Inner>, living: Vec<Living>) -> Result<(), EngineError> {
+/// A content's extent, where it was and where it is now.
+struct Move {
+    content: ContentId,
+    number: u32,
+    old: Place,
+    new: Place,
+}
+
+/// Writes the bytes to new places, syncs, and changes the rows that still hold the old ones. Returns how many bytes.
+fn relocate(inner: &Arc<Inner>, living: Vec<Living>) -> Result<u64, EngineError> {
     if living.is_empty() {
-        return Ok(());
+        return Ok(0);
     }
+    let mut holds = Vec::new();
+    let written = write_elsewhere(inner, living, &mut holds).and_then(|moves| sync_all(&holds).map(|()| moves));
+    let moves = written.map_err(|error| {
+        // Nobody trusts the tail of a segment that a write or sync failed in.
+        holds.iter().for_each(|hold| inner.lanes.seal(&hold.0));
+        EngineError::Unavailable(format!("moving contents: {error}"))
+    })?;
+    let bytes = moves.iter().map(|one| u64::from(one.old.length)).sum();
+    let mut moves = moves.into_iter().peekable();
+    while moves.peek().is_some() {
+        change_places(inner, moves.by_ref().take(MOVES_PER_DECISION).collect())?;
+    }
+    inner.counters.bytes_moved.fetch_add(bytes, Ordering::Relaxed);
+    drop(holds);
+    Ok(bytes)
+}
+
+/// Small contents are packed together, the others become extents of their own.
+fn write_elsewhere(inner: &Inner, living: Vec<Living>, holds: &mut Vec<SegmentHold>) -> std::io::Result<Vec<Move>> {
+    let mut moves = Vec::with_capacity(living.len());
     let (small, large): (Vec<Living>, Vec<Living>) =
         living.into_iter().partition(|one| one.number == 0 && one.bytes.len() <= engine::INLINE_MAX);
-    let mut moves = Vec::new();
-    let mut holds = Vec::new();
-    let failed = |error: std::io::Error| EngineError::Unavailable(format!("moving contents: {error}"));
     if !small.is_empty() {
         let bytes = small.iter().map(|one| one.bytes.len() as u64 + 24).sum::<u64>() + HEADER as u64;
-        let (hold, at) = inner.lanes.reserve(inner, 0, bytes).map_err(failed)?;
-        let mut pack = BatchBuilder::new(hold.0.id, at, 0, 0);
+        let (hold, at) = inner.lanes.reserve(inner, 0, bytes)?;
+        let segment = Arc::clone(&hold.0);
+        holds.push(hold);
+        let mut pack = BatchBuilder::new(segment.id, at, 0, 0);
         for one in small {
             let offset = pack.add_content(one.content.0, &one.bytes, crc32c::crc32c(&one.bytes));
-            moves.push((one.content, one.number, one.place.clone(), Place { segment: hold.0.id, offset, ..one.place }));
+            let new = Place { segment: segment.id, offset, ..one.place.clone() };
+            moves.push(Move { content: one.content, number: one.number, old: one.place, new });
         }
-        hold.0.write_at(&pack.finish(0), at).map_err(failed)?;
-        holds.push(hold);
+        segment.write_at(&pack.finish(0), at)?;
     }
     for one in large {
-        let bytes = EXTENT_HEADER + one.bytes.len() as u64;
-        let (hold, at) = inner.lanes.reserve(inner, 1, bytes).map_err(failed)?;
-        let (content, number, length) = (one.content.0, one.number, one.place.length);
-        let header = ExtentHeader { segment: hold.0.id, offset: at, content, number, length };
-        hold.0.write_at(&header.encode(), at).map_err(failed)?;
-        hold.0.write_at(&one.bytes, at + EXTENT_HEADER).map_err(failed)?;
-        let new = Place { segment: hold.0.id, offset: at + EXTENT_HEADER, ..one.place.clone() };
-        moves.push((one.content, one.number, one.place, new));
+        let (hold, at) = inner.lanes.reserve(inner, 1, EXTENT_HEADER + one.bytes.len() as u64)?;
+        let segment = Arc::clone(&hold.0);
         holds.push(hold);
+        let (content, number, length) = (one.content.0, one.number, one.place.length);
+        let header = ExtentHeader { segment: segment.id, offset: at, content, number, length };
+        segment.write_at(&header.encode(), at)?;
+        segment.write_at(&one.bytes, at + EXTENT_HEADER)?;
+        let new = Place { segment: segment.id, offset: at + EXTENT_HEADER, ..one.place.clone() };
+        moves.push(Move { content: one.content, number, old: one.place, new });
     }
-    let mut synced: Vec<u64> = Vec::new();
-    for hold in &holds {
-        if !synced.contains(&hold.0.id) {
-            hold.0.sync_now().map_err(failed)?;
-            synced.push(hold.0.id);
-        }
-    }
-    let moved: u64 = moves.iter().map(|(_, _, place, _)| u64::from(place.length)).sum();
+    Ok(moves)
+}
+
+fn sync_all(holds: &[SegmentHold]) -> std::io::Result<()> {
+    let segments: BTreeMap<u64, &Arc<Segment>> = holds.iter().map(|hold| (hold.0.id, &hold.0)).collect();
+    segments.values().try_for_each(|segment| segment.sync_now())
+}
+
+/// One decision: every place that is still the old one becomes the new one.
+fn change_places(inner: &Arc<Inner>, moves: Vec<Move>) -> Result<(), EngineError> {
     decide(inner, Key::new(engine::space::SEGMENT), move |rows| {
-        let mut changes = Changes::none().freeing_space();
-        for (content, number, old, new) in &moves {
-            let key = content_key(*content, number / PLACES_PER_ROW as u32);
-            // Several extents of one row: build on what this decision has already changed.
-            let pending = changes.rows.iter().rev().find(|(changed, _)| *changed == key);
-            let row = match pending {
-                Some((_, value)) => value.clone(),
-                None => rows.get(&key)?,
-            };
-            let Some(row) = row else { continue };
-            let mut manifest = Manifest::decode(&row)?;
-            if let Some(place) = manifest.places.get_mut(*number as usize % PLACES_PER_ROW)
-                && place == old
+        // Several extents may stand in one row.
+        let mut manifests: BTreeMap<Key, (Manifest, bool)> = BTreeMap::new();
+        for one in &moves {
+            let key = content_key(one.content, one.number / PLACES_PER_ROW as u32);
+            if !manifests.contains_key(&key) {
+                let Some(row) = rows.get(&key)? else { continue };
+                manifests.insert(key.clone(), (Manifest::decode(&row)?, false));
+            }
+            let Some((manifest, is_changed)) = manifests.get_mut(&key) else { continue };
+            if let Some(place) = manifest.places.get_mut(one.number as usize % PLACES_PER_ROW)
+                && *place == one.old
             {
-                *place = new.clone();
-                changes.rows.retain(|(changed, _)| *changed != key);
-                changes.put(key, manifest.encode());
+                *place = one.new.clone();
+                *is_changed = true;
             }
         }
+        let mut changes = Changes::none().freeing_space();
+        for (key, (manifest, _)) in manifests.into_iter().filter(|(_, (_, is_changed))| *is_changed) {
+            changes.put(key, manifest.encode());
+        }
         Ok(changes)
-    })?;
-    inner.counters.bytes_moved.fetch_add(moved, Ordering::Relaxed);
-    drop(holds);
-    Ok(())
+    })
 }
 
 /// Commits a decision of the engine's own, from a thread of its own.

@@ -21,7 +21,9 @@ pub mod disk;
 pub mod faults;
 mod folder;
 mod manifest;
+mod outside;
 mod pipeline;
+pub mod probe;
 mod recovery;
 mod segment;
 mod sync;
@@ -46,13 +48,18 @@ pub use folder::OpenError;
 pub use sync::time as virtual_time;
 
 use cache::RowCache;
+use collect::{Collector, Pace};
 use contents::{Lanes, Writer};
 use disk::{Disk, RealDisk};
 use folder::Folder;
 use pipeline::Pipeline;
+use probe::{Moment, Probe};
 use segment::Segments;
 use sync::{AtomicBool, AtomicU64, JoinHandle, Mutex};
 use tree::{Pin, Tree};
+
+/// A scan that expects more rows than this may have to wait for the disk: the runtime's other tasks do not wait with it.
+const ROWS_ON_A_WORKER: usize = 16;
 
 /// When a write is acknowledged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -105,6 +112,8 @@ pub struct Options {
     pub collects: bool,
     /// Where everything is read from and written to.
     pub disk: Arc<dyn Disk>,
+    /// For tests.
+    pub probe: Probe,
     pub on_fatal: OnFatal,
 }
 
@@ -121,6 +130,7 @@ impl Default for Options {
             waiting_max: 16 * 1024,
             collects: true,
             disk: Arc::new(RealDisk),
+            probe: Probe::default(),
             on_fatal: OnFatal::default(),
         }
     }
@@ -130,7 +140,16 @@ impl Default for Options {
 #[derive(Debug)]
 pub struct EmbeddedEngine {
     inner: Arc<Inner>,
-    threads: Mutex<Vec<JoinHandle<()>>>,
+    threads: Mutex<Option<Threads>>,
+}
+
+/// In the order in which they end.
+#[derive(Debug, Default)]
+struct Threads {
+    /// The decider, the committer, the one for decisions outside, and the collector.
+    deciding: Vec<JoinHandle<()>>,
+    /// The flusher and the compactor, which the others may wait for.
+    tidying: Vec<JoinHandle<()>>,
 }
 
 /// What all threads share.
@@ -151,10 +170,12 @@ struct Inner {
     /// Batches below this number are synced. In relaxed durability it follows what is published.
     durable: AtomicU64,
     disk_full: AtomicBool,
+    /// Nothing new is begun: the collector ends.
+    closing: AtomicBool,
+    /// Everything is decided and written: the flusher and the compactor end.
     stopping: AtomicBool,
     background: background::Signals,
-    /// The last batch that changed any partition of a slot; for decisions run outside.
-    partitions: Box<[AtomicU64]>,
+    collector: Mutex<Collector>,
     counters: Counters,
 }
 
@@ -167,38 +188,60 @@ struct Counters {
     log_bytes: Counter,
     segments_collected: Counter,
     bytes_moved: Counter,
+    collection_failures: Counter,
+    segments_failing: Counter,
+    paused_micros: Counter,
 }
 
 impl EmbeddedEngine {
     /// Opens the folder, recovers what the log holds, and starts.
     pub fn open(path: &Path, options: Options) -> Result<Arc<EmbeddedEngine>, OpenError> {
         let inner = Arc::new(recovery::open(path, options)?);
-        let threads = pipeline::start(&inner).and_then(|mut threads| {
-            threads.extend(background::start(&inner)?);
-            Ok(threads)
-        });
-        let threads = threads.map_err(folder::io_error("cannot start a thread"))?;
-        Ok(Arc::new(EmbeddedEngine { inner, threads: Mutex::new(threads) }))
+        let engine = Arc::new(EmbeddedEngine { inner, threads: Mutex::new(Some(Threads::default())) });
+        match engine.start() {
+            Ok(()) => Ok(engine),
+            Err(error) => {
+                // Those that run end with the engine.
+                engine.inner.pipeline.break_down();
+                Err(folder::io_error("cannot start a thread")(error))
+            }
+        }
+    }
+
+    fn start(&self) -> std::io::Result<()> {
+        let mut threads = self.threads.lock().expect("nothing panics under this lock");
+        let threads = threads.get_or_insert_default();
+        threads.tidying = background::start(&self.inner)?;
+        threads.deciding = pipeline::start(&self.inner)?;
+        threads.deciding.push(background::start_collector(&self.inner)?);
+        Ok(())
     }
 
     /// Stops all threads in good order. Idempotent.
     fn stop(&self) -> Result<(), EngineError> {
-        let threads = std::mem::take(&mut *self.threads.lock().expect("nothing panics under this lock"));
-        if threads.is_empty() {
-            return Ok(());
+        let Some(threads) = self.threads.lock().expect("nothing panics under this lock").take() else { return Ok(()) };
+        let inner = &self.inner;
+        inner.pipeline.close();
+        for (ends, threads) in [(&inner.closing, threads.deciding), (&inner.stopping, threads.tidying)] {
+            ends.store(true, Ordering::Release);
+            inner.background.wake_all();
+            for thread in threads {
+                // A thread that panicked has said so.
+                let _ = thread.join();
+            }
         }
-        self.inner.pipeline.close();
-        self.inner.stopping.store(true, Ordering::Release);
-        self.inner.background.wake_all();
-        for thread in threads {
-            let _ = thread.join();
+        // A round that somebody else has asked for ends first.
+        let mut collector = collect::lock(inner);
+        if !inner.pipeline.is_broken() {
+            collect::unlink_dropped(inner, &mut collector);
         }
-        background::finish(&self.inner).map_err(|error| EngineError::Unavailable(format!("closing: {error}")))
+        background::finish(inner).map_err(|error| EngineError::Unavailable(format!("closing: {error}")))
     }
 
     /// Runs one round of the collector. For tests.
     pub fn collect_now(&self) -> Result<(), EngineError> {
-        collect::run(&self.inner).map(|_| ())
+        collect::run(&self.inner, Pace::Everything);
+        if self.inner.pipeline.is_broken() { Err(EngineError::Closed) } else { Ok(()) }
     }
 }
 
@@ -264,6 +307,9 @@ impl Engine for EmbeddedEngine {
             ("segments", self.inner.segments.all().len() as u64),
             ("segments_collected", load(&counters.segments_collected)),
             ("bytes_moved", load(&counters.bytes_moved)),
+            ("collection_failures", load(&counters.collection_failures)),
+            ("segments_failing", load(&counters.segments_failing)),
+            ("paused_microseconds", load(&counters.paused_micros)),
             ("content_bytes", live),
             ("disk_full", u64::from(self.inner.disk_full.load(Ordering::Relaxed))),
         ];
@@ -297,10 +343,11 @@ impl Rows for Snapshot<'_> {
         &self,
         from: &Key,
         to: &Key,
-        _about: usize,
+        about: usize,
         visit: &mut dyn FnMut(&[u8], &Bytes) -> Visit,
     ) -> Result<(), Unread> {
-        Ok(self.inner.tree.scan(from.as_bytes(), to.as_bytes(), self.pin.at, visit)?)
+        let mut scan = || self.inner.tree.scan(from.as_bytes(), to.as_bytes(), self.pin.at, visit);
+        Ok(if about > ROWS_ON_A_WORKER { sync::beside_the_runtime(scan) } else { scan() }?)
     }
 
     fn content(&self, id: ContentId) -> Result<Content, Unread> {
@@ -326,4 +373,23 @@ impl Inner {
         self.pipeline.break_down();
         (self.options.on_fatal.0)(why);
     }
+}
+
+/// Starts a thread that the engine cannot do without: if it panics, the engine breaks down in sight.
+fn supervise(
+    inner: &Arc<Inner>,
+    name: &'static str,
+    work: impl FnOnce(&Arc<Inner>) + Send + 'static,
+) -> std::io::Result<JoinHandle<()>> {
+    let inner = Arc::clone(inner);
+    sync::spawn(name, move || {
+        if let Err(why) = sync::caught(|| work(&inner)) {
+            inner.fatal(&format!("the {name} panicked: {why}"));
+        }
+    })
+}
+
+fn fill_random(bytes: &mut [u8], probe: &Probe) -> Result<(), EngineError> {
+    let filled = probe.at(Moment::Entropy).and_then(|()| sync::fill_random(bytes));
+    filled.map_err(|error| EngineError::Unavailable(format!("the system gives no randomness: {error}")))
 }

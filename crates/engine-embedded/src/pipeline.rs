@@ -4,11 +4,11 @@
 //! syncs, publishes and answers everybody in it. While one batch syncs the next is decided; as soon as the sync returns
 //! the next goes. So one sync serves everything that waited, and a hot partition is batched, not limited by the disk.
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::collections::{HashMap, VecDeque};
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -20,13 +20,19 @@ use tokio::sync::oneshot;
 use crate::background::EndedLog;
 use crate::batch::BatchBuilder;
 use crate::manifest::{Manifest, Place, content_key, is_content_key, segment_key};
+use crate::outside::{Footprint, RecentWrites, run_outside};
+use crate::probe::{Moment, Probe};
 use crate::segment::{PAGE, Segment, page_up};
 use crate::sync::{self, Condvar, Instant, JoinHandle, Mutex, MutexGuard};
-use crate::tree::NEWEST;
-use crate::{Durability, Inner, Snapshot, contents};
+use crate::tree::{NEWEST, Pressure};
+use crate::{Durability, Inner, contents, fill_random, supervise};
 
 /// A batch is closed at this size, so that no sync grows without bound.
 const BATCH_BYTES: usize = 4 << 20;
+/// While the decider pauses after its batches they are smaller, so that everybody gets an answer now and then.
+const BATCH_BYTES_UNDER_PRESSURE: usize = 256 << 10;
+/// How much a log that is full while the next one is not ready presses back.
+const PRESSURE_OF_A_MISSING_LOG: Pressure = Pressure(30);
 /// How many decisions are taken from the queue at a time.
 const TAKE: usize = 64;
 /// In relaxed durability the log is synced this often.
@@ -40,21 +46,23 @@ const LOG_ROOM_FOR_DELETES: u64 = 1 << 20;
 
 type Answer = Result<(), EngineError>;
 
-struct Request {
-    decision: Box<dyn Decision>,
+pub struct Request {
+    pub decision: Box<dyn Decision>,
     answer: oneshot::Sender<Answer>,
     /// How often it was run outside.
-    tries: u32,
+    pub tries: u32,
+    /// A snapshot for it must hold this batch.
+    pub after: u64,
     /// What it decided outside.
-    prepared: Option<Prepared>,
+    pub prepared: Option<Prepared>,
 }
 
 /// A decision that was run on a snapshot. It holds if nothing it looked at has changed since.
-struct Prepared {
-    verdict: Verdict,
-    stamp: Timestamp,
-    at: u64,
-    keys: Vec<Key>,
+pub struct Prepared {
+    pub verdict: Verdict,
+    pub stamp: Timestamp,
+    pub at: u64,
+    pub footprint: Footprint,
 }
 
 /// What waits, and who works on it.
@@ -72,14 +80,31 @@ struct State {
     heavy: VecDeque<Request>,
     heavy_count: usize,
     waiting: Waiting,
-    /// Decided and ready to be written.
-    handed_over: Option<Closed>,
-    committer_idle: bool,
+    slot: Slot,
     closing: bool,
     broken: bool,
     decider_done: bool,
     /// The log, where it ends, and the number of the batch that would come next, once the decider is done.
     log_end: (Option<Arc<Segment>>, u64, u64),
+}
+
+/// The one place through which a batch goes from the decider to the committer. The committer makes it `Idle` and takes
+/// what is in it; the decider alone fills it, and only when it is `Idle`.
+#[derive(Default)]
+enum Slot {
+    /// The committer works on the batch before.
+    #[default]
+    Busy,
+    /// The committer waits for a batch, and all it was given is durable (in relaxed durability: written).
+    Idle,
+    /// A batch that the committer has not taken yet.
+    Full(Box<Closed>),
+}
+
+impl Slot {
+    fn is_idle(&self) -> bool {
+        matches!(self, Slot::Idle)
+    }
 }
 
 impl std::fmt::Debug for State {
@@ -122,8 +147,13 @@ impl Waiting {
 }
 
 impl Pipeline {
+    /// A thread that panicked with this lock has broken the engine down, which is seen by `broken`.
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().expect("nothing panics under this lock")
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait<'a>(condition: &Condvar, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        condition.wait(state).unwrap_or_else(PoisonError::into_inner)
     }
 
     pub fn submit(&self, decision: Box<dyn Decision>, most: usize) -> Result<oneshot::Receiver<Answer>, EngineError> {
@@ -132,10 +162,10 @@ impl Pipeline {
         if state.closing || state.broken {
             return Err(EngineError::Closed);
         }
-        if state.waiting.count >= most {
+        if state.waiting.count + state.heavy_count >= most {
             return Err(EngineError::Busy);
         }
-        state.waiting.push(Request { decision, answer, tries: 0, prepared: None });
+        state.waiting.push(Request { decision, answer, tries: 0, after: 0, prepared: None });
         drop(state);
         self.decider.notify_one();
         Ok(waiting)
@@ -161,12 +191,62 @@ impl Pipeline {
     pub fn break_down(&self) {
         let mut state = self.lock();
         state.broken = true;
-        state.waiting = Waiting::default();
-        state.heavy.clear();
+        let dropped =
+            (std::mem::take(&mut state.waiting), std::mem::take(&mut state.heavy), std::mem::take(&mut state.slot));
         drop(state);
+        drop(dropped);
         self.decider.notify_one();
         self.committer.notify_one();
         self.outside.notify_one();
+    }
+
+    /// The next decision to be run outside; `None` at the end.
+    pub fn next_heavy(&self) -> Option<Request> {
+        let mut state = self.lock();
+        loop {
+            if state.broken {
+                return None;
+            }
+            if let Some(request) = state.heavy.pop_front() {
+                return Some(request);
+            }
+            if state.decider_done {
+                return None;
+            }
+            state = Pipeline::wait(&self.outside, state);
+        }
+    }
+
+    /// A decision was run outside and waits for its turn again.
+    pub fn came_back(&self, request: Request) {
+        let mut state = self.lock();
+        state.heavy_count -= 1;
+        if !state.broken {
+            state.waiting.push(request);
+        }
+        drop(state);
+        self.decider.notify_one();
+    }
+
+    /// Gives the committer a batch. It must be idle: whatever lay in the slot would be lost.
+    fn hand_over(&self, closed: Closed) {
+        let mut state = self.lock();
+        if state.broken {
+            return;
+        }
+        assert!(state.slot.is_idle(), "a batch was handed over before the committer was ready for it");
+        state.slot = Slot::Full(Box::new(closed));
+        drop(state);
+        self.committer.notify_one();
+    }
+
+    /// Waits until all that was handed over is durable. `false`: it never will be.
+    fn wait_until_idle(&self) -> bool {
+        let mut state = self.lock();
+        while !state.slot.is_idle() && !state.broken {
+            state = Pipeline::wait(&self.decider, state);
+        }
+        !state.broken
     }
 }
 
@@ -182,58 +262,21 @@ struct Closed {
 }
 
 pub fn start(inner: &Arc<Inner>) -> io::Result<Vec<JoinHandle<()>>> {
-    let (for_decider, for_committer, for_outside) = (Arc::clone(inner), Arc::clone(inner), Arc::clone(inner));
-    let log = inner.background.take_first_log();
-    let decider = sync::spawn("decider", move || Decider::new(for_decider, log.0, log.1).run())?;
-    let number = log.1;
-    let committer = Committer { inner: for_committer, synced_through: number - 1, unsynced: None };
-    let committer = sync::spawn("committer", move || committer.run())?;
-    let outside = sync::spawn("outside", move || run_outside(&for_outside))?;
+    let (log, number) = inner.background.take_first_log();
+    let decider = supervise(inner, "decider", move |inner| Decider::new(Arc::clone(inner), log, number).run())?;
+    let committer = supervise(inner, "committer", move |inner| {
+        Committer { inner: Arc::clone(inner), synced_through: number - 1, unsynced: None }.run();
+    })?;
+    let outside = supervise(inner, "outside", run_outside)?;
     Ok(vec![decider, committer, outside])
 }
 
-/// Runs decisions that look at many rows, so that nobody waits for them.
-fn run_outside(inner: &Arc<Inner>) {
-    while let Some(mut request) = next_heavy(inner) {
-        let now = inner.clock.now();
-        let mut bytes = [0; 16];
-        let entropy = sync::fill_random(&mut bytes).map_or(0, |()| u128::from_le_bytes(bytes));
-        let tick = Tick { now, stamp: inner.stamps.next(now), entropy };
-        let rows = Outside { snapshot: Snapshot { inner, pin: inner.tree.pin() }, keys: RefCell::default() };
-        let verdict = run(&mut request.decision, &rows, tick);
-        request.tries += 1;
-        request.prepared =
-            Some(Prepared { verdict, stamp: tick.stamp, at: rows.snapshot.pin.at, keys: rows.keys.into_inner() });
-        let mut state = inner.pipeline.lock();
-        state.heavy_count -= 1;
-        if !state.broken {
-            state.waiting.push(request);
-        }
-        drop(state);
-        inner.pipeline.decider.notify_one();
-    }
-}
-
-fn next_heavy(inner: &Inner) -> Option<Request> {
-    let mut state = inner.pipeline.lock();
-    loop {
-        if state.broken {
-            return None;
-        }
-        if let Some(request) = state.heavy.pop_front() {
-            return Some(request);
-        }
-        if state.decider_done {
-            return None;
-        }
-        state = inner.pipeline.outside.wait(state).expect("nothing panics under this lock");
-    }
-}
-
 /// A decision that panics is a fault of the service; it must not take everybody's engine with it.
-fn run(decision: &mut Box<dyn Decision>, rows: &dyn Rows, tick: Tick) -> Verdict {
-    std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| decision.decide(rows, tick)))
-        .unwrap_or_else(|_| Verdict::Unread(Unread::Failed(EngineError::Unavailable("a decision panicked".into()))))
+pub fn run(decision: &mut Box<dyn Decision>, rows: &dyn Rows, tick: Tick) -> Verdict {
+    sync::caught(|| decision.decide(rows, tick)).unwrap_or_else(|why| {
+        tracing::error!(why, "a decision panicked");
+        Verdict::Unread(Unread::Failed(EngineError::Unavailable("a decision panicked".into())))
+    })
 }
 
 /// Runs decisions in order and fills batches.
@@ -247,6 +290,10 @@ struct Decider {
     number: u64,
     open: Option<Open>,
     entropy: Entropy,
+    /// The last batch that a row was written to.
+    last_written: u64,
+    recent: RecentWrites,
+    pressure: Pressure,
 }
 
 /// The batch being filled.
@@ -261,7 +308,19 @@ struct Open {
 impl Decider {
     fn new(inner: Arc<Inner>, log: Arc<Segment>, number: u64) -> Decider {
         let log_limit = log.len().unwrap_or(0).max(PAGE);
-        Decider { inner, log, offset: PAGE, log_limit, number, open: None, entropy: Entropy::default() }
+        let last_written = inner.tree.published().saturating_sub(1);
+        Decider {
+            inner,
+            log,
+            offset: PAGE,
+            log_limit,
+            number,
+            open: None,
+            entropy: Entropy::default(),
+            last_written,
+            recent: RecentWrites::default(),
+            pressure: Pressure::default(),
+        }
     }
 
     fn run(mut self) {
@@ -281,29 +340,29 @@ impl Decider {
             if state.broken {
                 return false;
             }
-            if state.committer_idle && self.open.is_some() {
-                state.committer_idle = false;
+            if state.slot.is_idle() && self.open.is_some() {
                 drop(state);
-                self.hand_over();
-                return true;
+                return self.hand_over();
             }
-            let has_room = self.open.as_ref().is_none_or(|open| open.builder.len() < BATCH_BYTES);
+            let most = if self.pressure.is_zero() { BATCH_BYTES } else { BATCH_BYTES_UNDER_PRESSURE };
+            let has_room = self.open.as_ref().is_none_or(|open| open.builder.len() < most);
             if state.waiting.count > 0 && has_room {
                 let taken: Vec<Request> = std::iter::from_fn(|| state.waiting.pop()).take(TAKE).collect();
                 drop(state);
+                let _ = inner.options.probe.at(Moment::Decider);
                 taken.into_iter().for_each(|request| self.decide(request));
                 return true;
             }
             if state.closing && state.waiting.count == 0 && state.heavy_count == 0 && self.open.is_none() {
                 return false;
             }
-            state = inner.pipeline.decider.wait(state).expect("nothing panics under this lock");
+            state = Pipeline::wait(&inner.pipeline.decider, state);
         }
     }
 
-    /// The committer is free: gives it the batch.
-    fn hand_over(&mut self) {
-        let Some(mut open) = self.open.take() else { return };
+    /// The committer is free: gives it the batch. `false`: the engine broke down.
+    fn hand_over(&mut self) -> bool {
+        let Some(mut open) = self.open.take() else { return true };
         self.note_live_bytes(&mut open);
         let is_empty = open.is_empty;
         let seq = open.builder.seq;
@@ -319,31 +378,42 @@ impl Decider {
             is_empty,
             ends_segment: next_log.is_some(),
         };
-        self.inner.pipeline.lock().handed_over = Some(closed);
-        self.inner.pipeline.committer.notify_one();
-        if let Some(next) = next_log {
-            self.turn_over(next, seq);
+        let bytes = closed.builder.len();
+        self.inner.pipeline.hand_over(closed);
+        let turned = next_log.is_none_or(|next| self.turn_over(next, seq));
+        self.press_back(if is_empty { 0 } else { bytes });
+        turned
+    }
+
+    /// The further flushes, compaction or the next log are behind, the longer the decider pauses after what it has
+    /// written. Everybody waits a little longer then; nobody waits for ever.
+    fn press_back(&mut self, bytes: usize) {
+        let waits_for_log = self.offset > self.log_limit && !self.inner.disk_full.load(Ordering::Acquire);
+        self.pressure =
+            self.inner.tree.pressure() + if waits_for_log { PRESSURE_OF_A_MISSING_LOG } else { Pressure(0) };
+        let pause = self.pressure.pause_after(bytes);
+        if !pause.is_zero() {
+            self.inner.background.wake_all();
+            self.inner
+                .counters
+                .paused_micros
+                .fetch_add(u64::try_from(pause.as_micros()).unwrap_or(0), Ordering::Relaxed);
+            sync::sleep(pause);
         }
     }
 
-    /// A fresh log, if the present one or the memtable is full and there is a fresh one.
+    /// A fresh log, if the present one or the memtable is full, there is a fresh one, and the tree takes another memtable.
     fn next_log(&self) -> Option<Arc<Segment>> {
-        let options = &self.inner.options;
-        let full = self.offset >= self.log_limit || self.inner.tree.memtable_bytes() >= options.memtable_bytes;
-        if full { self.inner.background.take_spare() } else { None }
+        let (options, tree) = (&self.inner.options, &self.inner.tree);
+        let full = self.offset >= self.log_limit || tree.memtable_bytes() >= options.memtable_bytes;
+        if full && tree.takes_a_memtable() { self.inner.background.take_spare() } else { None }
     }
 
-    /// Ends the log and the memtable together, at a moment when all they hold is durable.
-    fn turn_over(&mut self, next: Arc<Segment>, last_seq: u64) {
+    /// Ends the log and the memtable together, at a moment when all they hold is durable. `false`: that never comes.
+    fn turn_over(&mut self, next: Arc<Segment>, last_seq: u64) -> bool {
         let inner = Arc::clone(&self.inner);
-        let mut state = inner.pipeline.lock();
-        while !state.committer_idle && !state.broken {
-            state = inner.pipeline.decider.wait(state).expect("nothing panics under this lock");
-        }
-        drop(state);
-        while inner.tree.is_behind() && !inner.pipeline.lock().broken {
-            inner.background.wake_all();
-            sync::sleep(Duration::from_millis(2));
+        if !inner.pipeline.wait_until_idle() {
+            return false;
         }
         inner.tree.rotate();
         let old = std::mem::replace(&mut self.log, next);
@@ -357,6 +427,7 @@ impl Decider {
         });
         self.offset = PAGE;
         self.log_limit = self.log.len().unwrap_or(0).max(PAGE);
+        true
     }
 
     fn open_batch(&mut self) -> &mut Open {
@@ -372,23 +443,22 @@ impl Decider {
 
     fn decide(&mut self, mut request: Request) {
         let (verdict, stamp) = match request.prepared.take() {
-            Some(prepared) if self.still_holds(&request, &prepared) => (prepared.verdict, prepared.stamp),
+            Some(prepared) if !self.recent.touched(&prepared.footprint, prepared.at) => {
+                (prepared.verdict, prepared.stamp)
+            }
             _ => {
-                let now = self.inner.clock.now();
-                let tick = Tick { now, stamp: self.inner.stamps.next(now), entropy: self.entropy.next() };
-                let inner = Arc::clone(&self.inner);
                 let budget = if request.tries < TRIES_OUTSIDE { ROWS_IN_TURN_MAX } else { usize::MAX };
-                let rows = Newest { inner: &inner, left: Cell::new(budget) };
-                let verdict = run(&mut request.decision, &rows, tick);
-                if matches!(verdict, Verdict::Unread(Unread::NotYet)) && rows.left.get() == 0 {
-                    return self.send_outside(request);
+                match self.run_in_turn(&mut request, budget) {
+                    Some(judged) => judged,
+                    None => return self.send_outside(request),
                 }
-                (verdict, tick.stamp)
             }
         };
-        let partition = self.inner.cache.slot_of(request.decision.partition().as_bytes());
+        if request.tries > 0 {
+            self.recent.end();
+        }
         let answer = match verdict {
-            Verdict::Commit(changes) => self.apply(changes, stamp, partition),
+            Verdict::Commit(changes) => self.apply(changes, stamp),
             Verdict::Refuse => {
                 self.inner.counters.refusals.fetch_add(1, Ordering::Relaxed);
                 Ok(())
@@ -400,7 +470,25 @@ impl Decider {
         self.open_batch().answers.push((request.answer, answer));
     }
 
-    fn send_outside(&self, request: Request) {
+    /// What the decision says on the newest state. `None`: it looks at more rows than that.
+    fn run_in_turn(&mut self, request: &mut Request, rows_max: usize) -> Option<(Verdict, Timestamp)> {
+        let now = self.inner.clock.now();
+        let stamp = self.inner.stamps.next(now);
+        let entropy = match self.entropy.next(&self.inner.options.probe) {
+            Ok(entropy) => entropy,
+            Err(error) => return Some((Verdict::Unread(Unread::Failed(error)), stamp)),
+        };
+        let rows = Newest { inner: &self.inner, left: Cell::new(rows_max) };
+        let verdict = run(&mut request.decision, &rows, Tick { now, stamp, entropy });
+        let is_too_much = matches!(verdict, Verdict::Unread(Unread::NotYet)) && rows.left.get() == 0;
+        (!is_too_much).then_some((verdict, stamp))
+    }
+
+    fn send_outside(&mut self, mut request: Request) {
+        if request.tries == 0 {
+            self.recent.begin(self.last_written);
+        }
+        request.after = self.last_written;
         let mut state = self.inner.pipeline.lock();
         state.heavy_count += 1;
         state.heavy.push_back(request);
@@ -408,16 +496,8 @@ impl Decider {
         self.inner.pipeline.outside.notify_one();
     }
 
-    /// Whether nobody has written to the partition, or to a row it looked at, since the decision was run outside.
-    fn still_holds(&self, request: &Request, prepared: &Prepared) -> bool {
-        let cache = &self.inner.cache;
-        let partition =
-            self.inner.partitions[cache.slot_of(request.decision.partition().as_bytes())].load(Ordering::Acquire);
-        partition < prepared.at && prepared.keys.iter().all(|key| cache.last_written(key.as_bytes()) < prepared.at)
-    }
-
     /// Everything that can fail is done before the first row is written: a decision is in the batch whole or not at all.
-    fn apply(&mut self, changes: Changes, stamp: Timestamp, partition: usize) -> Answer {
+    fn apply(&mut self, changes: Changes, stamp: Timestamp) -> Answer {
         changes.validate()?;
         if changes.is_empty() {
             return Ok(());
@@ -437,8 +517,6 @@ impl Decider {
         }
         let open = self.open_batch();
         open.builder.stamp = open.builder.stamp.max(stamp.0);
-        let seq = open.builder.seq;
-        self.inner.partitions[partition].store(seq, Ordering::Release);
         for staged in &changes.contents {
             if let Part::Inline(bytes) = staged.part() {
                 let manifest = self.place_inline(staged.id(), bytes);
@@ -489,6 +567,8 @@ impl Decider {
         let seq = open.builder.seq;
         inner.cache.written(key, value.as_ref(), seq);
         inner.tree.insert(key, value, seq);
+        self.last_written = seq;
+        self.recent.note(seq, key);
     }
 
     fn count_live(&mut self, changes: &[(u64, i64)]) {
@@ -505,7 +585,7 @@ impl Decider {
     }
 
     /// The live bytes of the segments this batch touched become rows of the same batch.
-    fn note_live_bytes(&self, open: &mut Open) {
+    fn note_live_bytes(&mut self, open: &mut Open) {
         let live = self.inner.live.lock().expect("nothing panics under this lock");
         for segment in std::mem::take(&mut open.touched) {
             let bytes = Bytes::copy_from_slice(&live.get(&segment).copied().unwrap_or(0).to_be_bytes());
@@ -513,6 +593,7 @@ impl Decider {
             open.builder.add_row(key.as_bytes(), Some(&bytes));
             self.inner.cache.written(key.as_bytes(), Some(&bytes), open.builder.seq);
             self.inner.tree.insert(key.as_bytes(), Some(bytes), open.builder.seq);
+            self.recent.note(open.builder.seq, key.as_bytes());
         }
     }
 }
@@ -579,33 +660,6 @@ impl Rows for Newest<'_> {
     }
 }
 
-/// What a decision sees that is run outside: the newest durable state. What it looks at is noted.
-struct Outside<'a> {
-    snapshot: Snapshot<'a>,
-    keys: RefCell<Vec<Key>>,
-}
-
-impl Rows for Outside<'_> {
-    fn get(&self, key: &Key) -> Result<Option<Bytes>, Unread> {
-        self.keys.borrow_mut().push(key.clone());
-        self.snapshot.get(key)
-    }
-
-    fn scan(
-        &self,
-        from: &Key,
-        to: &Key,
-        about: usize,
-        visit: &mut dyn FnMut(&[u8], &Bytes) -> Visit,
-    ) -> Result<(), Unread> {
-        self.snapshot.scan(from, to, about, visit)
-    }
-
-    fn content(&self, id: ContentId) -> Result<Content, Unread> {
-        self.snapshot.content(id)
-    }
-}
-
 /// What the committer does next.
 enum Step {
     Commit(Box<Closed>),
@@ -624,6 +678,7 @@ struct Committer {
 impl Committer {
     fn run(mut self) {
         while let Some(step) = self.next() {
+            let _ = self.inner.options.probe.at(Moment::Committer);
             let done = match step {
                 Step::Commit(closed) => self.commit(*closed),
                 Step::Sync => self.sync_rest(),
@@ -649,21 +704,22 @@ impl Committer {
             if patience.is_some_and(|patience| patience.is_zero()) {
                 return Some(Step::Sync);
             }
-            if let Some(closed) = state.handed_over.take() {
-                return Some(Step::Commit(Box::new(closed)));
+            match std::mem::take(&mut state.slot) {
+                Slot::Full(closed) => return Some(Step::Commit(closed)),
+                Slot::Busy => pipeline.decider.notify_one(),
+                Slot::Idle => {}
             }
             if state.decider_done {
                 return None;
             }
-            if !state.committer_idle {
-                state.committer_idle = true;
-                pipeline.decider.notify_one();
-            }
-            let waited = match patience {
-                Some(patience) => pipeline.committer.wait_timeout(state, patience).map(|(state, _)| state).ok(),
-                None => pipeline.committer.wait(state).ok(),
+            state.slot = Slot::Idle;
+            state = match patience {
+                Some(patience) => pipeline
+                    .committer
+                    .wait_timeout(state, patience)
+                    .map_or_else(|poisoned| poisoned.into_inner().0, |(state, _)| state),
+                None => Pipeline::wait(&pipeline.committer, state),
             };
-            state = waited.expect("nothing panics under this lock");
         }
     }
 
@@ -729,14 +785,14 @@ impl Default for Entropy {
 }
 
 impl Entropy {
-    fn next(&mut self) -> u128 {
+    /// Without randomness ids would repeat: then the decision fails.
+    fn next(&mut self, probe: &Probe) -> Result<u128, EngineError> {
         if self.used == self.pool.len() {
-            // Without randomness ids would repeat; there is nothing sensible to go on with.
-            sync::fill_random(&mut self.pool).expect("the system gives randomness");
+            fill_random(&mut self.pool, probe)?;
             self.used = 0;
         }
         let bytes = self.pool[self.used..self.used + 16].try_into().expect("sixteen bytes");
         self.used += 16;
-        u128::from_le_bytes(bytes)
+        Ok(u128::from_le_bytes(bytes))
     }
 }

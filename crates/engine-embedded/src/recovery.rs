@@ -14,7 +14,7 @@ use engine::{Key, KeyReader, StampSource, Timestamp, Visit, space};
 
 use crate::background::{EndedLog, Signals};
 use crate::batch::{Batch, BatchHeader, HEADER, pages_from};
-use crate::cache::{RowCache, SLOTS};
+use crate::cache::RowCache;
 use crate::contents::Lanes;
 use crate::folder::{Folder, OpenError, State, io_error};
 use crate::pipeline::Pipeline;
@@ -56,9 +56,10 @@ pub fn open(path: &Path, options: Options) -> Result<Inner, OpenError> {
         live: Mutex::new(stored.live),
         durable: AtomicU64::new(0),
         disk_full: AtomicBool::new(false),
+        closing: AtomicBool::new(false),
         stopping: AtomicBool::new(false),
         background: Signals::new(log, replayed.next_batch, ended),
-        partitions: (0..SLOTS).map(|_| AtomicU64::new(0)).collect(),
+        collector: Mutex::default(),
         counters: Counters::default(),
         folder,
         options,

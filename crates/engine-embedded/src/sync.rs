@@ -38,6 +38,23 @@ mod real {
         engine::Clock::new(offset_seconds)
     }
 
+    /// Runs what may wait for the disk. On a worker of a runtime the others' tasks go on meanwhile.
+    pub fn beside_the_runtime<T>(work: impl FnOnce() -> T) -> T {
+        let flavor = tokio::runtime::Handle::try_current().map(|runtime| runtime.runtime_flavor());
+        match flavor {
+            Ok(tokio::runtime::RuntimeFlavor::MultiThread) => tokio::task::block_in_place(work),
+            _ => work(),
+        }
+    }
+
+    /// Runs `work`; if it panics, what it said.
+    pub fn caught<T>(work: impl FnOnce() -> T) -> Result<T, String> {
+        std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).map_err(|panic| {
+            let text = panic.downcast_ref::<&str>().map(ToString::to_string);
+            text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no reason given".into())
+        })
+    }
+
     /// Fresh randomness from the system.
     pub fn fill_random(bytes: &mut [u8]) -> std::io::Result<()> {
         getrandom::fill(bytes).map_err(|error| std::io::Error::other(format!("no randomness: {error}")))
@@ -75,6 +92,16 @@ mod simulated {
 
     pub fn clock(offset_seconds: u64) -> engine::Clock {
         engine::Clock::driven(time::WALL_AT_START, offset_seconds, time::now)
+    }
+
+    /// Runs what may wait for the disk.
+    pub fn beside_the_runtime<T>(work: impl FnOnce() -> T) -> T {
+        work()
+    }
+
+    /// Runs `work`. A panic ends the simulation, which shows it; one that the scheduler uses to end a task must pass.
+    pub fn caught<T>(work: impl FnOnce() -> T) -> Result<T, String> {
+        Ok(work())
     }
 
     /// Randomness that follows from the seed.

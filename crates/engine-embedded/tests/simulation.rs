@@ -82,3 +82,25 @@ fn what_was_acknowledged_is_there_in_every_order_of_events() {
         });
     }
 }
+
+/// The hand-over itself: many small batches, and a committer that also wakes up to sync.
+#[test]
+fn no_batch_is_lost_between_decider_and_committer() {
+    explore(300, || {
+        let folder = tempfile::tempdir().expect("a folder");
+        let options = Options { collects: false, ..cramped(Durability::Relaxed) };
+        let engine = EmbeddedEngine::open(folder.path(), options).expect("opened");
+        let clients = (0..2).map(|client| {
+            let engine = Arc::clone(&engine);
+            thread::spawn(move || {
+                for round in 0..8 {
+                    let name = format!("{client}-{round}");
+                    block_on(put(&*engine, &name, &pattern(&name, round, 20))).expect("an answer");
+                }
+            })
+        });
+        let clients: Vec<_> = clients.collect();
+        clients.into_iter().for_each(|client| client.join().expect("a client ends"));
+        block_on(engine.close()).expect("closed");
+    });
+}

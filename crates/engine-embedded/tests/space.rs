@@ -95,3 +95,112 @@ async fn uploads_that_never_end_leave_nothing_after_a_restart() {
     let left = folder_bytes(&folder.path().join("segments"));
     assert!(left < 8 << 20, "{left} bytes are left");
 }
+
+fn figure(engine: &EmbeddedEngine, name: &str) -> u64 {
+    engine.figures().into_iter().find(|(figure, _)| *figure == name).expect("a figure of this name").1
+}
+
+fn small_segments() -> Options {
+    Options { log_bytes: 1 << 20, segment_bytes: 4 << 20, memtable_bytes: 256 << 10, ..Options::default() }
+}
+
+/// Rows and the padding to whole pages take half of such a log, but they are no reason to copy the other half.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_log_whose_contents_all_live_is_not_copied() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let engine = EmbeddedEngine::open(folder.path(), small_segments()).expect("opened");
+    for number in 0..600 {
+        put(&*engine, &format!("{number}"), &pattern("x", number, 4_096)).await.expect("put");
+    }
+    engine.close().await.expect("closed");
+    drop(engine);
+    let engine = EmbeddedEngine::open(folder.path(), small_segments()).expect("opened");
+    collect(&engine).await;
+    assert_eq!(figure(&engine, "bytes_moved"), 0);
+    for number in (0..600).filter(|number| number % 4 != 0) {
+        delete(&*engine, &format!("{number}")).await.expect("deleted");
+    }
+    sweep(&*engine).await;
+    collect(&engine).await;
+    assert!(figure(&engine, "bytes_moved") > 0, "most contents are gone: now it pays");
+    for number in (0..600).step_by(4) {
+        assert!(get(&*engine, &format!("{number}")).await.expect("read") == Some(pattern("x", number, 4_096)));
+    }
+}
+
+/// A decision changes a bounded number of places, so that the others do not wait: here there are thousands to change.
+#[tokio::test(flavor = "multi_thread")]
+async fn thousands_of_tiny_contents_are_moved_in_small_decisions() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let engine = EmbeddedEngine::open(folder.path(), small_segments()).expect("opened");
+    for group in 0..40_u64 {
+        let puts = (0..100).map(|number| {
+            let engine = std::sync::Arc::clone(&engine);
+            tokio::spawn(async move {
+                let name = format!("{group}-{number}");
+                put(&*engine, &name, &pattern(&name, 1, 10)).await.expect("put");
+            })
+        });
+        for put in puts.collect::<Vec<_>>() {
+            put.await.expect("no panic");
+        }
+    }
+    engine.close().await.expect("closed");
+    drop(engine);
+    let engine = EmbeddedEngine::open(folder.path(), small_segments()).expect("opened");
+    let commits = figure(&engine, "commits");
+    collect(&engine).await;
+    let moved = figure(&engine, "bytes_moved") / 10;
+    assert!(moved > 2_000, "{moved} contents were moved");
+    let decisions = figure(&engine, "commits") - commits;
+    assert!(decisions >= moved / 128, "{moved} contents by {decisions} decisions");
+    for group in 0..40 {
+        let name = format!("{group}-7");
+        assert!(get(&*engine, &name).await.expect("read") == Some(pattern(&name, 1, 10)));
+    }
+    drop(engine);
+    assert_clean(folder.path());
+}
+
+/// One damaged content stays where it is; the others are moved, other segments collected, and the damage is counted.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_damaged_content_does_not_stop_the_collection() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let options = Options { collects: false, ..small_segments() };
+    let engine = EmbeddedEngine::open(folder.path(), options.clone()).expect("opened");
+    for number in 0..40 {
+        put(&*engine, &format!("{number}"), &pattern("x", number, 900_000)).await.expect("put");
+    }
+    for number in (0..40).filter(|number| number % 4 != 0) {
+        delete(&*engine, &format!("{number}")).await.expect("deleted");
+    }
+    sweep(&*engine).await;
+    engine.close().await.expect("closed");
+    drop(engine);
+    damage(folder.path(), &pattern("x", 0, 900_000));
+    let engine = EmbeddedEngine::open(folder.path(), options).expect("opened");
+    let before = figure(&engine, "segments");
+    collect(&engine).await;
+    let after = figure(&engine, "segments");
+    assert!(after + 4 < before, "{before} segments before, {after} after");
+    assert_eq!(figure(&engine, "segments_failing"), 1);
+    assert!(figure(&engine, "collection_failures") > 0);
+    assert!(get(&*engine, "0").await.is_err(), "the damaged one is still named, not lost");
+    for number in (4..40).step_by(4) {
+        assert!(get(&*engine, &format!("{number}")).await.expect("read") == Some(pattern("x", number, 900_000)));
+    }
+}
+
+/// Flips a byte of a content in whatever segment it stands.
+fn damage(folder: &std::path::Path, content: &[u8]) {
+    let segments = std::fs::read_dir(folder.join("segments")).expect("listed");
+    for path in segments.map(|entry| entry.expect("an entry").path()) {
+        let mut bytes = std::fs::read(&path).expect("read");
+        if let Some(at) = bytes.windows(64).position(|window| window == &content[..64]) {
+            bytes[at + 1_000] ^= 1;
+            std::fs::write(&path, bytes).expect("written");
+            return;
+        }
+    }
+    panic!("the content is in no segment");
+}
