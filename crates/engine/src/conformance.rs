@@ -10,8 +10,8 @@ use bytes::Bytes;
 
 use crate::due::Kind;
 use crate::{
-    Changes, Commit, Content, ContentId, Engine, EngineError, INLINE_MAX, Key, NotCommitted, Staged, Stop, Timestamp,
-    VALUE_BYTES_MAX, Visit, account, collector, commit, read,
+    Changes, Commit, Content, ContentId, Engine, EngineError, INLINE_MAX, Key, NotCommitted, Rows, Staged, Stop,
+    Timestamp, Unread, VALUE_BYTES_MAX, Visit, account, collector, commit, read,
 };
 
 /// Runs every test of this module against engines made by `$make` (an expression that gives an `Arc<dyn Engine>`). After
@@ -28,7 +28,7 @@ macro_rules! conformance_tests {
         $crate::conformance_tests!(@each $make;
             a_commit_is_seen_by_every_later_read, a_refusal_changes_nothing, decisions_see_those_before_them,
             one_winner_per_version, the_later_of_two_writes_counts, stamps_rise_and_ids_never_repeat,
-            many_rows_are_judged_as_one_state, scans_keep_order_and_bounds, scans_skip_and_stop, a_read_is_one_state, contents_come_back_whole,
+            many_rows_are_judged_as_one_state, many_rows_that_another_partition_writes_are_judged_as_one_state, scans_keep_order_and_bounds, scans_skip_and_stop, a_read_is_one_state, contents_come_back_whole,
             ranges_of_contents_are_right, a_content_nobody_stored_is_not_there,
             an_open_content_outlives_its_owner, the_last_reference_takes_the_content_along,
             account_ids_stay, the_clock_only_goes_forward, a_row_too_large_is_refused_whole,
@@ -304,6 +304,79 @@ pub async fn many_rows_are_judged_as_one_state(engine: Arc<dyn Engine>) {
     let mut counts: Vec<u64> = seen.iter().map(|(count, _)| *count).collect();
     counts.sort_unstable();
     assert_eq!(counts, (3_000..3_024).collect::<Vec<u64>>(), "every count exactly once");
+}
+
+/// A gate, and so many rows behind it that a decision over all of them may be run beside the others. Writers of another
+/// partition put, change and delete rows as long as they read that the gate is open; who closes it writes down what it
+/// found there. Whatever the order, nothing may be written behind the gate after that.
+pub async fn many_rows_that_another_partition_writes_are_judged_as_one_state(engine: Arc<dyn Engine>) {
+    const ROWS: u64 = 1_500;
+    let behind = Key::new(SPACE).text("behind");
+    let fill = behind.clone();
+    commit::<(), Infallible, _>(&*engine, behind.clone(), move |_, _| {
+        let mut changes = Changes::none();
+        for number in 0..ROWS {
+            changes.put(fill.clone().number(number), Bytes::copy_from_slice(&number.to_be_bytes()));
+        }
+        Ok(Commit { changes, outcome: () })
+    })
+    .await
+    .expect("many rows");
+    for round in 0..8 {
+        put(&*engine, "gate", "open").await;
+        let writers = (0..4).map(|writer| {
+            let (engine, behind) = (Arc::clone(&engine), behind.clone());
+            std::thread::spawn(move || block_on(write_while_open(engine, behind, round * 4 + writer)))
+        });
+        let writers: Vec<_> = writers.collect();
+        let sum = behind.clone();
+        let closed = commit::<(u64, u64), Infallible, _>(&*engine, key("gate"), move |rows, _| {
+            let found = count_and_sum(rows, &sum)?;
+            let mut changes = Changes::none();
+            changes.put(key("gate"), "closed");
+            Ok(Commit { changes, outcome: found })
+        });
+        let closed = closed.await.expect("the gate is closed");
+        for writer in writers {
+            writer.join().expect("a writer");
+        }
+        let left = read::<_, Infallible, _>(&*engine, |rows, _| Ok(count_and_sum(rows, &behind)?)).await;
+        assert_eq!(left.expect("a read"), closed, "round {round}: something was written behind the closed gate");
+    }
+}
+
+fn count_and_sum(rows: &dyn Rows, behind: &Key) -> Result<(u64, u64), Unread> {
+    let mut found = (0, 0_u64);
+    rows.scan(behind, &behind.after_all(), 2_000, &mut |_, row| {
+        found = (found.0 + 1, found.1.wrapping_add(number(Some(row.clone()))));
+        Visit::Next
+    })?;
+    Ok(found)
+}
+
+/// Writes rows behind the gate until it is closed: new ones, changed ones, and deletes.
+async fn write_while_open(engine: Arc<dyn Engine>, behind: Key, writer: u64) {
+    for turn in 0_u64.. {
+        let behind = behind.clone();
+        let written = commit::<(), (), _>(&*engine, key(&format!("writer {writer}")), move |rows, tick| {
+            if rows.get(&key("gate"))?.is_none_or(|gate| gate != "open") {
+                return Err(Stop::Refused(()));
+            }
+            let mut changes = Changes::none();
+            let (new, old) = (behind.clone().number(10_000 + tick.id(0)), behind.clone().number(writer * 31 + turn));
+            match turn % 3 {
+                0 => changes.put(new, Bytes::copy_from_slice(&turn.to_be_bytes())),
+                1 => changes.put(old, Bytes::copy_from_slice(&(turn << 20).to_be_bytes())),
+                _ => changes.delete(old),
+            };
+            Ok(Commit { changes, outcome: () })
+        });
+        match written.await {
+            Ok(()) => {}
+            Err(NotCommitted::Refused(())) => return,
+            Err(NotCommitted::Failed(error)) => panic!("a write failed: {error}"),
+        }
+    }
 }
 
 pub async fn scans_keep_order_and_bounds(engine: Arc<dyn Engine>) {

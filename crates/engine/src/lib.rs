@@ -6,7 +6,12 @@
 //!
 //! What always holds, for every engine (`conformance` proves it):
 //!
-//! - Decisions are judged one after another: each sees the changes of all that came before it.
+//! - Decisions of one partition are judged one after another: each sees the changes of all that came before it.
+//! - The same holds across partitions for everything a decision has read: a row, or a range it scanned as far as it went. If
+//!   any of it was changed by a commit that came before, the decision is run again. One pair alone is excepted, on engines
+//!   of many machines: two decisions of different partitions, each of which relies on a row not being there, or on a range,
+//!   that the other one writes, may both commit. Such a pair meets at a row that is there: one changes it, the other reads
+//!   it by its key.
 //! - An answer, a refusal too, is given only when everything it was decided on is durable.
 //! - A [`read`] sees one state, and that state is durable: nothing a crash can take back.
 //! - `stamp` is unique and rises strictly within a partition, over restarts and clock steps; `now` follows the clock.
@@ -184,8 +189,8 @@ pub enum Verdict {
 pub trait Decision: Send {
     /// The partition it changes: the key of its head row. Engines serve partitions in turn.
     ///
-    /// A decision that looks at more than a thousand rows may be run beside the others and only checked in its turn. So
-    /// whoever scans that much scans rows that decisions of its own partition write.
+    /// A decision that looks at more than a thousand rows may be run beside the others and only checked in its turn: if
+    /// anything that it read has been written since, it is run again.
     fn partition(&self) -> &Key;
     fn decide(&mut self, rows: &dyn Rows, tick: Tick) -> Verdict;
 }
