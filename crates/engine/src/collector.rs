@@ -2,16 +2,19 @@
 //!
 //! It runs ordinary decisions, so it needs no locks and can stop at any point: what it did not finish is still due.
 
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Debug;
 use std::future::poll_fn;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
 use crate::due::{self, Due, Kind};
 use crate::{
-    BoxFuture, Changes, Commit, ContentId, Engine, EngineError, Key, NotCommitted, Rows, Tick, Unread, Visit, commit,
-    read, space,
+    BoxFuture, Changes, Commit, ContentId, Engine, EngineError, Key, NotCommitted, Rows, Tick, Timestamp, Unread,
+    Visit, commit, panics, read, space,
 };
 
 /// How many due rows one sweep takes at most before others get their turn.
@@ -20,6 +23,22 @@ pub const DUE_PER_SWEEP: usize = 1_000;
 /// How many due rows are handled at once. An engine commits together what waits together, so this many share the wait for
 /// the disk; one after another they would take a sync each, and after much was deleted that is minutes.
 const HANDLED_AT_ONCE: usize = 64;
+
+/// What failed is tried again after this long, and each time after twice as long, up to the second.
+const FIRST_RETRY: Duration = Duration::from_secs(2);
+const RETRY_MAX: Duration = Duration::from_secs(3_600);
+/// How many rows may be failing and be remembered.
+const FAILING_MAX: usize = 10_000;
+/// How many of them one sweep tries again.
+const RETRIES_PER_SWEEP: usize = 32;
+/// After so many failures without a success between them a sweep ends.
+const FAILURES_IN_A_ROW_MAX: usize = 64;
+/// The low mark follows what the clock has shown so long ago: no decision takes that long to commit.
+const MARK_DISTANCE: Duration = Duration::from_secs(60);
+/// How many readings of the clock are kept for that.
+const SEEN_MAX: usize = 4_096;
+/// How often a sweep goes over everything, whatever the mark says.
+const WALK_EVERY: Duration = Duration::from_secs(600);
 
 /// How many steps one due row may take before others get their turn.
 const STEPS_PER_TURN: usize = 100;
@@ -47,32 +66,258 @@ pub trait Handler: Debug + Send + Sync {
     fn handle<'a>(&'a self, engine: &'a dyn Engine, due: &'a Due) -> BoxFuture<'a, Result<bool, EngineError>>;
 }
 
-/// Does what is due now, at most [`DUE_PER_SWEEP`] rows. Returns how many rows it handled, or the first error; a row that
-/// fails keeps no other row from its turn.
+/// Does what is due now, once. Returns how many rows it handled, or what went wrong first, having done the rest.
 pub async fn sweep(engine: &dyn Engine, handlers: &[&dyn Handler]) -> Result<usize, EngineError> {
-    let waiting = due_now(engine).await?;
-    let mut rest = waiting.iter();
-    let mut running: Vec<BoxFuture<'_, Result<bool, EngineError>>> = Vec::new();
-    let (mut handled, mut failure) = (0, None);
+    let swept = Sweeper::default().sweep(engine, handlers).await?;
+    match swept.failures.into_iter().next() {
+        Some(failed) => Err(failed.error),
+        None => Ok(swept.handled),
+    }
+}
+
+/// What one sweep has done.
+#[derive(Debug, Default)]
+pub struct Swept {
+    pub handled: usize,
+    pub failures: Vec<Failed>,
+    /// It did as much as one sweep does.
+    pub is_more_left: bool,
+    is_closed: bool,
+}
+
+/// A due row that could not be handled. It is tried again, after twice as long each time.
+#[derive(Debug)]
+pub struct Failed {
+    /// Which one: its kind, its owner, and when it was due.
+    pub what: String,
+    pub error: EngineError,
+    pub times: u32,
+}
+
+/// Does what is due, sweep by sweep.
+///
+/// A row that cannot be handled is left and rests; the others go on. A sweep begins at a low mark, so that it does not walk
+/// over what all earlier ones have removed. A row can come to lie below what the clock shows, because its decision took a
+/// while; so the mark follows the clock at a distance, and now and then a sweep goes over everything.
+#[derive(Debug, Default)]
+pub struct Sweeper(Mutex<Memory>);
+
+#[derive(Debug, Default)]
+struct Memory {
+    /// What could not be handled, by the key of its row.
+    failing: BTreeMap<Key, Failure>,
+    failures: u64,
+    /// Below this only what is failing is left.
+    low: Option<Key>,
+    /// What the clock has shown, and when.
+    seen: VecDeque<(Instant, Timestamp)>,
+    walked: Option<Instant>,
+}
+
+#[derive(Debug)]
+struct Failure {
+    times: u32,
+    last: Instant,
+}
+
+impl Failure {
+    fn rests_at(&self, moment: Instant) -> bool {
+        let rest = FIRST_RETRY.saturating_mul(1 << self.times.saturating_sub(1).min(16)).min(RETRY_MAX);
+        moment.saturating_duration_since(self.last) < rest
+    }
+}
+
+/// What a sweep found to do.
+struct Found {
+    keys: Vec<Key>,
+    now: Timestamp,
+    is_more_left: bool,
+}
+
+impl Sweeper {
+    /// Does what is due now, at most [`DUE_PER_SWEEP`] rows.
+    pub async fn sweep(&self, engine: &dyn Engine, handlers: &[&dyn Handler]) -> Result<Swept, EngineError> {
+        self.sweep_at(engine, handlers, Instant::now()).await
+    }
+
+    /// Figures for the operator.
+    #[must_use]
+    pub fn figures(&self) -> [(&'static str, u64); 2] {
+        let memory = self.memory();
+        [("due_failures", memory.failures), ("due_failing", memory.failing.len() as u64)]
+    }
+
+    fn memory(&self) -> MutexGuard<'_, Memory> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn sweep_at(
+        &self,
+        engine: &dyn Engine,
+        handlers: &[&dyn Handler],
+        moment: Instant,
+    ) -> Result<Swept, EngineError> {
+        let (from, again) = self.memory().begin(moment);
+        let found = self.due_now(engine, from).await?;
+        let mut swept = Swept { is_more_left: found.is_more_left, ..Swept::default() };
+        // What fails may be tried again; what was not tried yet goes first.
+        for keys in [&found.keys, &again] {
+            let mut keys = keys.iter();
+            let mut in_a_row = 0;
+            let works = std::iter::from_fn(|| keys.next().map(|key| handle(engine, handlers, key)));
+            each_at_once(works, |key, done| {
+                in_a_row = if done.is_ok() { 0 } else { in_a_row + 1 };
+                self.note(key, done, moment, &mut swept);
+                // Perhaps it is not the rows but the engine: the rest would only wait for it too.
+                in_a_row < FAILURES_IN_A_ROW_MAX
+            })
+            .await;
+        }
+        if swept.is_closed {
+            return Err(EngineError::Closed);
+        }
+        if swept.failures.len() >= FAILURES_IN_A_ROW_MAX {
+            return Ok(swept);
+        }
+        self.memory().finish(&found, moment);
+        Ok(swept)
+    }
+
+    fn note(&self, key: &Key, done: Result<(), EngineError>, moment: Instant, swept: &mut Swept) {
+        match done {
+            Ok(()) => {
+                self.memory().failing.remove(key);
+                swept.handled += 1;
+            }
+            Err(EngineError::Closed) => swept.is_closed = true,
+            Err(error) => swept.failures.push(self.memory().note_failure(key, error, moment)),
+        }
+    }
+
+    async fn due_now(&self, engine: &dyn Engine, from: Option<Key>) -> Result<Found, EngineError> {
+        let found = read::<_, std::convert::Infallible, _>(engine, |rows, now| {
+            let (first, to) = due::range(now);
+            let mut found = Found { keys: Vec::new(), now, is_more_left: false };
+            rows.scan(from.as_ref().unwrap_or(&first), &to, DUE_PER_SWEEP, &mut |key, _| {
+                let key = Key::from_bytes(key);
+                if !self.memory().failing.contains_key(&key) {
+                    found.keys.push(key);
+                }
+                found.is_more_left = found.keys.len() == DUE_PER_SWEEP;
+                if found.is_more_left { Visit::Stop } else { Visit::Next }
+            })?;
+            Ok(found)
+        });
+        found.await.or_else(failed)
+    }
+}
+
+impl Memory {
+    /// Where to begin, and which of the failing rows are to be tried again.
+    fn begin(&mut self, moment: Instant) -> (Option<Key>, Vec<Key>) {
+        let walks = self.walked.is_none_or(|walked| moment.saturating_duration_since(walked) >= WALK_EVERY);
+        if walks {
+            self.walked = Some(moment);
+            self.low = None;
+        }
+        let again = self.failing.iter().filter(|(_, failure)| !failure.rests_at(moment));
+        (self.low.clone(), again.map(|(key, _)| key.clone()).take(RETRIES_PER_SWEEP).collect())
+    }
+
+    fn note_failure(&mut self, key: &Key, error: EngineError, moment: Instant) -> Failed {
+        self.failures += 1;
+        let failure = self.failing.entry(key.clone()).or_insert(Failure { times: 0, last: moment });
+        failure.times += 1;
+        failure.last = moment;
+        let times = failure.times;
+        if self.failing.len() > FAILING_MAX {
+            // They are found again by the next sweep that goes over everything.
+            self.failing.pop_last();
+            self.walked = None;
+        }
+        Failed { what: describe(key), error, times }
+    }
+
+    /// Below the first row that was found nothing is left: the low mark may follow what the clock has shown a while ago.
+    fn finish(&mut self, found: &Found, moment: Instant) {
+        self.seen.push_back((moment, found.now));
+        let old = |seen: &(Instant, Timestamp)| moment.saturating_duration_since(seen.0) >= MARK_DISTANCE;
+        while self.seen.len() > 1 && self.seen.get(1).is_some_and(old) {
+            self.seen.pop_front();
+        }
+        if self.seen.len() > SEEN_MAX {
+            // Newer ones tell less about what is old.
+            self.seen.pop_back();
+        }
+        let Some((_, shown)) = self.seen.front().filter(|seen| old(seen)) else { return };
+        let mark = due::range(*shown).1;
+        // Not beyond what this sweep has found: its handler may have done only a part of it.
+        let mark = found.keys.first().map_or_else(|| mark.clone(), |first| mark.clone().min(first.clone()));
+        if self.low.as_ref().is_none_or(|low| *low < mark) {
+            self.low = Some(mark);
+        }
+    }
+}
+
+/// Which row it is, for people.
+fn describe(key: &Key) -> String {
+    match Due::from_key(key.as_bytes()) {
+        Some(due) => match due.owner_id() {
+            Some(id) => format!("{:?} {id}, due at {}", due.kind, due.at.0),
+            None => format!("{:?} of {}, due at {}", due.kind, due.owner.escape_ascii(), due.at.0),
+        },
+        None => format!("a due row that this version does not know: {}", key.as_bytes().escape_ascii()),
+    }
+}
+
+type Work<'a> = BoxFuture<'a, (&'a Key, Result<(), EngineError>)>;
+
+/// A handler that panics is a fault of its service and fails alone.
+fn handle<'a>(engine: &'a dyn Engine, handlers: &'a [&'a dyn Handler], key: &'a Key) -> Work<'a> {
+    Box::pin(async move {
+        let panicked = |_| Err(EngineError::Unavailable("its handler panicked".into()));
+        (key, panics::caught(handle_one(engine, handlers, key)).await.unwrap_or_else(panicked))
+    })
+}
+
+async fn handle_one(engine: &dyn Engine, handlers: &[&dyn Handler], key: &Key) -> Result<(), EngineError> {
+    let unknown = || EngineError::Unavailable("nobody handles it".into());
+    let due = Due::from_key(key.as_bytes()).ok_or_else(unknown)?;
+    if due.kind == Kind::Content {
+        return collect_content(engine, &due).await;
+    }
+    for handler in handlers {
+        if handler.handle(engine, &due).await? {
+            return Ok(());
+        }
+    }
+    Err(unknown())
+}
+
+/// Does the works, [`HANDLED_AT_ONCE`] at a time, and tells of each how it ended. Once `each` says `false`, those that run
+/// come to their end and no other is begun.
+async fn each_at_once<'a>(
+    mut works: impl Iterator<Item = Work<'a>>,
+    mut each: impl FnMut(&Key, Result<(), EngineError>) -> bool,
+) {
+    let mut running: Vec<Work<'a>> = Vec::new();
+    let mut goes_on = true;
     poll_fn(|cx| {
         loop {
-            let free = HANDLED_AT_ONCE - running.len();
-            running.extend(rest.by_ref().take(free).map(|due| handle(engine, handlers, due)));
+            if goes_on {
+                running.extend(works.by_ref().take(HANDLED_AT_ONCE - running.len()));
+            }
+            if running.is_empty() {
+                return Poll::Ready(());
+            }
             let before = running.len();
             running.retain_mut(|work| match work.as_mut().poll(cx) {
                 Poll::Pending => true,
-                Poll::Ready(Ok(is_handled)) => {
-                    handled += usize::from(is_handled);
-                    false
-                }
-                Poll::Ready(Err(error)) => {
-                    failure.get_or_insert(error);
+                Poll::Ready((key, done)) => {
+                    goes_on &= each(key, done);
                     false
                 }
             });
-            if running.is_empty() && rest.len() == 0 {
-                return Poll::Ready(());
-            }
             // Those that have ended make room for others, which must be polled once.
             if running.len() == before {
                 return Poll::Pending;
@@ -80,39 +325,6 @@ pub async fn sweep(engine: &dyn Engine, handlers: &[&dyn Handler]) -> Result<usi
         }
     })
     .await;
-    failure.map_or(Ok(handled), Err)
-}
-
-/// Whether somebody knew what to do.
-fn handle<'a>(
-    engine: &'a dyn Engine,
-    handlers: &'a [&'a dyn Handler],
-    due: &'a Due,
-) -> BoxFuture<'a, Result<bool, EngineError>> {
-    Box::pin(async move {
-        if due.kind == Kind::Content {
-            return collect_content(engine, due).await.map(|()| true);
-        }
-        for handler in handlers {
-            if handler.handle(engine, due).await? {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    })
-}
-
-async fn due_now(engine: &dyn Engine) -> Result<Vec<Due>, EngineError> {
-    let waiting = read::<_, std::convert::Infallible, _>(engine, |rows, now| {
-        let (from, to) = due::range(now);
-        let mut waiting = Vec::new();
-        rows.scan(&from, &to, DUE_PER_SWEEP, &mut |key, _| {
-            waiting.extend(Due::from_key(key));
-            if waiting.len() < DUE_PER_SWEEP { Visit::Next } else { Visit::Stop }
-        })?;
-        Ok(waiting)
-    });
-    waiting.await.or_else(failed)
 }
 
 /// Drops a content if its last reference is gone.
@@ -203,14 +415,117 @@ pub fn delete_some(
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Mutex;
-    use std::time::Duration;
-
     use tokio::sync::Barrier;
 
     use super::*;
-    use crate::Timestamp;
     use crate::memory::MemoryEngine;
+
+    /// Fails on owners that begin with "bad", panics on those that begin with "worse", and removes the row of others.
+    #[derive(Debug)]
+    struct Picky;
+
+    impl Handler for Picky {
+        fn handle<'a>(&'a self, engine: &'a dyn Engine, due: &'a Due) -> BoxFuture<'a, Result<bool, EngineError>> {
+            Box::pin(async move {
+                assert!(!due.owner.starts_with(b"worse"), "this test panics on purpose");
+                if due.owner.starts_with(b"bad") {
+                    return Err(EngineError::Corrupt("a bad row".into()));
+                }
+                steps(engine, due, |_, _, _| Ok(false)).await.map(|()| true)
+            })
+        }
+    }
+
+    async fn put_due(engine: &dyn Engine, at: Timestamp, owner: &str) -> Key {
+        let key = due::key(at, Kind::Staging, owner.as_bytes());
+        let row = key.clone();
+        let put = commit::<(), std::convert::Infallible, _>(engine, key.clone(), move |_, _| {
+            let mut changes = Changes::none();
+            changes.put(row.clone(), Bytes::new());
+            Ok(Commit { changes, outcome: () })
+        });
+        put.await.expect("a due row");
+        key
+    }
+
+    fn seconds(moment: Instant, seconds: u64) -> Instant {
+        moment + Duration::from_secs(seconds)
+    }
+
+    #[tokio::test]
+    async fn a_row_that_cannot_be_handled_stops_no_other() {
+        let (engine, sweeper, began) = (MemoryEngine::new(1), Sweeper::default(), Instant::now());
+        for (number, owner) in ["bad 1", "good 1", "worse 1", "good 2"].iter().enumerate() {
+            put_due(&engine, Timestamp(number as u64), owner).await;
+        }
+        let swept = sweeper.sweep_at(&engine, &[&Picky], began).await.expect("swept");
+        assert_eq!((swept.handled, swept.failures.len()), (2, 2));
+        assert!(swept.failures[0].what.contains("bad 1") && swept.failures[1].what.contains("worse 1"));
+        assert_eq!(sweeper.figures(), [("due_failures", 2), ("due_failing", 2)]);
+        let swept = sweeper.sweep_at(&engine, &[&Picky], seconds(began, 1)).await.expect("swept");
+        assert_eq!((swept.handled, swept.failures.len()), (0, 0), "they rest");
+        let swept = sweeper.sweep_at(&engine, &[&Picky], seconds(began, 3)).await.expect("swept");
+        assert_eq!(
+            swept.failures.iter().map(|failed| failed.times).collect::<Vec<_>>(),
+            [2, 2],
+            "they are tried again"
+        );
+        let swept = sweeper.sweep_at(&engine, &[&Picky], seconds(began, 6)).await.expect("swept");
+        assert!(swept.failures.is_empty(), "the second rest is longer");
+    }
+
+    #[tokio::test]
+    async fn more_bad_rows_than_a_sweep_takes_stop_no_other() {
+        let (engine, sweeper, began) = (MemoryEngine::new(1), Sweeper::default(), Instant::now());
+        for number in 0..DUE_PER_SWEEP as u64 + 10 {
+            put_due(&engine, Timestamp(number), "bad").await;
+        }
+        put_due(&engine, Timestamp(1_000_000), "good").await;
+        let mut handled = 0;
+        for turn in 0..100 {
+            handled += sweeper.sweep_at(&engine, &[&Picky], seconds(began, turn)).await.expect("swept").handled;
+        }
+        assert_eq!(handled, 1);
+    }
+
+    #[tokio::test]
+    async fn the_low_mark_follows_at_a_distance_and_everything_is_walked_now_and_then() {
+        let (engine, sweeper, began) = (MemoryEngine::new(1), Sweeper::default(), Instant::now());
+        let sweep = async |after: u64| {
+            sweeper.sweep_at(&engine, &[&Picky], seconds(began, after)).await.expect("swept").handled
+        };
+        assert_eq!(sweep(0).await, 0);
+        let first = engine.now();
+        put_due(&engine, Timestamp(first.0 - 5), "its decision took a while").await;
+        assert_eq!(sweep(30).await, 1, "the mark has not moved yet");
+        assert_eq!(sweep(61).await, 0);
+        let low = sweeper.memory().low.clone().expect("a low mark");
+        assert!(low <= due::range(first).1 && low > due::range(Timestamp(first.0 - 1_000_000_000)).1);
+        put_due(&engine, Timestamp(7), "far too late").await;
+        assert_eq!(sweep(62).await, 0, "below the mark");
+        put_due(&engine, engine.now(), "now").await;
+        assert_eq!(sweep(63).await, 1);
+        assert_eq!(sweep(700).await, 1, "everything is walked");
+    }
+
+    /// A handler may do only a part of its work in one turn: the mark must not pass its row.
+    #[tokio::test]
+    async fn the_low_mark_does_not_pass_a_row_that_is_still_there() {
+        #[derive(Debug)]
+        struct Slow;
+        impl Handler for Slow {
+            fn handle<'a>(&'a self, _: &'a dyn Engine, _: &'a Due) -> BoxFuture<'a, Result<bool, EngineError>> {
+                Box::pin(async { Ok(true) })
+            }
+        }
+        let (engine, sweeper, began) = (MemoryEngine::new(1), Sweeper::default(), Instant::now());
+        let row = put_due(&engine, Timestamp(7), "a large container").await;
+        for after in [0, 61, 122] {
+            let swept = sweeper.sweep_at(&engine, &[&Slow], seconds(began, after)).await.expect("swept");
+            assert_eq!(swept.handled, 1);
+        }
+        assert!(sweeper.memory().low.as_ref().is_none_or(|low| *low <= row));
+    }
 
     const ROWS: u64 = 200;
 

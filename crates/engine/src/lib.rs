@@ -30,6 +30,7 @@ mod error;
 pub mod fault;
 mod key;
 pub mod memory;
+pub mod panics;
 
 use std::fmt::Debug;
 use std::future::Future;

@@ -18,9 +18,9 @@ use crate::body::{AnswerBody, RequestBody, Rest};
 use crate::limits::{ADMIN_BODY_BYTES_MAX, CLOCK_ADVANCE_SECONDS_MAX, Limits};
 use crate::listener::{Answers, Connections};
 use crate::metrics::Metrics;
-use crate::panics::{Panicked, caught};
 use crate::stream::Traffic;
 use crate::sweeper::Sweeper;
+use engine::panics::{Panicked, caught};
 
 #[derive(Debug)]
 pub(crate) struct Admin {
@@ -30,13 +30,9 @@ pub(crate) struct Admin {
     pub limits: Limits,
     /// What this port may be called, beside addresses and `localhost`.
     pub names: Vec<String>,
-    /// `None`: this server's time is nobody's to move.
-    pub test_clock: Option<TestClock>,
-}
-
-#[derive(Debug)]
-pub(crate) struct TestClock {
     pub sweeper: Arc<Sweeper>,
+    /// Otherwise this server's time is nobody's to move.
+    pub has_test_clock: bool,
 }
 
 /// An answer and how it is written.
@@ -78,12 +74,11 @@ impl Admin {
             (&Method::GET | &Method::HEAD, "/health/live") => Said::Json(StatusCode::OK, json!({"status": "live"})),
             (&Method::GET | &Method::HEAD, "/health/ready") => self.readiness(),
             (&Method::GET | &Method::HEAD, "/metrics") => {
-                Said::Metrics(self.metrics.text(self.connections.open(), &self.engine.figures()))
+                let mut figures = self.engine.figures();
+                figures.extend(self.sweeper.sweeper.figures());
+                Said::Metrics(self.metrics.text(self.connections.open(), &figures))
             }
-            (&Method::POST, "/test/clock") => match &self.test_clock {
-                Some(clock) => self.advance(clock, body).await,
-                None => nothing_here(),
-            },
+            (&Method::POST, "/test/clock") if self.has_test_clock => self.advance(body).await,
             _ => nothing_here(),
         }
     }
@@ -99,7 +94,7 @@ impl Admin {
         Said::Json(status, json!({"status": word}))
     }
 
-    async fn advance(&self, clock: &TestClock, body: &mut dyn Body) -> Said {
+    async fn advance(&self, body: &mut dyn Body) -> Said {
         let Ok(text) = collect(body, ADMIN_BODY_BYTES_MAX).await else {
             return bad("the body is too long or was cut off");
         };
@@ -109,7 +104,7 @@ impl Admin {
         match self.engine.advance_clock(seconds).await {
             Ok(offset) => {
                 // A test that has moved the time finds done what has become due.
-                clock.sweeper.catch_up().await;
+                self.sweeper.catch_up().await;
                 Said::Json(StatusCode::OK, json!({"offset_seconds": offset}))
             }
             Err(error) => {

@@ -17,13 +17,13 @@ use wire::multipart::{self, Malformed, Writer};
 
 use crate::access_log::Line;
 use crate::limits::HEAD_BYTES_MAX;
-use crate::panics::caught;
 use crate::patience;
 use crate::pipeline::{Entered, Pipeline, Progress, Stop, settled, wall_clock};
 use crate::request_id::RequestId;
 use crate::respond::{self, Envelope};
 use crate::services::container;
 use crate::target;
+use engine::panics::caught;
 
 /// From the REST reference, as is the next.
 const PARTS_MAX: usize = 256;

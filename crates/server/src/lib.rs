@@ -15,7 +15,6 @@ pub mod limits;
 mod listener;
 mod metrics;
 mod op;
-mod panics;
 mod patience;
 mod pipeline;
 mod places;
@@ -52,7 +51,7 @@ pub use service::Service;
 pub use shared::{Current, Shared};
 pub use target::Hosts;
 
-use admin::{Admin, TestClock};
+use admin::Admin;
 use failed_sign_ins::FailedSignIns;
 use listener::Connections;
 use metrics::Metrics;
@@ -160,7 +159,7 @@ impl Server {
             failed_sign_ins: FailedSignIns::default(),
         };
         Ok(Server {
-            sweeper: Arc::new(Sweeper { engine: Arc::clone(&setup.engine), handlers }),
+            sweeper: Arc::new(Sweeper { engine: Arc::clone(&setup.engine), handlers, sweeper: Default::default() }),
             engine: setup.engine,
             house: Arc::new(house),
             connections: Connections::new(setup.limits, metrics),
@@ -190,7 +189,8 @@ impl Server {
                 metrics: Arc::clone(&self.house.metrics),
                 limits,
                 names: self.admin_names,
-                test_clock: self.test_clock.then(|| TestClock { sweeper: Arc::clone(&self.sweeper) }),
+                sweeper: Arc::clone(&self.sweeper),
+                has_test_clock: self.test_clock,
             });
             let places = self.connections.admin_places();
             tokio::spawn(self.connections.clone().accept(listener, places, Transport::Plain, admin, limits.idle));

@@ -31,7 +31,6 @@ use crate::limits::{HEAD_BYTES_MAX, LOG_PAUSE, Limits};
 use crate::listener::Answers;
 use crate::metrics::{Asked, Metrics};
 use crate::op::{self, Op};
-use crate::panics::{Panicked, caught};
 use crate::patience;
 use crate::request_id::{RequestId, RequestIds};
 use crate::respond::{self, Envelope};
@@ -43,6 +42,7 @@ use crate::sources::CallersSources;
 use crate::stream::Traffic;
 use crate::target::{self, Hosts, Target};
 use crate::version;
+use engine::panics::{Panicked, caught};
 
 /// What all services of a server have in common.
 pub(crate) struct House {

@@ -3,16 +3,17 @@
 use std::sync::Arc;
 
 use engine::Engine;
-use engine::collector::{self, DUE_PER_SWEEP, Handler};
+use engine::collector::{self, Handler};
 
 use crate::limits::{SWEEP_PAUSE, SWEEPS_AT_ONCE_MAX};
 use crate::listener::Connections;
-use crate::panics::{Panicked, caught};
+use engine::panics::{Panicked, caught};
 
 #[derive(Debug)]
 pub(crate) struct Sweeper {
     pub engine: Arc<dyn Engine>,
     pub handlers: Vec<Arc<dyn Handler>>,
+    pub sweeper: collector::Sweeper,
 }
 
 /// Whether a sweep left something.
@@ -49,9 +50,14 @@ impl Sweeper {
 
     async fn sweep(&self) -> Left {
         let handlers: Vec<&dyn Handler> = self.handlers.iter().map(AsRef::as_ref).collect();
-        match caught(collector::sweep(self.engine.as_ref(), &handlers)).await {
-            Ok(Ok(handled)) if handled >= DUE_PER_SWEEP => Left::Probably,
-            Ok(Ok(_)) => Left::Nothing,
+        match caught(self.sweeper.sweep(self.engine.as_ref(), &handlers)).await {
+            Ok(Ok(swept)) => {
+                for failed in &swept.failures {
+                    let (what, error, times) = (&failed.what, &failed.error, failed.times);
+                    tracing::warn!(what, %error, times, "cannot be done now; it will be tried again, later each time");
+                }
+                if swept.is_more_left { Left::Probably } else { Left::Nothing }
+            }
             Ok(Err(error)) => {
                 // What was not done is still due; the next round tries again.
                 tracing::warn!(%error, "a sweep did not finish");

@@ -5,13 +5,13 @@ use std::task::Poll;
 
 /// The future panicked. What it said is in the log, through the panic hook.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Panicked;
+pub struct Panicked;
 
 /// Runs the future to its end or to its panic.
 ///
 /// What the future shared with others must be sound after a panic; engines and services keep that by design (a
 /// decision that panics commits nothing).
-pub(crate) async fn caught<F: Future>(future: F) -> Result<F::Output, Panicked> {
+pub async fn caught<F: Future>(future: F) -> Result<F::Output, Panicked> {
     let mut future = std::pin::pin!(future);
     std::future::poll_fn(|cx| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
         Ok(Poll::Pending) => Poll::Pending,
