@@ -162,7 +162,9 @@ struct Round<'a> {
 
 impl Round<'_> {
     fn is_over(&mut self) -> bool {
-        let gives_way = self.pace == Pace::Gentle && (self.moved >= ROUND_BYTES || self.inner.tree.is_busy());
+        // When space is short there is nothing more urgent, and without it compaction cannot catch up either.
+        let is_gentle = self.pace == Pace::Gentle && !self.inner.disk_full.load(Ordering::Acquire);
+        let gives_way = is_gentle && (self.moved >= ROUND_BYTES || !self.inner.tree.pressure().is_zero());
         self.is_over |= gives_way || self.inner.closing.load(Ordering::Acquire) || self.inner.pipeline.is_broken();
         self.is_over
     }

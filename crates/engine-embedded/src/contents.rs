@@ -5,7 +5,7 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64 as Counter, Ordering};
 
 use bytes::{Bytes, BytesMut};
 use engine::{BoxFuture, Content, ContentId, ContentReader, ContentWriter, EngineError, INLINE_MAX, Part, Staged};
@@ -185,6 +185,7 @@ impl ContentWriter for Writer {
             }
             if self.received <= INLINE_MAX as u64 {
                 let bytes = self.inline();
+                let bytes = WaitingBytes::count(&self.inner, bytes)?;
                 return Ok(Staged::new(self.id, bytes.len() as u64, Part::Inline(bytes)));
             }
             if !self.pieces.is_empty() {
@@ -193,6 +194,35 @@ impl ContentWriter for Writer {
             let extents = self.settled().await?;
             extents.finish(self.id).await
         })
+    }
+}
+
+/// A small content in memory, counted until nobody refers to it any more.
+struct WaitingBytes {
+    bytes: Bytes,
+    count: Arc<Counter>,
+}
+
+impl WaitingBytes {
+    fn count(inner: &Inner, bytes: Bytes) -> Result<Bytes, EngineError> {
+        let length = bytes.len() as u64;
+        let waiting = WaitingBytes { bytes, count: Arc::clone(&inner.waiting_bytes) };
+        let before = waiting.count.fetch_add(length, Ordering::Relaxed);
+        // Too much or not, it is taken from the count again when `waiting` goes.
+        let is_too_much = before + length > inner.options.waiting_bytes_max;
+        if is_too_much { Err(EngineError::Busy) } else { Ok(Bytes::from_owner(waiting)) }
+    }
+}
+
+impl AsRef<[u8]> for WaitingBytes {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl Drop for WaitingBytes {
+    fn drop(&mut self) {
+        self.count.fetch_sub(self.bytes.len() as u64, Ordering::Relaxed);
     }
 }
 

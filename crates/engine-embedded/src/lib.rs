@@ -108,6 +108,8 @@ pub struct Options {
     pub reserve_bytes: u64,
     /// How many decisions may wait.
     pub waiting_max: usize,
+    /// How many bytes of small contents may wait in memory for the commit that they travel with.
+    pub waiting_bytes_max: u64,
     /// Whether segments are collected in the background. A check must not have the places change under it.
     pub collects: bool,
     /// Where everything is read from and written to.
@@ -128,6 +130,7 @@ impl Default for Options {
             segment_bytes: 256 << 20,
             reserve_bytes: 64 << 20,
             waiting_max: 16 * 1024,
+            waiting_bytes_max: 128 << 20,
             collects: true,
             disk: Arc::new(RealDisk),
             probe: Probe::default(),
@@ -176,6 +179,8 @@ struct Inner {
     stopping: AtomicBool,
     background: background::Signals,
     collector: Mutex<Collector>,
+    /// Bytes of small contents that wait for their commits.
+    waiting_bytes: Arc<Counter>,
     counters: Counters,
 }
 
@@ -311,6 +316,7 @@ impl Engine for EmbeddedEngine {
             ("segments_failing", load(&counters.segments_failing)),
             ("paused_microseconds", load(&counters.paused_micros)),
             ("content_bytes", live),
+            ("waiting_bytes", load(&self.inner.waiting_bytes)),
             ("disk_full", u64::from(self.inner.disk_full.load(Ordering::Relaxed))),
         ];
         figures.extend(self.inner.tree.figures());

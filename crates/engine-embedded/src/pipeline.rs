@@ -31,8 +31,8 @@ use crate::{Durability, Inner, contents, fill_random, supervise};
 const BATCH_BYTES: usize = 4 << 20;
 /// While the decider pauses after its batches they are smaller, so that everybody gets an answer now and then.
 const BATCH_BYTES_UNDER_PRESSURE: usize = 256 << 10;
-/// How much a log that is full while the next one is not ready presses back.
-const PRESSURE_OF_A_MISSING_LOG: Pressure = Pressure(30);
+/// How much a log presses back that is about to outgrow its limit while the next one is not ready.
+const PRESSURE_OF_THE_LOG_MAX: u64 = 60;
 /// How many decisions are taken from the queue at a time.
 const TAKE: usize = 64;
 /// In relaxed durability the log is synced this often.
@@ -388,9 +388,7 @@ impl Decider {
     /// The further flushes, compaction or the next log are behind, the longer the decider pauses after what it has
     /// written. Everybody waits a little longer then; nobody waits for ever.
     fn press_back(&mut self, bytes: usize) {
-        let waits_for_log = self.offset > self.log_limit && !self.inner.disk_full.load(Ordering::Acquire);
-        self.pressure =
-            self.inner.tree.pressure() + if waits_for_log { PRESSURE_OF_A_MISSING_LOG } else { Pressure(0) };
+        self.pressure = self.inner.tree.pressure() + self.pressure_of_the_log();
         let pause = self.pressure.pause_after(bytes);
         if !pause.is_zero() {
             self.inner.background.wake_all();
@@ -400,6 +398,20 @@ impl Decider {
                 .fetch_add(u64::try_from(pause.as_micros()).unwrap_or(0), Ordering::Relaxed);
             sync::sleep(pause);
         }
+    }
+
+    /// The log has outgrown what was written out ahead, and the next one is not ready.
+    fn pressure_of_the_log(&self) -> Pressure {
+        let (over, room) = (self.offset.saturating_sub(self.log_limit), self.log_max().saturating_sub(self.log_limit));
+        if over == 0 || self.inner.disk_full.load(Ordering::Acquire) {
+            return Pressure(0);
+        }
+        Pressure(usize::try_from(over * PRESSURE_OF_THE_LOG_MAX / room.max(1)).unwrap_or(usize::MAX >> 1))
+    }
+
+    /// Above this the log takes deletes only.
+    fn log_max(&self) -> u64 {
+        self.inner.options.log_bytes.max(8 << 20) * 2
     }
 
     /// A fresh log, if the present one or the memtable is full, there is a fresh one, and the tree takes another memtable.
@@ -535,7 +547,7 @@ impl Decider {
 
     /// Below the reserve, or no new log could be made and this one must last for the deletes.
     fn is_full(&self) -> bool {
-        let log_is_short = self.offset + LOG_ROOM_FOR_DELETES > self.inner.options.log_bytes.max(8 << 20) * 2;
+        let log_is_short = self.offset + LOG_ROOM_FOR_DELETES > self.log_max();
         self.inner.disk_full.load(Ordering::Acquire) || log_is_short
     }
 

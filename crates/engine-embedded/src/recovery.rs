@@ -60,6 +60,7 @@ pub fn open(path: &Path, options: Options) -> Result<Inner, OpenError> {
         stopping: AtomicBool::new(false),
         background: Signals::new(log, replayed.next_batch, ended),
         collector: Mutex::default(),
+        waiting_bytes: Arc::default(),
         counters: Counters::default(),
         folder,
         options,

@@ -183,11 +183,6 @@ impl Tree {
         Pressure(self.tree.l0_run_count().saturating_sub(L0_RUNS_EASY) + sealed * RUNS_PER_SEALED)
     }
 
-    /// Whether there is enough to do for the disk without work that can wait.
-    pub fn is_busy(&self) -> bool {
-        self.tree.sealed_memtable_count() > 1 || self.tree.l0_run_count() > L0_RUNS_EASY / 2
-    }
-
     /// Writes all sealed memtables out. The caller has made sure that all they hold is durable.
     pub fn flush(&self) -> io::Result<()> {
         self.disk.tree_work(&mut || {

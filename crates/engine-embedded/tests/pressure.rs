@@ -4,13 +4,14 @@ mod common;
 
 use std::convert::Infallible;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use common::{assert_clean, delete, failure, get, key, pattern, put, sweep};
-use engine::{Changes, Commit, Engine, EngineError};
+use engine::{Changes, Commit, Engine, EngineError, Key, Visit};
 use engine_embedded::faults::{FaultyDisk, Point};
+use engine_embedded::probe::{Moment, Probe};
 use engine_embedded::{EmbeddedEngine, Options};
 
 /// Against a test that would hang for ever; nothing here takes a tenth of it.
@@ -143,5 +144,129 @@ async fn closing_ends_in_the_middle_of_everything() {
         let _cut_short = collected.expect("no panic");
         drop(engine);
         assert_clean(folder.path());
+    }
+}
+
+/// A gate in a thread of the engine: while it is shut the thread does not go on.
+#[derive(Clone, Default)]
+struct Gate(Arc<(Mutex<bool>, Condvar)>);
+
+impl Gate {
+    fn shut(&self, shut: bool) {
+        *self.0.0.lock().expect("no panic") = shut;
+        self.0.1.notify_all();
+    }
+
+    fn probe(&self, gated: Moment) -> Probe {
+        let gate = self.clone();
+        Probe::new(move |moment| {
+            let shut = gate.0.0.lock().expect("no panic");
+            if moment == gated {
+                drop(gate.0.1.wait_while(shut, |shut| *shut).expect("no panic"));
+            }
+            Ok(())
+        })
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn what_waits_is_bounded_by_its_bytes() {
+    const EACH: usize = 60_000;
+    let folder = tempfile::tempdir().expect("a folder");
+    let gate = Gate::default();
+    let options = Options { waiting_bytes_max: 1 << 20, probe: gate.probe(Moment::Committer), ..Options::default() };
+    let engine = EmbeddedEngine::open(folder.path(), options).expect("opened");
+    for round in 0..2_u64 {
+        gate.shut(true);
+        let puts = (0..40).map(|number| {
+            let engine = Arc::clone(&engine);
+            tokio::spawn(async move { put(&*engine, &format!("{number}"), &pattern("x", round, EACH)).await })
+        });
+        let puts: Vec<_> = puts.collect();
+        while puts.iter().filter(|put| put.is_finished()).count() < 40 - (1 << 20) / EACH {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        gate.shut(false);
+        let mut answers = Vec::new();
+        for put in puts {
+            answers.push(tokio::time::timeout(PATIENCE, put).await.expect("an answer").expect("no panic"));
+        }
+        let done = answers.iter().filter(|answer| answer.is_ok()).count();
+        assert!(done <= (1 << 20) / EACH && done > 10, "round {round}: {done} were taken");
+        assert!(answers.iter().flat_map(|answer| answer.as_ref().err()).all(|error| *error == EngineError::Busy));
+    }
+    put(&*engine, "later", &pattern("x", 1, EACH)).await.expect("there is room again");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn decisions_that_are_run_outside_count_as_waiting() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let gate = Gate::default();
+    let options = Options { waiting_max: 5, probe: gate.probe(Moment::Outside), ..Options::default() };
+    let engine = EmbeddedEngine::open(folder.path(), options).expect("opened");
+    let fill = engine::commit::<_, Infallible, _>(&*engine, key("many"), |_, _| {
+        let mut changes = Changes::none();
+        for number in 0..1_200 {
+            changes.put(key("many").number(number), "row");
+        }
+        Ok(Commit { changes, outcome: () })
+    });
+    fill.await.expect("many rows");
+    gate.shut(true);
+    let heavy = (0..20).map(|_| {
+        let engine = Arc::clone(&engine);
+        tokio::spawn(async move {
+            let looked = engine::commit::<_, Infallible, _>(&*engine, key("many"), |rows, _| {
+                rows.scan(&key("many"), &key("many").after_all(), 2_000, &mut |_, _| Visit::Next)?;
+                Ok(Commit::unchanged(()))
+            });
+            looked.await.map_err(failure)
+        })
+    });
+    let heavy: Vec<_> = heavy.collect();
+    while heavy.iter().filter(|one| one.is_finished()).count() < 15 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    gate.shut(false);
+    let mut busy = 0;
+    for one in heavy {
+        let answer = tokio::time::timeout(PATIENCE, one).await.expect("an answer").expect("no panic");
+        assert!(matches!(answer, Ok(()) | Err(EngineError::Busy)), "{answer:?}");
+        busy += usize::from(answer.is_err());
+    }
+    assert!((15..20).contains(&busy), "{busy} of 20 were too many");
+}
+
+/// Listings that wait for the disk (here: for a message) hold no worker of the runtime: others' tasks go on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn slow_listings_do_not_stall_other_tasks() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let engine = common::open(folder.path());
+    for number in 0..3 {
+        put_row(&engine, &format!("{number}"), 1).await.expect("put");
+    }
+    let (tell, told) = std::sync::mpsc::channel();
+    let told = Arc::new(Mutex::new(told));
+    let listings = (0..4).map(|_| {
+        let (engine, told) = (Arc::clone(&engine), Arc::clone(&told));
+        tokio::spawn(async move {
+            let all = Key::new(0x70);
+            let listed = engine::read::<_, Infallible, _>(&*engine, |rows, _| {
+                let mut heard = false;
+                rows.scan(&all, &all.after_all(), 5_000, &mut |_, _| {
+                    heard = told.lock().expect("no panic").recv_timeout(PATIENCE / 4).is_ok();
+                    Visit::Stop
+                })?;
+                Ok(heard)
+            });
+            listed.await.expect("listed")
+        })
+    });
+    let listings: Vec<_> = listings.collect();
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let other = tokio::spawn(async move { (0..4).for_each(|_| tell.send(()).expect("somebody listens")) });
+    other.await.expect("the other task goes on");
+    for listing in listings {
+        assert!(listing.await.expect("no panic"), "nobody could speak while the listings waited");
     }
 }
