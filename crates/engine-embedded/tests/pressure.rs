@@ -174,7 +174,7 @@ async fn what_waits_is_bounded_by_its_bytes() {
     const EACH: usize = 60_000;
     let folder = tempfile::tempdir().expect("a folder");
     let gate = Gate::default();
-    let options = Options { waiting_bytes_max: 1 << 20, probe: gate.probe(Moment::Committer), ..Options::default() };
+    let options = Options { waiting_bytes_max: 1 << 20, probe: gate.probe(Moment::Decider), ..Options::default() };
     let engine = EmbeddedEngine::open(folder.path(), options).expect("opened");
     for round in 0..2_u64 {
         gate.shut(true);
