@@ -502,8 +502,11 @@ impl Decider {
         }
         request.after = self.last_written;
         let mut state = self.inner.pipeline.lock();
-        state.heavy_count += 1;
-        state.heavy.push_back(request);
+        // After a break-down nobody would take it, and whoever asked would wait for ever.
+        if !state.broken {
+            state.heavy_count += 1;
+            state.heavy.push_back(request);
+        }
         drop(state);
         self.inner.pipeline.outside.notify_one();
     }
