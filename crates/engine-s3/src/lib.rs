@@ -81,12 +81,16 @@ impl S3Store {
         Ok(S3Store { store, prefix })
     }
 
-    /// Writes, reads and removes an object: what is wrong with address, bucket or keys shows at the start.
+    /// Writes, reads and removes an object: what is wrong with address, bucket or keys shows at the start. It is nobody
+    /// else's: other nodes may start at the same time.
     pub async fn check(&self) -> Result<(), EngineError> {
-        let name = "check";
-        self.put(name, vec![Bytes::from_static(b"lazurite")]).await?;
-        let read = self.get(name, 0..8).await?;
-        self.delete(vec![name.to_owned()]).await?;
+        let mut random = [0; 8];
+        getrandom::fill(&mut random).map_err(|error| EngineError::Unavailable(error.to_string()))?;
+        let name = format!("check-{:016x}", u64::from_be_bytes(random));
+        self.put(&name, vec![Bytes::from_static(b"lazurite")]).await?;
+        let read = self.get(&name, 0..8).await;
+        self.delete(vec![name]).await?;
+        let read = read?;
         match read.as_ref() {
             b"lazurite" => Ok(()),
             _ => Err(EngineError::Corrupt("the byte store gives back other bytes than it was given".into())),
