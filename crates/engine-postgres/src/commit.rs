@@ -1,6 +1,6 @@
 //! Commits: one call of `commit_batch`, which is done once however often its answer gets lost.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::time::{Duration, Instant};
 
 use engine::{EngineError, Part};
@@ -178,11 +178,43 @@ impl<'a> Keys<'a> {
     }
 }
 
+/// Rows that stay as they are until the commit is done, in the order of their keys, so that no two commits wait for each
+/// other. Those that are changed are locked against everybody, those that were only read against changes.
+#[derive(Default)]
+struct Locks<'a> {
+    heads: Vec<&'a [u8]>,
+    discs: Vec<Vec<u8>>,
+    /// `None`: whatever it is.
+    versions: Vec<Option<i64>>,
+    /// Neighbours of one kind are locked together: where each such run ends, how many versions it has, and its kind.
+    ends: Vec<i32>,
+    counts: Vec<i64>,
+    changes: Vec<bool>,
+}
+
+impl<'a> Locks<'a> {
+    /// Keys must rise.
+    fn push(&mut self, key: &'a [u8], version: Option<i64>, is_changed: bool) {
+        let key = StoredKey::of(key);
+        self.discs.push(key.disc());
+        self.heads.push(key.head);
+        self.versions.push(version);
+        if self.changes.last() != Some(&is_changed) {
+            self.changes.push(is_changed);
+            self.ends.push(0);
+            self.counts.push(0);
+        }
+        if let (Some(end), Some(count)) = (self.ends.last_mut(), self.counts.last_mut()) {
+            *end = i32::try_from(self.heads.len()).unwrap_or(i32::MAX);
+            *count += i64::from(version.is_some());
+        }
+    }
+}
+
 /// The arguments of `commit_batch`, but for the stamps.
 #[derive(Default)]
 struct Arguments<'a> {
-    read: Keys<'a>,
-    own: Keys<'a>,
+    locks: Locks<'a>,
     void: Keys<'a>,
     from: Keys<'a>,
     to: Keys<'a>,
@@ -214,13 +246,13 @@ impl<'a> Arguments<'a> {
     }
 
     fn add_rows(&mut self, batch: &Batch<'a>) {
+        let mut locks = BTreeMap::new();
         for (key, version) in &batch.seen.points {
             let written = batch.overlay.rows.get(key);
             match (*version, written) {
                 (0, None | Some((_, None))) => self.void.push(key, 0, &[]),
                 (0, Some((_, Some(_)))) => {}
-                (version, None) => self.read.push(key, version, &[]),
-                (version, Some(_)) => self.own.push(key, version, &[]),
+                (version, written) => _ = locks.insert(key, (Some(version), written.is_some())),
             }
         }
         for (key, (stamp, value)) in &batch.overlay.rows {
@@ -231,6 +263,14 @@ impl<'a> Arguments<'a> {
                 None if was_absent => {}
                 None => self.deleted.push(key, 0, &[]),
             }
+            // Rows that were written without a look may be what others look at.
+            let is_looked_at = !batch.seen.ranges.is_empty() || !self.void.heads.is_empty();
+            if is_looked_at && !was_absent {
+                locks.entry(key).or_insert((None, true));
+            }
+        }
+        for (key, (version, is_changed)) in locks {
+            self.locks.push(key, version, is_changed);
         }
     }
 
@@ -292,12 +332,12 @@ impl<'a> Arguments<'a> {
             &batch.part,
             &batch.first,
             &batch.stamp,
-            &self.read.heads,
-            &self.read.discs,
-            &self.read.versions,
-            &self.own.heads,
-            &self.own.discs,
-            &self.own.versions,
+            &self.locks.heads,
+            &self.locks.discs,
+            &self.locks.versions,
+            &self.locks.ends,
+            &self.locks.counts,
+            &self.locks.changes,
             &self.void.heads,
             &self.void.discs,
             &self.from.heads,
@@ -330,5 +370,27 @@ impl<'a> Arguments<'a> {
             &self.epochs,
             &self.dropped,
         ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_locked_in_the_order_of_their_keys_and_neighbours_together() {
+        let mut locks = Locks::default();
+        let rows: [(&[u8], Option<i64>, bool); 5] = [
+            (b"a", Some(1), false),
+            (b"b", Some(2), true),
+            (b"c", None, true),
+            (b"d", Some(4), true),
+            (b"e", Some(5), false),
+        ];
+        rows.iter().for_each(|(key, version, is_changed)| locks.push(key, *version, *is_changed));
+        assert_eq!(locks.heads, [b"a", b"b", b"c", b"d", b"e"]);
+        assert_eq!(locks.ends, [1, 4, 5]);
+        assert_eq!(locks.counts, [1, 2, 1], "one of them may be of any version, or none");
+        assert_eq!(locks.changes, [false, true, false]);
     }
 }

@@ -315,8 +315,8 @@ impl Writer {
 
     /// Nobody else has the id, nor will have: the database knows that it is taken.
     async fn confirm(&self) -> Result<(), EngineError> {
-        let (pool, node, taken) = (Arc::clone(&self.source.pool), Arc::clone(&self.source.node), self.taken);
-        let confirming = async move { node.confirm(&pool, taken).await.map_err(crate::trouble::Trouble::into_engine) };
+        let (node, taken) = (Arc::clone(&self.source.node), self.taken);
+        let confirming = async move { node.confirm(taken).await.map_err(crate::trouble::Trouble::into_engine) };
         joined(self.source.runtime.spawn(confirming)).await
     }
 
@@ -345,6 +345,10 @@ impl Writer {
     /// Sends off what was gathered as one extent, when the one before has arrived.
     async fn send(&mut self) -> Result<(), EngineError> {
         self.settle().await?;
+        if !self.taken.has_a_run() {
+            // Nobody would ever look for such an object.
+            return Err(EngineError::Busy);
+        }
         let content = self.taken.id;
         let number = self.placed.extents.len();
         // Random at the front, so that stores that spread objects by name spread them.

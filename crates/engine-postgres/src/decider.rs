@@ -166,6 +166,12 @@ impl Batch<'_> {
                 }
                 Err(trouble) => trouble,
             };
+            if matches!(trouble, Trouble::Fatal(_)) && self.requests.len() > 1 {
+                // One of them may be the reason, and the others have nothing to do with it: the halves are tried apart.
+                let others = self.requests.split_off(self.requests.len() / 2);
+                self.inner.waiting.put_back(self.partition, others);
+                continue;
+            }
             let counters = &self.inner.counters;
             match &trouble {
                 Trouble::Conflict => {
@@ -261,7 +267,7 @@ impl Batch<'_> {
             }
             let node = &self.inner.source.node;
             let mut moment = node.moment();
-            let mut stamp = node.stamp(&self.inner.source.pool).await?;
+            let mut stamp = node.stamp().await?;
             let entropy = entropy()?;
             let answer = loop {
                 let tick = Tick { now: moment.now, stamp, entropy };
@@ -271,8 +277,9 @@ impl Batch<'_> {
                 drop(view);
                 if !wanted.is_empty() {
                     self.inner.load(session, &wanted, loaded).await?;
+                    node.settle_the_time().await?;
                     if node.follow(&mut moment, loaded.newest) {
-                        stamp = node.stamp(&self.inner.source.pool).await?;
+                        stamp = node.stamp().await?;
                         continue;
                     }
                     if matches!(verdict, Verdict::Unread(Unread::NotYet)) || !loaded.fulfil(&promised) {

@@ -10,6 +10,7 @@
 //! `decider` runs decisions and `commit` commits them, `session` reads, `node` is this node among the others, `garbage`
 //! removes what nobody needs.
 
+mod clock;
 mod commit;
 mod contents;
 mod decider;
@@ -47,7 +48,7 @@ const GARBAGE_PAUSE: Duration = Duration::from_secs(3);
 /// Limits and names.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// How many connections to the database this node may have.
+    /// How many connections to the database this node may have; one of them is for saying that it lives.
     pub connections: usize,
     /// How many decisions may wait.
     pub waiting_max: usize,
@@ -83,6 +84,7 @@ struct Counters {
     queries: AtomicU64,
     objects_removed: AtomicU64,
     orphans_removed: AtomicU64,
+    garbage_failures: AtomicU64,
 }
 
 /// Creates the schema in the database or brings it up to date. Returns the versions before and after.
@@ -101,14 +103,14 @@ fn checked(schema: &str) -> Result<&str, String> {
 impl PostgresEngine {
     /// Connects, checks the schema and takes a place among the nodes. The database must be there.
     pub async fn open(url: &str, store: Arc<dyn ByteStore>, options: Options) -> Result<Arc<PostgresEngine>, String> {
-        let pool = Arc::new(Pool::new(url, checked(&options.schema)?, options.connections.max(2))?);
+        let pool = Arc::new(Pool::new(url, checked(&options.schema)?, options.connections.max(2) - 1)?);
         let client = pool.connect_plain().await.map_err(|trouble| trouble.to_string())?;
         schema::check(&client).await.map_err(|trouble| trouble.to_string())?;
         drop(client);
-        let node = Arc::new(Node::new());
+        let node = Arc::new(Node::new(Pool::new(url, &options.schema, 1)?.with_patience(node::BEAT_PATIENCE)));
         // Nodes that were killed a moment ago hold their places until their leases end.
         let deadline = Instant::now() + 2 * node::LEASE;
-        while let Err(trouble) = node.renew(&pool, false).await {
+        while let Err(trouble) = node.renew(false).await {
             if !matches!(trouble, Trouble::Refused(_)) || Instant::now() > deadline {
                 return Err(trouble.to_string());
             }
@@ -129,7 +131,7 @@ impl PostgresEngine {
     pub async fn collect_now(&self) -> Result<(), EngineError> {
         let inner = Arc::clone(&self.inner);
         let round = async move {
-            inner.source.node.renew(&inner.source.pool, false).await?;
+            inner.source.node.renew(false).await?;
             garbage::round(&inner).await.map(|_| ())
         };
         joined(self.inner.source.runtime.spawn(async { round.await.map_err(Trouble::into_engine) })).await
@@ -140,7 +142,7 @@ impl PostgresEngine {
 async fn beat(inner: Arc<Inner>) {
     loop {
         tokio::time::sleep(node::BEAT).await;
-        if let Err(error) = inner.source.node.renew(&inner.source.pool, false).await {
+        if let Err(error) = inner.source.node.renew(false).await {
             tracing::debug!(%error, "the node could not say that it lives");
         }
     }
@@ -277,6 +279,7 @@ impl Engine for PostgresEngine {
         let counters = &self.inner.counters;
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let pool = &self.inner.source.pool;
+        let (beats, lifelines) = self.inner.source.node.lifeline_counts();
         vec![
             ("commits", load(&counters.commits)),
             ("refusals", load(&counters.refusals)),
@@ -284,13 +287,14 @@ impl Engine for PostgresEngine {
             ("queries", load(&counters.queries)),
             ("conflicts", load(&counters.conflicts)),
             ("retries", load(&counters.retries)),
-            ("round_trips", load(&pool.round_trips)),
-            ("connects", load(&pool.connects)),
+            ("round_trips", load(&pool.round_trips) + beats),
+            ("connects", load(&pool.connects) + lifelines),
             ("database_away", u64::from(pool.is_away())),
             ("waiting", self.inner.waiting.count() as u64),
             ("content_bytes", self.inner.source.node.content_bytes()),
             ("objects_removed", load(&counters.objects_removed)),
             ("orphans_removed", load(&counters.orphans_removed)),
+            ("garbage_failures", load(&counters.garbage_failures)),
         ]
     }
 
@@ -301,7 +305,7 @@ impl Engine for PostgresEngine {
             inner.waiting.close().await;
             if !tasks.is_empty() {
                 tasks.iter().for_each(JoinHandle::abort);
-                inner.source.node.leave(&inner.source.pool).await;
+                inner.source.node.leave().await;
             }
             Ok(())
         });

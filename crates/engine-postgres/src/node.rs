@@ -11,7 +11,9 @@ use std::time::{Duration, Instant, SystemTime};
 
 use engine::{IDS_PER_TICK, Timestamp};
 
+use crate::clock::{DatabaseClock, SLACK};
 use crate::pool::{Loan, Pool};
+use crate::schema;
 use crate::trouble::Trouble;
 
 /// How many nodes there may be at once; the table `node` has as many rows.
@@ -22,22 +24,35 @@ const STEP: u64 = SLOTS * IDS_PER_TICK;
 pub const LEASE: Duration = Duration::from_secs(15);
 /// How often a node says that it lives.
 pub const BEAT: Duration = Duration::from_secs(2);
+/// How long the answer to a beat is waited for: a connection that is dead must be replaced before the lease ends.
+pub const BEAT_PATIENCE: Duration = Duration::from_secs(10);
 /// How far ahead stamps are reserved.
 const RESERVE: Duration = Duration::from_secs(10);
-/// The clock follows the database's when it is off by more than this.
-const CLOCK_SLACK_TICKS: i64 = 20 * 10_000;
 /// The clocks of two nodes are never farther apart than this, unless something is wrong with them.
-const CLOCKS_APART_TICKS: u64 = 5 * CLOCK_SLACK_TICKS.unsigned_abs();
+const CLOCKS_APART_TICKS: u64 = 100 * 10_000;
+/// A node that starts asks for the time until an answer is as quick as this, and so often at most.
+const TIME_WITHIN: Duration = Duration::from_millis(20);
+const TIME_TRIES: u32 = 10;
+/// It does not start where no answer was quicker than this: its leases would be too short by as much.
+const TIME_WITHIN_MAX: Duration = Duration::from_secs(1);
+/// A node counts as heard of when one of its beats arrived in this time.
+const HEARD_WITHIN: Duration = Duration::from_secs(3 * BEAT.as_secs());
+
+const TIME: &str = "SELECT (extract(epoch FROM cluster_time()) * 1000000)::bigint";
 
 const TICKS_PER_SECOND: u64 = Timestamp::TICKS_PER_SECOND;
 
 #[derive(Debug)]
 pub struct Node {
+    /// A connection of its own: the node must be heard, and get stamps, however busy the others are.
+    lifeline: Pool,
     place: Mutex<Place>,
     /// One renewal at a time.
     renewing: tokio::sync::Mutex<()>,
     clock: DatabaseClock,
     reads: Arc<OpenReads>,
+    /// When the last beat was sent that arrived.
+    heard: Mutex<Option<Instant>>,
     /// Contents stored less contents dropped by this node, not yet told to the others.
     bytes_untold: AtomicI64,
     bytes_known: AtomicI64,
@@ -50,10 +65,18 @@ pub struct Taken {
     pub epoch: i64,
 }
 
+impl Taken {
+    /// A node that has lost its place has none until it finds another.
+    pub fn has_a_run(&self) -> bool {
+        self.epoch != 0
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 pub struct Moment {
     pub now: Timestamp,
     offset_seconds: u64,
+    difference: i64,
 }
 
 #[derive(Debug, Default)]
@@ -65,12 +88,14 @@ struct Place {
 }
 
 impl Node {
-    pub fn new() -> Node {
+    pub fn new(lifeline: Pool) -> Node {
         Node {
+            lifeline,
             place: Mutex::default(),
             renewing: tokio::sync::Mutex::default(),
             clock: DatabaseClock::new(),
             reads: Arc::default(),
+            heard: Mutex::default(),
             bytes_untold: AtomicI64::new(0),
             bytes_known: AtomicI64::new(0),
         }
@@ -86,15 +111,15 @@ impl Node {
 
     /// The time of a function: the same however often it is run, or what it asks for would never end.
     pub fn moment(&self) -> Moment {
-        let offset_seconds = self.offset_seconds();
-        Moment { now: self.clock.now(), offset_seconds }
+        let (offset_seconds, difference) = (self.offset_seconds(), self.clock.difference());
+        Moment { now: self.clock.now(), offset_seconds, difference }
     }
 
-    /// What a load brings may include that the clock was moved on, or rows that a node with a faster clock wrote: nobody
+    /// What a load brings may include that the clock was moved on or was far behind, or rows that a node with a faster clock wrote: nobody
     /// decides at a time before that of what he has read, or a message just put could not be seen yet. `true`: the moment is
     /// another. `newest` is the latest stamp among the rows; one far ahead is no reason to believe that it is so late.
     pub fn follow(&self, moment: &mut Moment, newest: i64) -> bool {
-        let is_old = moment.offset_seconds != self.offset_seconds();
+        let is_old = moment.offset_seconds != self.offset_seconds() || self.clock.has_leapt_since(moment.difference);
         if is_old {
             *moment = self.moment();
         }
@@ -125,18 +150,18 @@ impl Node {
     }
 
     /// Waits until the database knows that the id is taken.
-    pub async fn confirm(&self, pool: &Pool, taken: Taken) -> Result<(), Trouble> {
+    pub async fn confirm(&self, taken: Taken) -> Result<(), Trouble> {
         loop {
             {
                 let place = self.place();
-                if place.epoch != taken.epoch {
+                if !taken.has_a_run() || place.epoch != taken.epoch {
                     return Err(Trouble::Refused("the node has lost its place".into()));
                 }
                 if taken.id + STEP <= place.ceiling {
                     return Ok(());
                 }
             }
-            self.renew(pool, true).await?;
+            self.renew(true).await?;
         }
     }
 
@@ -147,7 +172,7 @@ impl Node {
     }
 
     /// The next stamp, once the database knows that it may be given.
-    pub async fn stamp(&self, pool: &Pool) -> Result<Timestamp, Trouble> {
+    pub async fn stamp(&self) -> Result<Timestamp, Trouble> {
         loop {
             let now = self.now();
             {
@@ -158,74 +183,161 @@ impl Node {
                     return Ok(Timestamp(next));
                 }
             }
-            self.renew(pool, true).await?;
+            self.renew(true).await?;
         }
     }
 
     /// Tells the database that this node lives, and reserves stamps. `only_for_stamps`: not if somebody just did.
-    pub async fn renew(&self, pool: &Pool, only_for_stamps: bool) -> Result<(), Trouble> {
+    pub async fn renew(&self, only_for_stamps: bool) -> Result<(), Trouble> {
         let _alone = self.renewing.lock().await;
+        if only_for_stamps && self.has_stamps() {
+            return Ok(());
+        }
+        let loan = self.lifeline.get().await?;
+        if !self.clock.is_known() {
+            self.learn_the_time(&loan).await?;
+        }
+        if self.place().epoch == 0 {
+            self.claim(&loan).await?;
+        }
+        if !self.say(&loan).await? {
+            // Others thought this node had ended. What it has staged is lost; it goes on as a new one.
+            let lost = std::mem::take(&mut self.place().epoch);
+            tracing::warn!(epoch = lost, "this node was silent for too long and takes a new place");
+            self.claim(&loan).await?;
+            if !self.say(&loan).await? {
+                self.place().epoch = 0;
+                return Err(Trouble::Refused("the node has lost its place".into()));
+            }
+        }
+        self.lifeline.give_back(loan);
+        Ok(())
+    }
+
+    fn has_stamps(&self) -> bool {
+        let place = self.place();
+        self.now().0.max(place.last + STEP) + 2 * STEP <= place.ceiling
+    }
+
+    /// What was heard of the database's clock in answer to a question sent when `clock_run` was `sent`.
+    pub fn hear(&self, sent: i64, microseconds: i64) {
+        self.clock.hear(sent, microseconds);
+    }
+
+    pub fn clock_run(&self) -> i64 {
+        self.clock.run()
+    }
+
+    /// The database's clock is behind: its server must be told before anything is decided, or a node that only knows this
+    /// server would have another time.
+    pub async fn settle_the_time(&self) -> Result<(), Trouble> {
+        match self.clock.is_disputed() {
+            true => self.renew(false).await,
+            false => Ok(()),
+        }
+    }
+
+    /// The first time it is not known how long answers take, so the quickest of several counts.
+    async fn learn_the_time(&self, loan: &Loan) -> Result<(), Trouble> {
+        let mut best: Option<(Duration, i64, i64)> = None;
+        for _ in 0..TIME_TRIES {
+            let (sent, began) = (self.clock.run(), Instant::now());
+            let microseconds: i64 = self.lifeline.ask_one(loan, TIME, &[]).await?.get(0);
+            let took = began.elapsed();
+            if best.is_none_or(|(least, ..)| took < least) {
+                best = Some((took, sent, microseconds - i64::try_from(took.as_micros()).unwrap_or(0)));
+            }
+            if took <= TIME_WITHIN {
+                break;
+            }
+        }
+        let Some((took, sent, at_send)) = best.filter(|(took, ..)| *took <= TIME_WITHIN_MAX) else {
+            return Err(Trouble::Refused("it answers too slowly to tell the time".into()));
+        };
+        tracing::debug!(?took, "the time is known");
+        // At least that late when the question was sent, so at least so much later now.
+        self.clock.hear(sent, at_send + (self.clock.run() - sent) / 10);
+        Ok(())
+    }
+
+    /// Says that this node lives. `false`: others thought it had ended.
+    async fn say(&self, loan: &Loan) -> Result<bool, Trouble> {
         let (slot, epoch, wanted) = {
             let place = self.place();
             let next = self.now().0.max(place.last + STEP);
-            if only_for_stamps && next + 2 * STEP <= place.ceiling {
-                return Ok(());
-            }
             (place.slot, place.epoch, next + RESERVE.as_secs() * TICKS_PER_SECOND)
         };
-        let loan = pool.get().await?;
-        let (slot, epoch) = if epoch == 0 { self.claim(pool, &loan).await? } else { (slot, epoch) };
         let told = self.bytes_untold.load(Ordering::Acquire);
-        let sql = "SELECT now, clock_offset, content_bytes FROM \
-                   renew_slot($1, $2, make_interval(secs => $3), $4, $5, $6)";
+        let sql = "SELECT microseconds, clock_offset, content_bytes FROM \
+                   renew_slot($1, $2, make_interval(secs => $3), $4, $5, $6, $7, make_interval(secs => $8))";
         let slot_number = i32::try_from(slot).unwrap_or(0);
-        let (lease, ceiling) = (LEASE.as_secs_f64(), wanted.cast_signed());
-        let oldest = self.reads.oldest().unwrap_or_else(|| self.clock.database_time());
-        let answer = pool.ask(&loan, sql, &[&slot_number, &epoch, &lease, &ceiling, &oldest, &told]).await?;
-        pool.give_back(loan);
-        let Some(row) = answer.first() else {
-            // Others thought this node had ended. What it has staged is lost; it goes on as a new one.
-            tracing::warn!(slot, epoch, "this node was silent for too long and takes a new place");
-            self.place().epoch = 0;
-            return Err(Trouble::Refused("the node has lost its place".into()));
-        };
-        self.clock.follow(row.get(0));
+        let (lease, ceiling, slack) = (LEASE.as_secs_f64(), wanted.cast_signed(), SLACK.as_secs_f64());
+        let (sent, began, now) = (self.clock.run(), Instant::now(), self.clock.database_time());
+        let oldest = self.reads.oldest(|| self.clock.database_time());
+        let answer = self
+            .lifeline
+            .ask(loan, sql, &[&slot_number, &epoch, &lease, &ceiling, &oldest, &told, &now, &slack])
+            .await?;
+        let Some(row) = answer.first() else { return Ok(false) };
+        self.clock.hear(sent, row.get(0));
         self.raise_offset(row.get(1));
         self.bytes_untold.fetch_sub(told, Ordering::AcqRel);
         self.bytes_known.store(row.get(2), Ordering::Release);
         self.place().ceiling = wanted;
-        Ok(())
+        *self.heard.lock().expect("nothing panics under this lock") = Some(began);
+        Ok(true)
     }
 
-    async fn claim(&self, pool: &Pool, loan: &Loan) -> Result<(u64, i64), Trouble> {
+    /// Whether the others hear this node.
+    pub fn is_heard(&self) -> bool {
+        let heard = *self.heard.lock().expect("nothing panics under this lock");
+        heard.is_some_and(|heard| heard.elapsed() <= HEARD_WITHIN)
+    }
+
+    async fn claim(&self, loan: &Loan) -> Result<(), Trouble> {
         let sql = "SELECT slot, epoch, ceiling FROM claim_slot(make_interval(secs => $1))";
-        let row = pool.ask_one(loan, sql, &[&LEASE.as_secs_f64()]).await?;
+        let row = self.lifeline.ask_one(loan, sql, &[&LEASE.as_secs_f64()]).await?;
         let slot: Option<i32> = row.get(0);
         let slot = slot.ok_or_else(|| Trouble::Refused(format!("{SLOTS} nodes run already")))?;
         let (epoch, ceiling): (i64, i64) = (row.get(1), row.get(2));
+        // Only now, with a place: from here on nobody changes the tables.
+        if let Err(trouble) = self.lifeline.answer(schema::check(&loan.conn.client)).await {
+            self.give_up(loan, slot, epoch).await;
+            return Err(trouble);
+        }
         let mut place = self.place();
         let slot = u64::try_from(slot).unwrap_or(0);
         let floor = u64::try_from(ceiling).unwrap_or(0).max(place.last);
         *place = Place { slot, epoch, last: of_slot(floor, slot) + STEP, ceiling: 0 };
-        Ok((slot, epoch))
+        Ok(())
     }
 
     /// Gives the slot back, so that the next node need not wait for the lease to end.
-    pub async fn leave(&self, pool: &Pool) {
+    pub async fn leave(&self) {
+        let _alone = self.renewing.lock().await;
         let (slot, epoch) = {
             let place = self.place();
             (i32::try_from(place.slot).unwrap_or(0), place.epoch)
         };
-        let Ok(loan) = pool.get().await else { return };
+        let Ok(loan) = self.lifeline.get().await else { return };
+        self.give_up(&loan, slot, epoch).await;
+    }
+
+    async fn give_up(&self, loan: &Loan, slot: i32, epoch: i64) {
         let sql = "UPDATE node SET expires = '-infinity' WHERE slot = $1 AND epoch = $2";
-        if let Err(error) = pool.tell(&loan, sql, &[&slot, &epoch]).await {
+        if let Err(error) = self.lifeline.tell(loan, sql, &[&slot, &epoch]).await {
             tracing::debug!(%error, "the node's place stays taken until its lease ends");
         }
     }
 
+    /// How many round trips the lifeline has made, and how many connections.
+    pub fn lifeline_counts(&self) -> (u64, u64) {
+        (self.lifeline.round_trips.load(Ordering::Relaxed), self.lifeline.connects.load(Ordering::Relaxed))
+    }
+
     /// A read begins; until what this returns is dropped, nothing that it may see is removed.
     pub fn begin_read(&self) -> Arc<ReadHold> {
-        self.reads.begin(self.clock.database_time())
+        self.reads.begin(|| self.clock.database_time())
     }
 
     pub fn count_bytes(&self, change: i64) {
@@ -245,54 +357,6 @@ fn of_slot(at: u64, slot: u64) -> u64 {
     step * STEP + rest
 }
 
-/// The database's clock, as far as it is known here: monotonic time since it was last heard of.
-#[derive(Debug)]
-struct DatabaseClock {
-    started: Instant,
-    /// What the database's clock showed when `started` was.
-    base: AtomicI64,
-    offset_seconds: AtomicU64,
-}
-
-impl DatabaseClock {
-    fn new() -> DatabaseClock {
-        let base = AtomicI64::new(ticks_of(SystemTime::now()));
-        DatabaseClock { started: Instant::now(), base, offset_seconds: AtomicU64::new(0) }
-    }
-
-    fn run(&self) -> i64 {
-        i64::try_from(self.started.elapsed().as_nanos() / 100).unwrap_or(i64::MAX / 4)
-    }
-
-    fn ticks(&self) -> i64 {
-        self.base.load(Ordering::Acquire) + self.run()
-    }
-
-    fn now(&self) -> Timestamp {
-        let ticks = u64::try_from(self.ticks()).unwrap_or(0);
-        Timestamp(ticks + self.offset_seconds.load(Ordering::Acquire) * TICKS_PER_SECOND)
-    }
-
-    /// Without the offset, which is ours and not the database's.
-    fn database_time(&self) -> SystemTime {
-        let since_epoch = u64::try_from(self.ticks()).unwrap_or(0).saturating_sub(Timestamp::UNIX_EPOCH.0);
-        SystemTime::UNIX_EPOCH + Duration::from_micros(since_epoch / 10)
-    }
-
-    fn follow(&self, heard: SystemTime) {
-        let ahead = ticks_of(heard) - self.ticks();
-        if !(-CLOCK_SLACK_TICKS..=0).contains(&ahead) {
-            self.base.fetch_add(ahead, Ordering::AcqRel);
-        }
-    }
-}
-
-fn ticks_of(time: SystemTime) -> i64 {
-    let since_epoch = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    let ticks = u64::try_from(since_epoch.as_nanos() / 100).unwrap_or(u64::MAX / 4);
-    (Timestamp::UNIX_EPOCH.0 + ticks).cast_signed()
-}
-
 /// When each read began that still runs.
 #[derive(Debug, Default)]
 struct OpenReads {
@@ -305,14 +369,18 @@ impl OpenReads {
         self.began.lock().expect("nothing panics under this lock")
     }
 
-    fn begin(self: &Arc<Self>, now: SystemTime) -> Arc<ReadHold> {
-        let key = (now, self.next.fetch_add(1, Ordering::Relaxed));
-        self.lock().insert(key, ());
+    /// The time is taken under the lock, so that no read is older than what was said of all reads before it.
+    fn begin(self: &Arc<Self>, now: impl FnOnce() -> SystemTime) -> Arc<ReadHold> {
+        let mut began = self.lock();
+        let key = (now(), self.next.fetch_add(1, Ordering::Relaxed));
+        began.insert(key, ());
         Arc::new(ReadHold { reads: Arc::clone(self), key })
     }
 
-    fn oldest(&self) -> Option<SystemTime> {
-        self.lock().keys().next().map(|(began, _)| *began)
+    /// When the oldest read began; now, if there is none.
+    fn oldest(&self, now: impl FnOnce() -> SystemTime) -> SystemTime {
+        let began = self.lock();
+        began.keys().next().map_or_else(now, |(began, _)| *began)
     }
 }
 
@@ -333,6 +401,13 @@ impl Drop for ReadHold {
 mod tests {
     use super::*;
 
+    /// Without a database; it was 1,000,000 seconds after 1970 when it was last heard of.
+    fn node() -> Node {
+        let node = Node::new(Pool::new("postgres://nobody@127.0.0.1:1/none", "none", 1).expect("an address"));
+        node.hear(node.clock_run(), 1_000_000_000_000);
+        node
+    }
+
     #[test]
     fn slots_never_share_a_stamp() {
         for slot in [0, 1, SLOTS - 1] {
@@ -347,7 +422,7 @@ mod tests {
 
     #[test]
     fn nobody_decides_before_what_he_has_read() {
-        let node = Node::new();
+        let node = node();
         let mut moment = node.moment();
         let before = moment.now;
         let at = |ticks: u64| (before.0 + ticks).cast_signed();
@@ -360,23 +435,33 @@ mod tests {
     }
 
     #[test]
-    fn a_server_whose_clock_is_behind_takes_no_stamp_back() {
-        let node = Node::new();
-        let before = node.take_id().id;
-        node.clock.follow(SystemTime::now() - Duration::from_secs(3_600));
-        assert!(node.now().0 < before, "the time is that of the new server");
-        assert!(node.take_id().id > before);
+    fn a_server_whose_clock_is_behind_takes_neither_stamp_nor_time_back() {
+        let node = node();
+        let (before, now) = (node.take_id().id, node.now());
+        node.hear(node.clock_run(), 996_400_000_000);
+        assert!(node.now() >= now && node.take_id().id > before);
+    }
+
+    #[test]
+    fn who_began_at_an_old_time_begins_again() {
+        let node = node();
+        let mut moment = node.moment();
+        assert!(!node.follow(&mut moment, 0));
+        node.hear(node.clock_run(), 1_000_008_000_000);
+        assert!(node.follow(&mut moment, 0), "this machine slept for eight seconds");
+        assert!(!node.follow(&mut moment, 0) && moment.now.0 >= Timestamp::UNIX_EPOCH.0 + 10_000_080_000_000);
     }
 
     #[test]
     fn the_oldest_read_is_the_one_that_counts() {
         let reads = Arc::new(OpenReads::default());
         let at = |seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
-        let (later, first) = (reads.begin(at(9)), reads.begin(at(3)));
-        assert_eq!(reads.oldest(), Some(at(3)));
+        let oldest = || reads.oldest(|| at(20));
+        let (later, first) = (reads.begin(|| at(9)), reads.begin(|| at(3)));
+        assert_eq!(oldest(), at(3));
         drop(first);
-        assert_eq!(reads.oldest(), Some(at(9)));
+        assert_eq!(oldest(), at(9));
         drop(later);
-        assert_eq!(reads.oldest(), None);
+        assert_eq!(oldest(), at(20));
     }
 }

@@ -25,7 +25,7 @@ const ANSWER_PATIENCE: Duration = Duration::from_secs(20);
 const SQL: [&str; 5] = [
     "SELECT e.head, e.rest, e.version, e.value FROM unnest($1::bytea[], $2::bytea[]) AS k (head, disc) \
      JOIN entry e ON e.head = k.head AND e.disc = k.disc \
-     UNION ALL SELECT NULL, NULL, clock_offset, NULL FROM state",
+     UNION ALL SELECT NULL, int8send((extract(epoch FROM cluster_time()) * 1000000)::bigint), clock_offset, NULL FROM state",
     "SELECT head, rest, version, value FROM entry WHERE head >= $1 AND head <= $3 \
      AND (head, rest) >= ($1, $2) AND (head, rest) < ($3, $4) ORDER BY head, rest LIMIT $5",
     "SELECT id, length, sum, CASE WHEN $2 THEN bytes END, bytes IS NULL FROM content \
@@ -78,6 +78,8 @@ pub struct Pool {
     tls: MakeRustlsConnect,
     idle: Mutex<Vec<Conn>>,
     permits: Arc<Semaphore>,
+    /// How long an answer is waited for.
+    patience: Duration,
     away: Mutex<Away>,
     pub round_trips: AtomicU64,
     pub connects: AtomicU64,
@@ -106,10 +108,16 @@ impl Pool {
             primary: AtomicUsize::new(0),
             idle: Mutex::default(),
             permits: Arc::new(Semaphore::new(connections)),
+            patience: ANSWER_PATIENCE,
             away: Mutex::default(),
             round_trips: AtomicU64::new(0),
             connects: AtomicU64::new(0),
         })
+    }
+
+    /// One whose connections are given up sooner.
+    pub fn with_patience(self, patience: Duration) -> Pool {
+        Pool { patience, ..self }
     }
 
     /// A connection that works, as far as one can know.
@@ -146,7 +154,7 @@ impl Pool {
 
     /// The same for what nobody waits for.
     pub async fn patiently<T>(&self, round_trip: impl Future<Output = Result<T, Trouble>>) -> Result<T, Trouble> {
-        match tokio::time::timeout(ANSWER_PATIENCE, round_trip).await {
+        match tokio::time::timeout(self.patience, round_trip).await {
             Ok(answer) => answer,
             Err(_) => Err(Trouble::Lost("no answer".into())),
         }

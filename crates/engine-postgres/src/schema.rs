@@ -2,12 +2,18 @@
 
 use tokio_postgres::{Client, Transaction};
 
+use crate::garbage::ENDED_AFTER;
+use crate::node::LEASE;
 use crate::pool::Pool;
 use crate::trouble::{Trouble, is_missing_table};
 
 /// Each brings the schema from its number (from 0 on) to the next. Never change one that was released: add another.
-const MIGRATIONS: [&str; 3] =
-    [include_str!("schema/0001.sql"), include_str!("schema/0002.sql"), include_str!("schema/0003.sql")];
+const MIGRATIONS: [&str; 4] = [
+    include_str!("schema/0001.sql"),
+    include_str!("schema/0002.sql"),
+    include_str!("schema/0003.sql"),
+    include_str!("schema/0004.sql"),
+];
 /// Two that migrate at once wait for each other.
 const MIGRATION_LOCK: i64 = 0x6c61_7a75_7269_7465;
 
@@ -32,6 +38,9 @@ async fn bring_up_to_date(transaction: &Transaction<'_>, schema: &str) -> Result
     transaction.batch_execute(&make).await.map_err(failed)?;
     let version = "SELECT coalesce(max(version), 0) FROM schema_version";
     let before: i64 = transaction.query_one(version, &[]).await.map_err(failed)?.get(0);
+    if (1..VERSION).contains(&before) {
+        refuse_running_nodes(transaction).await?;
+    }
     for (number, migration) in (0_i64..).zip(MIGRATIONS) {
         if number >= before {
             transaction.batch_execute(migration).await.map_err(failed)?;
@@ -40,6 +49,22 @@ async fn bring_up_to_date(transaction: &Transaction<'_>, schema: &str) -> Result
         }
     }
     Ok(before)
+}
+
+/// A node that runs would find other tables and functions than it knows. One that is only silent may be alive: after a
+/// fail-over all of them are. Until the migration ends none can start; then it is told that it is too old.
+async fn refuse_running_nodes(transaction: &Transaction<'_>) -> Result<(), String> {
+    transaction.batch_execute("LOCK TABLE node IN EXCLUSIVE MODE").await.map_err(failed)?;
+    let sql = "SELECT count(*) FROM node WHERE epoch <> 0 AND expires > clock_timestamp() - make_interval(secs => $1)";
+    let row = transaction.query_one(sql, &[&ENDED_AFTER.as_secs_f64()]).await.map_err(failed)?;
+    let count: i64 = row.get(0);
+    let seconds = (LEASE + ENDED_AFTER).as_secs();
+    match count {
+        0 => Ok(()),
+        count => Err(format!(
+            "nodes still run ({count}): stop them all first (one that was killed counts as running for {seconds} seconds)"
+        )),
+    }
 }
 
 /// Whether the schema is the one this program works with.

@@ -63,7 +63,16 @@ impl Session {
         let heads: Vec<&[u8]> = keys.iter().map(|key| key.head).collect();
         let discs: Vec<Vec<u8>> = keys.iter().map(StoredKey::disc).collect();
         let point_parameters: [&(dyn ToSql + Sync); 2] = [&heads, &discs];
-        let points = client.query(&statements.points, &point_parameters);
+        let sent = node.clock_run();
+        let points = async {
+            let points = client.query(&statements.points, &point_parameters).await?;
+            // At once: the longer it takes, the less the time is worth.
+            let told = points.iter().find_map(|row| told(row).transpose()).transpose()?;
+            let (microseconds, offset) = told.ok_or_else(|| Trouble::Fatal("it does not say the time".into()))?;
+            node.hear(sent, microseconds);
+            node.raise_offset(offset);
+            Ok::<_, Trouble>(points)
+        };
         let ranges = join_all(wanted.ranges.iter().map(|(from, to, limit)| async move {
             let (from, to) = (StoredKey::of(from), StoredKey::of(to));
             let limit = i64::try_from(*limit).unwrap_or(i64::MAX);
@@ -85,12 +94,9 @@ impl Session {
             loaded.add_point(key.clone(), None);
         }
         for row in points? {
-            match row.get::<_, Option<&[u8]>>(0) {
-                Some(head) => {
-                    let value = Bytes::copy_from_slice(row.get::<_, &[u8]>(3));
-                    loaded.add_point(whole(head, row.get(1)), Some((row.get(2), value)));
-                }
-                None => node.raise_offset(row.get(2)),
+            if let Some(head) = row.get::<_, Option<&[u8]>>(0) {
+                let value = Bytes::copy_from_slice(row.get::<_, &[u8]>(3));
+                loaded.add_point(whole(head, row.get(1)), Some((row.get(2), value)));
             }
         }
         for ((from, to, limit), rows) in wanted.ranges.iter().zip(ranges) {
@@ -151,6 +157,16 @@ impl Session {
     pub fn into_parts(self) -> (Loan, bool, Option<i64>) {
         (self.loan, self.begun, self.in_turn)
     }
+}
+
+/// What the row without a key says: the time in microseconds since 1970, and the offset of the test clock.
+fn told(row: &tokio_postgres::Row) -> Result<Option<(i64, i64)>, Trouble> {
+    if row.get::<_, Option<&[u8]>>(0).is_some() {
+        return Ok(None);
+    }
+    let time: [u8; 8] =
+        row.get::<_, &[u8]>(1).try_into().map_err(|_| Trouble::Fatal("it says no time one can read".into()))?;
+    Ok(Some((i64::from_be_bytes(time), row.get(2))))
 }
 
 fn inline(id: i64, sum: Option<i64>, bytes: &[u8]) -> Result<Whereabouts, Trouble> {

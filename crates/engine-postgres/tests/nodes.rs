@@ -1,68 +1,19 @@
 //! Several nodes over one database, a database that goes away, connections that break: what only this engine has to bear.
 
 mod common;
-#[path = "common/proxy.rs"]
-mod proxy;
 
 use std::collections::HashSet;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
 use engine::due::Kind;
 use engine::memory::MemoryBytes;
-use engine::{
-    Changes, Commit, Content, ContentId, Engine, EngineError, Key, NotCommitted, Staged, Stop, Timestamp, Visit,
-};
+use engine::{Changes, Commit, Engine, EngineError, Key, NotCommitted, Stop, Visit};
 use engine_postgres::{Options, PostgresEngine, Setting};
 
-use proxy::{MARK, Proxy};
-
-fn key(name: &str) -> Key {
-    Key::new(0x70).text(name)
-}
-
-fn number(row: Option<&Bytes>) -> u64 {
-    row.map_or(0, |row| u64::from_be_bytes(row[..8].try_into().expect("eight bytes")))
-}
-
-/// Adds one to a row, with the mark in it, and answers its new value and the stamp.
-async fn increment(engine: &dyn Engine, name: &str) -> Result<(u64, Timestamp), NotCommitted<Infallible>> {
-    let key = key(name);
-    engine::commit(engine, key.clone(), move |rows, tick| {
-        let next = number(rows.get(&key)?.as_ref()) + 1;
-        let mut changes = Changes::none();
-        changes.put(key.clone(), [&next.to_be_bytes()[..], MARK].concat());
-        Ok(Commit { changes, outcome: (next, tick.stamp) })
-    })
-    .await
-}
-
-async fn count(engine: &dyn Engine, name: &str) -> u64 {
-    let row = engine::read::<_, Infallible, _>(engine, |rows, _| Ok(rows.get(&key(name))?)).await.expect("a read");
-    number(row.as_ref())
-}
-
-async fn stage(engine: &dyn Engine, bytes: usize) -> Staged {
-    let mut writer = engine.writer(Some(bytes as u64));
-    writer.write(Bytes::from(vec![7; bytes])).await.expect("written");
-    writer.finish().await.expect("staged")
-}
-
-async fn store(engine: &dyn Engine, staged: &Staged, owner: u64) -> Result<(), NotCommitted<Infallible>> {
-    let staged = staged.clone();
-    engine::commit(engine, key("store"), move |_, _| {
-        let mut changes = Changes::none();
-        changes.store(&staged, owner);
-        Ok(Commit { changes, outcome: () })
-    })
-    .await
-}
-
-async fn open_content(engine: &dyn Engine, id: ContentId) -> Result<Content, NotCommitted<Infallible>> {
-    engine::read(engine, |rows, _| Ok(rows.content(id)?)).await
-}
+use common::acts::{count, increment, key, open_content, put, stage, store};
+use common::proxy::Proxy;
 
 async fn two_nodes(url: &str) -> [Arc<PostgresEngine>; 2] {
     let (options, store) = (common::fresh(url).await, Arc::new(MemoryBytes::default()));
@@ -148,17 +99,6 @@ async fn a_guard_holds_over_nodes() {
         let (there, entered) = tokio::join!(close, enter);
         assert_eq!(there.expect("closed"), i32::from(entered.is_ok()), "round {round}");
     }
-}
-
-async fn put(engine: &dyn Engine, key: &Key, value: &'static str) {
-    let at = key.clone();
-    engine::commit::<_, Infallible, _>(engine, key.clone(), move |_, _| {
-        let mut changes = Changes::none();
-        changes.put(at.clone(), value);
-        Ok(Commit { changes, outcome: () })
-    })
-    .await
-    .expect("a plain write");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -329,8 +269,8 @@ async fn a_schema_that_is_not_there_is_said_so_and_migrating_twice_is_fine() {
     let store = Arc::new(MemoryBytes::default());
     let refused = PostgresEngine::open(url, store.clone(), options.clone()).await.map(|_| ());
     assert!(refused.unwrap_err().contains("lazurite migrate"));
-    assert_eq!(engine_postgres::migrate(url, &options).await, Ok((0, 3)));
-    assert_eq!(engine_postgres::migrate(url, &options).await, Ok((3, 3)));
+    assert_eq!(engine_postgres::migrate(url, &options).await, Ok((0, 4)));
+    assert_eq!(engine_postgres::migrate(url, &options).await, Ok((4, 4)));
     PostgresEngine::open(url, store, options).await.expect("opened");
     let odd = Options { schema: "a; drop".into(), ..Options::default() };
     assert!(engine_postgres::migrate(url, &odd).await.is_err());

@@ -1,6 +1,9 @@
 //! A PostgreSQL for the tests of a program: started when the first test asks, gone when the program ends.
 #![allow(dead_code)]
 
+pub mod acts;
+pub mod proxy;
+
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -65,7 +68,7 @@ pub async fn fresh(url: &str) -> Options {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let schema = format!("test_{}", NEXT.fetch_add(1, Ordering::Relaxed));
     let options = Options { schema, connections: 8, ..Options::default() };
-    assert_eq!(engine_postgres::migrate(url, &options).await, Ok((0, 3)));
+    assert_eq!(engine_postgres::migrate(url, &options).await, Ok((0, 4)));
     options
 }
 
