@@ -13,13 +13,15 @@ mod ledger;
 mod proxy;
 #[path = "../harness/server.rs"]
 mod server;
+#[path = "../harness/standby.rs"]
+mod standby;
 #[path = "../harness/xml.rs"]
 #[allow(dead_code)]
 mod xml;
 
 use std::fs;
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::ops::Range;
 use std::process::Command;
 use std::sync::Arc;
@@ -30,7 +32,8 @@ use std::time::{Duration, Instant};
 use client::{ACCOUNT, Client, KEY};
 use ledger::{Ledger, Persistence, persistent_writer, verify};
 use proxy::{MARK, Proxy};
-use server::Server;
+use server::{Server, Service};
+use standby::StalledStandbys;
 
 const BLOCK_BLOB: (&str, &str) = ("x-ms-blob-type", "BlockBlob");
 
@@ -316,11 +319,13 @@ fn killing_a_volume_server_loses_nothing() {
 #[test]
 fn killing_a_standby_loses_nothing() {
     let Some((server, members)) = start_with_members() else { return };
+    let queues = Server::serving(Service::Queue);
     let load = Load::begin(&server);
     let (_, folder) = member(&members, "synchronous");
     let processes = processes_of(&folder);
     kill(&processes[0], &processes[1..]);
     let took = load.await_progress(0..load.writers.len());
+    what_is_held_is_held_on_all_nodes(&server, &queues);
     let (longest, failures) = load.end(&server.client());
     eprintln!(
         "the synchronous standby was killed: all writers went on within {took:?}; the longest wait was {longest:?}, {failures} requests failed"
@@ -331,6 +336,83 @@ fn killing_a_standby_loses_nothing() {
         assert!(began.elapsed() < Duration::from_secs(120), "the standby does not come back");
         thread::sleep(Duration::from_millis(200));
     }
+}
+
+/// Standbys that hang, and go on: every commit waits meanwhile, those of the nodes' own messages too. No clock may follow
+/// an answer that is as old as the wait.
+#[test]
+fn a_slow_standby_gives_no_lease_and_no_message_to_two() {
+    let Some(server) = start() else { return };
+    let queues = Server::serving(Service::Queue);
+    let stalled = StalledStandbys::of(&variable("LAZURITE_TEST_METADATA"));
+    thread::sleep(Duration::from_secs(8));
+    drop(stalled);
+    what_is_held_is_held_on_all_nodes(&server, &queues);
+}
+
+/// How long a lease and the invisibility of a message last.
+const HELD: Duration = Duration::from_secs(15);
+/// By how much they may end sooner: the nodes' clocks differ by the way to the database.
+const CLOCKS_APART: Duration = Duration::from_millis(100);
+
+/// Each node gives a lease and a message; the next one must give neither away before its time.
+fn what_is_held_is_held_on_all_nodes(blobs: &Server, queues: &Server) {
+    Client::new(blobs.addresses()[0]).call("PUT held?restype=container", &[], "").ok();
+    let held: Vec<(String, Duration)> = thread::scope(|scope| {
+        let mut holders = Vec::new();
+        for (server, hold) in
+            [(blobs, hold_a_blob as fn(usize, SocketAddr, SocketAddr) -> Duration), (queues, hold_a_message)]
+        {
+            let nodes = server.addresses();
+            for number in 0..nodes.len() {
+                let (one, next) = (nodes[number], nodes[(number + 1) % nodes.len()]);
+                holders.push((number, scope.spawn(move || hold(number, one, next))));
+            }
+        }
+        let ended = |(number, holder): (usize, thread::ScopedJoinHandle<'_, Duration>)| {
+            (format!("node {number}"), holder.join().expect("a holder saw what it must not"))
+        };
+        holders.into_iter().map(ended).collect()
+    });
+    eprintln!("held for: {held:?}");
+    assert!(held.iter().all(|(_, held)| *held + CLOCKS_APART >= HELD), "given away too early: {held:?}");
+}
+
+/// How long a lease of one node kept the next one from giving another: from before it was asked for until after the other
+/// one was given, so never less than it was.
+fn hold_a_blob(number: usize, one: SocketAddr, next: SocketAddr) -> Duration {
+    let (one, next) = (Client::new(one), Client::new(next));
+    one.call(&format!("PUT held/{number}"), &[BLOCK_BLOB], "").ok();
+    let acquire = [("x-ms-lease-action", "acquire"), ("x-ms-lease-duration", "15")];
+    let lease = format!("PUT held/{number}?comp=lease");
+    let began = Instant::now();
+    one.call(&lease, &acquire, "").ok();
+    loop {
+        let answer = next.call(&lease, &acquire, "");
+        if answer.is_success() {
+            return began.elapsed();
+        }
+        assert_eq!(answer.said(), "409 LeaseAlreadyPresent");
+        thread::sleep(Duration::from_millis(100));
+    }
+}
+
+/// The same of a message that one node has given out. A queue of its own for each, so that nobody gets another's.
+fn hold_a_message(number: usize, one: SocketAddr, next: SocketAddr) -> Duration {
+    let (one, next) = (Client::new(one), Client::new(next));
+    one.call(&format!("PUT held{number}"), &[], "").ok();
+    let message = "<QueueMessage><MessageText>one</MessageText></QueueMessage>";
+    one.call(&format!("POST held{number}/messages"), &[], message).ok();
+    let take = |client: &Client| {
+        let answer = client.call(&format!("GET held{number}/messages?visibilitytimeout=15"), &[], "").ok();
+        !answer.xml().children.is_empty()
+    };
+    let began = Instant::now();
+    assert!(take(&one), "the message is there");
+    while !take(&next) {
+        thread::sleep(Duration::from_millis(100));
+    }
+    began.elapsed()
 }
 
 /// `kill -9` of the primary, with all that belongs to it, under load: a standby takes over and has everything acknowledged.
