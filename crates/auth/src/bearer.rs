@@ -32,6 +32,8 @@ const ISSUERS: [&str; 4] = [
     "https://sts.chinacloudapi.cn/",
     "https://login.microsoftonline.com/",
 ];
+/// Where test tenants of the service itself get theirs; Azurite takes those, too.
+const TEST_ISSUER: &str = "https://sts.windows-ppe.net/";
 /// Stands for a user or tenant that a token does not name.
 const NOBODY: &str = "00000000-0000-0000-0000-000000000000";
 
@@ -48,6 +50,7 @@ pub struct Tokens {
     check: Check,
     issuers: Vec<String>,
     audiences: Vec<String>,
+    takes_test_issuer: bool,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -61,7 +64,7 @@ enum Check {
 impl Tokens {
     /// None.
     pub const fn refused() -> Tokens {
-        Tokens { check: Check::Refused, issuers: Vec::new(), audiences: Vec::new() }
+        Tokens { check: Check::Refused, issuers: Vec::new(), audiences: Vec::new(), takes_test_issuer: false }
     }
 
     /// Those whose times, audience and issuer are right. **Their signature is not verified**: anybody can make one.
@@ -73,6 +76,11 @@ impl Tokens {
     /// token of any of them will do.
     pub fn verified(keys: KeySet) -> Tokens {
         Tokens { check: Check::Verified(keys), ..Tokens::default() }
+    }
+
+    /// The same as Azurite has them: it knows one issuer more.
+    pub fn basic_of_azurite() -> Tokens {
+        Tokens { takes_test_issuer: true, ..Tokens::basic() }
     }
 
     /// Takes tokens of this issuer instead of those of the public clouds.
@@ -162,7 +170,8 @@ impl Tokens {
         if !self.issuers.is_empty() {
             return self.issuers.iter().any(|known| without_slash(known) == without_slash(issuer));
         }
-        let tenant = ISSUERS.into_iter().find_map(|known| issuer.strip_prefix(known));
+        let known = ISSUERS.into_iter().chain(self.takes_test_issuer.then_some(TEST_ISSUER));
+        let tenant = known.into_iter().find_map(|known| issuer.strip_prefix(known));
         let tenant = tenant.map(|rest| rest.split('/').next().unwrap_or_default());
         tenant.is_some_and(|tenant| !self.is_strict() || tenant.eq_ignore_ascii_case(tid))
     }

@@ -278,6 +278,19 @@ impl Committed {
     }
 }
 
+impl Committed {
+    /// The same at the end of its way back from the archive, if it is on one.
+    pub fn rehydrated_at_once(self, now: Timestamp) -> Committed {
+        match self.rehydration {
+            None => self,
+            Some(back) => {
+                let tier = Some(TierSet { tier: back.to, since: now, is_inferred: false });
+                Committed { tier, rehydration: None, ..self }
+            }
+        }
+    }
+}
+
 impl Rehydration {
     fn begin(to: Tier, priority: Priority, now: Timestamp) -> Rehydration {
         Rehydration { to, priority, end: now.plus_seconds(priority.seconds()) }

@@ -18,6 +18,8 @@ pub const WELL_KNOWN_KEY: &str =
 pub struct Sources {
     /// `--accounts`, then `AZURITE_ACCOUNTS`: `name:key1[:key2];...`. The first that knows a name decides its keys.
     pub lists: Vec<(&'static str, Secret)>,
+    /// As Azurite reads them: what is no base64 in a key of those lists is passed over.
+    pub takes_loose_keys: bool,
     pub file: PathBuf,
     /// Whether there has to be a file: it was asked for, or it was there before.
     pub file_is_needed: bool,
@@ -61,6 +63,7 @@ impl Sources {
         let from_file = found.is_some();
         let mut accounts = found.unwrap_or_default();
         for (name, list) in self.lists.iter().rev() {
+            let list = if self.takes_loose_keys { &strict(list) } else { list };
             for (account, keys) in read_list(name, list)? {
                 put_keys(&mut accounts, account, keys);
             }
@@ -121,6 +124,17 @@ fn read_list(name: &str, list: &Secret) -> Result<Vec<(String, Vec<Secret>)>, Ba
         .collect())
 }
 
+/// The list with each key as strict base64. Node reads base64 in either alphabet, needs no padding, and passes over what is
+/// none.
+fn strict(list: &Secret) -> Secret {
+    let entries = list.expose().split(';').map(|entry| {
+        let mut parts = entry.trim().split(':');
+        let name = parts.next().unwrap_or_default().to_owned();
+        parts.fold(name, |entry, key| format!("{entry}:{}", wire::base64::encode(&wire::base64::decode_loose(key))))
+    });
+    Secret::new(entries.collect::<Vec<_>>().join(";"))
+}
+
 /// However it is written.
 fn is_well_known(key: &Secret) -> bool {
     wire::base64::decode(key.expose()) == wire::base64::decode(WELL_KNOWN_KEY)
@@ -132,7 +146,7 @@ mod tests {
 
     fn sources(lists: &[&str]) -> Sources {
         let lists = lists.iter().map(|list| ("LIST", Secret::new(*list))).collect();
-        Sources { lists, file: "/nowhere/lazurite.toml".into(), file_is_needed: false }
+        Sources { lists, takes_loose_keys: false, file: "/nowhere/lazurite.toml".into(), file_is_needed: false }
     }
 
     fn names(known: &Known) -> Vec<&str> {
@@ -158,6 +172,18 @@ mod tests {
         let BadConfig(sentence) = sources(&["c2VjcmV0"]).load().unwrap_err();
         assert!(sentence.starts_with("LIST is wrong") && !sentence.contains("c2V"), "{sentence}");
         assert_eq!(names(&sources(&["  "]).load().unwrap()), [WELL_KNOWN_ACCOUNT]);
+    }
+
+    #[test]
+    fn azurites_keys_need_not_be_strict_base64() {
+        let loose = |list: &str| Sources { takes_loose_keys: true, ..sources(&[list]) }.load();
+        for list in ["abc:key1", "abc:c2Vj-_V0", "abc:c2VjcmV0:c2Vj cmV0"] {
+            assert_eq!(names(&loose(list).unwrap()), ["abc"], "{list}");
+        }
+        assert!(sources(&["abc:c2Vj-_V0"]).load().is_err(), "only in Azurite's place");
+        assert!(loose("abc:!!").is_err() && loose("abc:").is_err(), "nothing is no key");
+        let known = loose(&format!("abc:{}", WELL_KNOWN_KEY.trim_end_matches('='))).unwrap();
+        assert_eq!(known.well_known, ["abc"], "however it is written");
     }
 
     #[test]

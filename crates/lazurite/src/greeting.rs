@@ -271,7 +271,7 @@ mod tests {
 
     fn known(list: &str) -> Known {
         let lists = vec![("LIST", Secret::new(list))];
-        Sources { lists, file: "/nowhere".into(), file_is_needed: false }.load().unwrap()
+        Sources { lists, takes_loose_keys: false, file: "/nowhere".into(), file_is_needed: false }.load().unwrap()
     }
 
     fn facts(known: &Known) -> Facts<'_> {

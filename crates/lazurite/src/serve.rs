@@ -13,7 +13,7 @@ use engine::Engine;
 use engine::memory::MemoryEngine;
 use engine_embedded::EmbeddedEngine;
 use engine_postgres::PostgresEngine;
-use server::{AccessLog, Client, Current, Doors, Hosts, Issuer, Limits, Server, Setup, Shared};
+use server::{AccessLog, Client, Current, Doors, Hosts, Issuer, Limits, Manners, Server, Setup, Shared};
 use time::OffsetDateTime;
 use tokio::time::timeout;
 
@@ -49,6 +49,7 @@ async fn serve(options: Options, called_as: CalledAs, files: Option<u64>) -> Res
     let (ask_to_reload, asked_to_reload) = mpsc::channel();
     let stop = stop_signal(ask_to_reload).map_err(|error| Wrong(format!("Signals cannot be received: {error}.")))?;
     let azurite = options.azurite_compat || called_as.is_azurite();
+    let manners = if azurite { Manners::Azurite } else { Manners::Azure };
     let folder = place::data_folder(&options, called_as);
     // Everything that may be wrong with what we were given, before the ports and the data.
     let mut reloads = Vec::new();
@@ -61,7 +62,7 @@ async fn serve(options: Options, called_as: CalledAs, files: Option<u64>) -> Res
         true => None,
     };
     reach.allows_tokens(&options.oauth)?;
-    let (tokens, issuer) = load_tokens(&options.oauth, &mut reloads)?;
+    let (tokens, issuer) = load_tokens(&options.oauth, manners, &mut reloads)?;
     if options.oauth != OAuth::Off && options.tls == Tls::Off {
         tracing::warn!("bearer tokens are taken over https only: add --tls auto or --cert");
     }
@@ -73,7 +74,7 @@ async fn serve(options: Options, called_as: CalledAs, files: Option<u64>) -> Res
         _ => None,
     };
     let mut certificate = match &tls {
-        Some(source) if own_certificate.is_none() => Some(load_certificate(source, &mut reloads)?),
+        Some(source) if own_certificate.is_none() => Some(load_certificate(source, manners, &mut reloads)?),
         _ => None,
     };
     if !options.in_memory && options.cluster.is_none() {
@@ -108,7 +109,7 @@ async fn serve(options: Options, called_as: CalledAs, files: Option<u64>) -> Res
     };
     if let (Some(own), Some(source)) = (&own_certificate, &tls) {
         own.prepare(OffsetDateTime::now_utc())?;
-        certificate = Some(load_certificate(source, &mut reloads)?);
+        certificate = Some(load_certificate(source, manners, &mut reloads)?);
     }
     let access_log = match options.silent {
         true => None,
@@ -122,6 +123,7 @@ async fn serve(options: Options, called_as: CalledAs, files: Option<u64>) -> Res
         issuer: issuer.clone(),
         tls: certificate.map(|certificate| certificate.config()).transpose()?,
         delegation_secret,
+        manners,
         hosts: if options.disable_product_style_url { Hosts::NeverNameAccounts } else { Hosts::MayNameAccounts },
         copy_sources: options.copy_sources,
         limits: within_files(options.limits, endpoints.services.len(), files),
@@ -226,6 +228,7 @@ fn sources(options: &Options, called_as: CalledAs) -> Result<Sources, Wrong> {
     };
     let flag = options.accounts.clone().map(|list| ("--accounts", list));
     Ok(Sources {
+        takes_loose_keys: options.azurite_compat || called_as.is_azurite(),
         lists: flag.into_iter().chain(environment).collect(),
         file: place::config(options, called_as),
         file_is_needed: options.config.is_some(),
@@ -234,20 +237,20 @@ fn sources(options: &Options, called_as: CalledAs) -> Result<Sources, Wrong> {
 
 type Taken = (Arc<Shared<Tokens>>, Option<Arc<Issuer>>);
 
-fn load_tokens(oauth: &OAuth, reloads: &mut Vec<Arc<Reload>>) -> Result<Taken, Wrong> {
+fn load_tokens(oauth: &OAuth, manners: Manners, reloads: &mut Vec<Arc<Reload>>) -> Result<Taken, Wrong> {
     let files = match oauth {
         OAuth::Issuer(name) => return issuer(name, reloads),
         OAuth::Verified { keys, .. } => Some(keys.as_path()),
         OAuth::Off | OAuth::Basic => None,
     };
     let files = Files::now(files);
-    let tokens = Arc::new(Shared::new(oauth.load()?));
+    let tokens = Arc::new(Shared::new(oauth.load(manners)?));
     if matches!(oauth, OAuth::Verified { issuer: None, .. }) {
         tracing::warn!("if the keys sign for several tenants, tokens of all of them are taken: add --oauth issuer=URL");
     }
     let (shared, oauth) = (Arc::clone(&tokens), oauth.clone());
     reloads.push(Arc::new(Reload::new(files, move || {
-        shared.set(oauth.load().map_err(|Wrong(sentence)| sentence)?);
+        shared.set(oauth.load(manners).map_err(|Wrong(sentence)| sentence)?);
         Ok(())
     })));
     Ok((tokens, None))
@@ -265,12 +268,16 @@ fn issuer(name: &str, reloads: &mut Vec<Arc<Reload>>) -> Result<Taken, Wrong> {
     Ok((issuer.tokens(), Some(issuer)))
 }
 
-fn load_certificate(source: &Source, reloads: &mut Vec<Arc<Reload>>) -> Result<Arc<Certificate>, Wrong> {
+fn load_certificate(
+    source: &Source,
+    manners: Manners,
+    reloads: &mut Vec<Arc<Reload>>,
+) -> Result<Arc<Certificate>, Wrong> {
     let files = Files::now(source.files());
-    let certificate = Certificate::new(source.load()?);
+    let certificate = Certificate::new(source.load(manners)?);
     let (shared, source) = (Arc::clone(&certificate), source.clone());
     reloads.push(Arc::new(Reload::new(files, move || {
-        shared.set(source.load().map_err(|Wrong(sentence)| sentence)?);
+        shared.set(source.load(manners).map_err(|Wrong(sentence)| sentence)?);
         Ok(())
     })));
     Ok(certificate)

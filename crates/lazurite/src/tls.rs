@@ -13,7 +13,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use rustls::{InconsistentKeys, ServerConfig};
-use server::Shared;
+use server::{Manners, Shared};
 use time::{Duration, OffsetDateTime};
 
 use crate::flags::{Tls, Wrong};
@@ -61,11 +61,11 @@ impl Source {
     }
 
     /// Reads the certificate and its key.
-    pub fn load(&self) -> Result<CertifiedKey, Wrong> {
+    pub fn load(&self, manners: Manners) -> Result<CertifiedKey, Wrong> {
         match self {
-            Source::Own(own) => load_pem(&own.cert, &own.key),
-            Source::Pem { cert, key } => load_pem(cert, key),
-            Source::Pfx { cert, password } => load_pfx(cert, password.as_ref()),
+            Source::Own(own) => load_pem(&own.cert, &own.key, Manners::Azure),
+            Source::Pem { cert, key } => load_pem(cert, key, manners),
+            Source::Pfx { cert, password } => load_pfx(cert, password.as_ref(), manners),
         }
     }
 }
@@ -105,16 +105,16 @@ fn provider() -> CryptoProvider {
     ring::default_provider()
 }
 
-fn load_pem(cert: &Path, key: &Path) -> Result<CertifiedKey, Wrong> {
+fn load_pem(cert: &Path, key: &Path, manners: Manners) -> Result<CertifiedKey, Wrong> {
     let chain: Result<Vec<CertificateDer<'static>>, _> = CertificateDer::pem_slice_iter(&read(cert)?).collect();
     let chain = chain.ok().filter(|chain| !chain.is_empty());
     let chain = chain.ok_or_else(|| Wrong(format!("{} holds no certificate in PEM form.", cert.display())))?;
     let private = PrivateKeyDer::from_pem_slice(&read(key)?)
         .map_err(|_| Wrong(format!("{} holds no private key in PEM form, or one that is encrypted.", key.display())))?;
-    certified(chain, private, cert, key)
+    certified(chain, private, (cert, key), manners)
 }
 
-fn load_pfx(cert: &Path, password: Option<&Secret>) -> Result<CertifiedKey, Wrong> {
+fn load_pfx(cert: &Path, password: Option<&Secret>, manners: Manners) -> Result<CertifiedKey, Wrong> {
     let password = password.map_or("", Secret::expose);
     let store = KeyStore::from_pkcs12(&read(cert)?, password, Pkcs12ImportPolicy::Relaxed)
         .map_err(|_| Wrong(format!("{} is not a PFX file that the given password opens (--pwd).", cert.display())))?;
@@ -123,16 +123,25 @@ fn load_pfx(cert: &Path, password: Option<&Secret>) -> Result<CertifiedKey, Wron
         .ok_or_else(|| Wrong(format!("{} holds no certificate together with its private key.", cert.display())))?;
     let private = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(chain.key().as_der().to_vec()));
     let chain = chain.certs().iter().map(|cert| CertificateDer::from(cert.as_der().to_vec())).collect();
-    certified(chain, private, cert, cert)
+    certified(chain, private, (cert, cert), manners)
 }
 
 fn certified(
     chain: Vec<CertificateDer<'static>>,
     private: PrivateKeyDer<'static>,
-    cert: &Path,
-    key: &Path,
+    (cert, key): (&Path, &Path),
+    manners: Manners,
 ) -> Result<CertifiedKey, Wrong> {
-    CertifiedKey::from_der(chain, private, &provider()).map_err(|error| {
+    let loaded = match CertifiedKey::from_der(chain.clone(), private.clone_key(), &provider()) {
+        // Certificates of the first version of X.509 cannot even be held against their key. OpenSSL takes them, so Azurite
+        // does; whether a client takes them is its own business.
+        Err(rustls::Error::InvalidCertificate(_)) if manners == Manners::Azurite => {
+            let key = provider().key_provider.load_private_key(private);
+            key.map(|key| CertifiedKey::new(chain, key))
+        }
+        loaded => loaded,
+    };
+    loaded.map_err(|error| {
         let (cert, key) = (cert.display(), key.display());
         Wrong(match error {
             rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => {
@@ -158,7 +167,9 @@ impl Own {
         let _lock = self.lock().map_err(|error| self.not_written(&error))?;
         let found = std::fs::read_to_string(&self.cert).ok();
         let is_good = found.is_some_and(|text| match ends(&text) {
-            Some(end) => end > now + Duration::days(OWN_DAYS_LEFT_MIN) && load_pem(&self.cert, &self.key).is_ok(),
+            Some(end) => {
+                end > now + Duration::days(OWN_DAYS_LEFT_MIN) && load_pem(&self.cert, &self.key, Manners::Azure).is_ok()
+            }
             None => true,
         });
         if is_good { Ok(()) } else { self.make(now) }
@@ -264,7 +275,7 @@ mod tests {
             std::fs::read_to_string(&own.cert).unwrap()
         };
         let first = cert_at(0);
-        assert!(Source::Own(own.clone()).load().is_ok());
+        assert!(Source::Own(own.clone()).load(Manners::Azure).is_ok());
         assert_eq!(cert_at(700), first);
         let second = cert_at(800);
         assert_ne!(second, first);
@@ -272,7 +283,7 @@ mod tests {
         std::fs::write(own.key.with_extension("pem.new"), "cut off").unwrap();
         let third = cert_at(801);
         assert_ne!(third, second);
-        assert!(Source::Own(own.clone()).load().is_ok());
+        assert!(Source::Own(own.clone()).load(Manners::Azure).is_ok());
     }
 
     #[test]
@@ -282,7 +293,7 @@ mod tests {
         let certs: Vec<_> = std::thread::scope(|scope| {
             let one = || {
                 own.prepare(at(0)).unwrap();
-                Source::Own(own.clone()).load().unwrap().cert
+                Source::Own(own.clone()).load(Manners::Azure).unwrap().cert
             };
             let all: Vec<_> = (0..8).map(|_| scope.spawn(one)).collect();
             all.into_iter().map(|one| one.join().unwrap()).collect()
@@ -320,17 +331,26 @@ mod tests {
         let (_, other_key) = self_signed(at(0), at(1)).unwrap();
         let (cert, key, other) = (place.write("c", &cert), place.write("k", &key), place.write("o", &other_key));
         let none = place.0.join("none");
-        assert!(load_pem(&cert, &key).is_ok());
+        assert!(load_pem(&cert, &key, Manners::Azure).is_ok());
         for (outcome, word) in [
-            (load_pem(&none, &key), "cannot be read"),
-            (load_pem(&cert, &none), "cannot be read"),
-            (load_pem(&key, &key), "no certificate"),
-            (load_pem(&cert, &cert), "no private key"),
-            (load_pem(&cert, &other), "does not belong"),
-            (load_pfx(&cert, None), "not a PFX"),
+            (load_pem(&none, &key, Manners::Azure), "cannot be read"),
+            (load_pem(&cert, &none, Manners::Azure), "cannot be read"),
+            (load_pem(&key, &key, Manners::Azure), "no certificate"),
+            (load_pem(&cert, &cert, Manners::Azure), "no private key"),
+            (load_pem(&cert, &other, Manners::Azure), "does not belong"),
+            (load_pfx(&cert, None, Manners::Azure), "not a PFX"),
         ] {
             let Wrong(sentence) = outcome.unwrap_err();
             assert!(sentence.contains(word) && sentence.ends_with('.'), "{sentence}");
         }
+    }
+
+    /// Made by `openssl x509 -req` for these tests only.
+    #[test]
+    fn certificates_of_the_first_version_are_taken_in_azurites_place() {
+        let files = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/files");
+        let (cert, key) = (files.join("first-version.crt"), files.join("first-version.key"));
+        assert!(load_pem(&cert, &key, Manners::Azure).is_err());
+        assert_eq!(load_pem(&cert, &key, Manners::Azurite).unwrap().cert.len(), 1);
     }
 }

@@ -1,15 +1,21 @@
 //! Which bearer tokens are taken: `--oauth` and `--oauth-jwks`.
 
 use auth::{KeySet, Tokens};
+use server::Manners;
 
 use crate::flags::{OAuth, Wrong};
 
 impl OAuth {
     /// Reads the keys, if there are any to read.
-    pub fn load(&self) -> Result<Tokens, Wrong> {
+    pub fn load(&self, manners: Manners) -> Result<Tokens, Wrong> {
         let (keys, issuer) = match self {
             OAuth::Off => return Ok(Tokens::refused()),
-            OAuth::Basic => return Ok(Tokens::basic()),
+            OAuth::Basic => {
+                return Ok(match manners {
+                    Manners::Azure => Tokens::basic(),
+                    Manners::Azurite => Tokens::basic_of_azurite(),
+                });
+            }
             OAuth::Verified { keys, issuer } => (keys, issuer),
             // Its keys are fetched later.
             OAuth::Issuer(issuer) => return Ok(Tokens::verified(KeySet::default()).issuer(issuer)),

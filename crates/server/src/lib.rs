@@ -9,6 +9,7 @@ mod admin;
 mod batch;
 mod body;
 mod debug_log;
+mod dfs;
 mod failed_sign_ins;
 mod issuer;
 pub mod limits;
@@ -43,6 +44,7 @@ use engine::{Engine, EngineError};
 use tokio::net::TcpListener;
 use tokio_rustls::rustls;
 
+pub use ::service::Manners;
 pub use access_log::AccessLog;
 pub use fetch::Client;
 pub use issuer::{BadIssuer, Issuer};
@@ -103,6 +105,7 @@ pub struct Setup {
     /// What user delegation keys are made from. Another secret makes all of them void.
     pub delegation_secret: [u8; 32],
     pub hosts: Hosts,
+    pub manners: Manners,
     /// From where copies may come, apart from this server itself.
     pub copy_sources: fetch::Hosts,
     pub limits: Limits,
@@ -152,6 +155,7 @@ impl Server {
             account_ids,
             services,
             hosts: setup.hosts,
+            manners: setup.manners,
             limits: setup.limits,
             access_log: setup.access_log,
             request_ids: RequestIds::new(),
@@ -172,12 +176,14 @@ impl Server {
     /// Serves until `stop`, then ends in good order: no new connection, what runs comes to its end, the engine closes.
     pub async fn run(self, doors: Doors, stop: impl Future<Output = ()>) -> Result<(), EngineError> {
         let limits = self.house.limits;
-        let blob = doors.services.iter().filter(|(service, ..)| *service == Service::Blob);
+        // The Data Lake port answers what the Blob port answers, which knows both kinds of requests.
+        let as_blob = |service| if service == Service::Dfs { Service::Blob } else { service };
+        let blob = doors.services.iter().filter(|(service, ..)| as_blob(*service) == Service::Blob);
         let blob = blob.filter_map(|(_, listener, _)| listener.local_addr().ok()).collect();
         let _ = self.house.blob_doors.set(blob);
         for (service, listener, idle) in doors.services {
             let https = self.transport.is_https();
-            let pipeline = Arc::new(Pipeline { house: Arc::clone(&self.house), service, https });
+            let pipeline = Arc::new(Pipeline { house: Arc::clone(&self.house), service: as_blob(service), https });
             let (transport, idle) = (self.transport.clone(), idle.unwrap_or(limits.idle));
             let places = self.connections.service_places();
             tokio::spawn(self.connections.clone().accept(listener, places, transport, pipeline, idle));

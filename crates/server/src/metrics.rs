@@ -41,7 +41,7 @@ pub(crate) enum Asked {
 }
 
 impl Asked {
-    fn service(self) -> Service {
+    pub(crate) fn service(self) -> Service {
         match self {
             Asked::Known(op) => op.service(),
             Asked::Unknown(service) => service,

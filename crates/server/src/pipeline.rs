@@ -10,6 +10,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::{Instant, SystemTime};
 
+use ::service::Manners;
 use auth::delegation::Secret;
 use auth::{Accounts, Caller, Identifier, Refusal, Settings, TokenFault, Tokens};
 use blob::Asker;
@@ -25,6 +26,7 @@ use wire::http::{Body, BodyError, ErrorReply, Head, Query, Reply, header};
 use crate::access_log::{AccessLog, Line};
 use crate::body::{AnswerBody, RequestBody};
 use crate::debug_log;
+use crate::dfs;
 use crate::failed_sign_ins::FailedSignIns;
 use crate::issuer::Issuer;
 use crate::limits::{HEAD_BYTES_MAX, LOG_PAUSE, Limits};
@@ -54,6 +56,7 @@ pub(crate) struct House {
     pub services: Services,
     pub metrics: Arc<Metrics>,
     pub hosts: Hosts,
+    pub manners: Manners,
     pub limits: Limits,
     pub access_log: Option<AccessLog>,
     pub request_ids: RequestIds,
@@ -207,6 +210,11 @@ impl Pipeline {
         peer: SocketAddr,
         progress: &mut Progress,
     ) -> Result<Entered, Stop> {
+        let is_for_blobs = self.service == Service::Blob && head.method != Method::OPTIONS;
+        let dfs = if is_for_blobs { dfs::Asked::by(&head) } else { None };
+        if dfs.is_some() {
+            progress.asked = Asked::Unknown(Service::Dfs);
+        }
         // Taken once: the whole request is judged by one list.
         let accounts = self.house.accounts().await?;
         let Some(known) = accounts.get(&head.account) else { return Err(Refusal::AccountNotFound.into()) };
@@ -223,6 +231,9 @@ impl Pipeline {
             }
         };
         progress.caller = debug_log::is_on().then(|| debug_log::caller_name(&caller));
+        if let Some(dfs) = dfs {
+            return Err(dfs.refused(&caller, &head).into());
+        }
         let op = Op::named_by(self.service, &head)?;
         progress.asked = Asked::Known(op);
         self.may(&caller, op, account, &head).await?;
@@ -235,7 +246,8 @@ impl Pipeline {
         let patience = patience::of(head, *op, body.length())?;
         let secret = Secret(Some(&self.house.delegation_secret));
         let sources = CallersSources { pipeline: self, entered };
-        let asker = Asker { caller, now: *now, settings, secret, sources: &sources };
+        let manners = self.house.manners;
+        let asker = Asker { caller, now: *now, settings, secret, sources: &sources, manners };
         let running = self.house.services.run(*op, asker, head, *account, body);
         let reply = tokio::time::timeout(patience, running).await.map_err(|_| Stop::TimedOut)??;
         Ok(with_overrides(reply, caller, head))
@@ -335,7 +347,9 @@ impl Pipeline {
         } else {
             caller.may(&op.needed_by(head))?;
         }
-        if head.secondary && !matches!(head.method, Method::GET | Method::HEAD | Method::OPTIONS) {
+        // Azurite has one place for both, and takes writes by either name.
+        let is_read_only = head.secondary && self.house.manners == Manners::Azure;
+        if is_read_only && !matches!(head.method, Method::GET | Method::HEAD | Method::OPTIONS) {
             let message = "Write operations are not allowed.";
             return Err(ErrorReply::new(403, "InsufficientAccountPermissions", message).into());
         }
@@ -418,7 +432,7 @@ impl Answers for Pipeline {
             Box::pin(self.slow_down(peer)).await;
         }
         let is_head = parts.method == Method::HEAD;
-        let envelope = Envelope { service: self.service, op: asked.op(), is_head, version, client_request_id };
+        let envelope = Envelope { service: asked.service(), op: asked.op(), is_head, version, client_request_id };
         let (reply, error) = match settled(outcome, &id) {
             Ok(reply) => (reply, None),
             Err(error) => (respond::refusal(&error, &envelope, &id, wall_clock()), Some(error)),

@@ -358,9 +358,42 @@ fn services_that_are_not_built_say_so() {
     let answer = Client::to(server.file).ask(&raw("GET", "/acct?comp=list", "", b""));
     assert_eq!((answer.status, answer.code()), (501, "APINotImplemented"));
     assert!(answer.text().contains("<Code>APINotImplemented</Code>"));
-    let answer = Client::to(server.dfs).ask(&raw("GET", "/acct?resource=account", "", b""));
-    assert_eq!((answer.status, answer.code()), (501, "APINotImplemented"));
-    assert!(answer.text().starts_with("{\"error\":{\"code\":\"APINotImplemented\""), "{}", answer.text());
+}
+
+/// Clients ask on either port whether there is a hierarchy, and go on with blobs there when there is none.
+#[test]
+fn both_blob_ports_say_that_there_is_no_hierarchy() {
+    let server = start().with_blob(b"hello");
+    for address in [server.dfs, server.blob] {
+        let mut client = Client::to(address);
+        for target in ["/acct/box/?action=getAccessControl", "/acct/box//?action=getAccessControl&upn=false"] {
+            let answer = client.ask(&signed("HEAD", target, "", b""));
+            assert_eq!((answer.status, answer.code()), (400, "HierarchicalNamespaceNotEnabled"), "{target}");
+            assert_eq!((answer.header("content-type"), answer.text()), ("", ""), "{target}");
+        }
+        let answer = client.ask(&signed("PUT", "/acct/box/new?resource=file", "", b""));
+        assert_eq!((answer.status, answer.code()), (409, "EndpointUnsupportedAccountFeatures"));
+        assert_eq!(answer.header("content-type"), "application/json;charset=utf-8");
+        assert!(answer.text().starts_with("{\"error\":{\"code\":\"EndpointUnsupp"), "{}", answer.text());
+        // Nothing is told to those who show no credential, or a bad one.
+        let stranger = client.ask(&raw(
+            "GET",
+            "/acct/box?resource=filesystem&recursive=true",
+            "x-ms-version: 2021-12-02\r\n",
+            b"",
+        ));
+        assert_eq!((stranger.status, stranger.code()), (401, "NoAuthenticationInformation"));
+        assert!(stranger.text().starts_with('{'), "{}", stranger.text());
+        // Blobs are there, and refused in the way of the Blob service.
+        let info = client.ask(&signed("GET", "/acct?restype=account&comp=properties", "", b""));
+        assert_eq!((info.status, info.header("x-ms-is-hns-enabled")), (200, "false"));
+        assert_eq!(client.ask(&signed("HEAD", "/acct/box?restype=container", "", b"")).status, 200);
+        assert_eq!(client.ask(&signed("GET", "/acct/box/thing", "", b"")).text(), "hello");
+        let missing = client.ask(&signed("HEAD", "/acct/box//", "", b""));
+        assert_eq!(missing.status, 404, "this is how Trino asks");
+        let missing = client.ask(&signed("GET", "/acct/box/none", "", b""));
+        assert!(missing.text().contains("<Code>BlobNotFound</Code>"), "{}", missing.text());
+    }
 }
 
 #[test]

@@ -66,6 +66,16 @@ pub struct Asker<'a> {
     pub secret: Secret<'a>,
     /// Finds what the URLs of copies name, as far as the caller may read it.
     pub sources: &'a dyn Sources,
+    pub manners: Manners,
+}
+
+/// Whose behaviour is expected where the two differ and scripts rely on it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Manners {
+    #[default]
+    Azure,
+    /// Under the names of Azurite, and by `--azurite-compat`.
+    Azurite,
 }
 
 /// The settings of an account that nothing was said about.
@@ -79,6 +89,7 @@ impl Asker<'_> {
         settings: &USUAL,
         secret: Secret(None),
         sources: &sources::Nothing,
+        manners: Manners::Azure,
     };
 }
 

@@ -12,6 +12,28 @@ pub fn decode(text: &str) -> Option<Vec<u8>> {
     STANDARD.decode(text).ok()
 }
 
+/// As Node reads it: in either alphabet, without padding if need be, up to the first `=`, passing over what is none.
+pub fn decode_loose(text: &str) -> Vec<u8> {
+    let digit = |byte: u8| match byte {
+        b'A'..=b'Z' => Some(byte - b'A'),
+        b'a'..=b'z' => Some(byte - b'a' + 26),
+        b'0'..=b'9' => Some(byte - b'0' + 52),
+        b'+' | b'-' => Some(62),
+        b'/' | b'_' => Some(63),
+        _ => None,
+    };
+    let (mut bytes, mut bits, mut count) = (Vec::with_capacity(text.len()), 0_u32, 0);
+    for digit in text.bytes().take_while(|byte| *byte != b'=').filter_map(digit) {
+        bits = (bits << 6 | u32::from(digit)) & 0xFFFF;
+        count += 6;
+        if count >= 8 {
+            count -= 8;
+            bytes.push((bits >> count) as u8);
+        }
+    }
+    bytes
+}
+
 /// Decodes to exactly `N` bytes, for the digests and signatures of a request head; `None` for any other length.
 pub fn decode_exact<const N: usize>(text: &str) -> Option<[u8; N]> {
     // Room for 64 bytes, and for the two that the decoder wants on top.
@@ -48,6 +70,20 @@ pub fn encode_crc64(sum: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_loose_form_is_read_as_node_reads_it() {
+        for text in ["aGVsbG8=", "aGVsbG8", "aGVs bG8=\n", "aGV*sbG8", "aGVsbG8=AAAA"] {
+            assert_eq!(decode_loose(text), b"hello", "{text}");
+        }
+        assert_eq!(decode_loose("-_8"), [0xfb, 0xff]);
+        assert_eq!(decode_loose("key1"), [0x91, 0xec, 0xb5]);
+        for text in ["", "=", "!!", "A"] {
+            assert_eq!(decode_loose(text), b"", "{text}");
+        }
+        let all: Vec<u8> = (0..=255).collect();
+        assert_eq!(decode_loose(&encode(&all)), all);
+    }
 
     #[test]
     fn only_the_standard_form_is_read() {

@@ -296,6 +296,9 @@ fn issuers() {
             Err(TokenFault::Issuer) => false,
             other => panic!("{other:?}"),
         };
+    let test = "https://sts.windows-ppe.net/any-tenant/";
+    assert!(is_taken(test, &Tokens::basic_of_azurite()) && !is_taken(test, &Tokens::basic()));
+    assert!(is_taken("https://sts.windows.net/any-tenant/", &Tokens::basic_of_azurite()));
     for (issuer, expected) in [
         ("https://sts.windows.net/any-tenant/", true),
         ("https://sts.microsoftonline.de/x/", true),

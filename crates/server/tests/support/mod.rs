@@ -14,7 +14,7 @@ use auth::{Account, Accounts, Key, Tokens};
 use concurrency::Timestamp;
 use engine::Engine;
 use engine::memory::MemoryEngine;
-use server::{Doors, Hosts, Limits, Server, Service, Setup, Shared};
+use server::{Doors, Hosts, Limits, Manners, Server, Service, Setup, Shared};
 use tokio::sync::oneshot;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
@@ -50,6 +50,7 @@ pub struct Choice {
     pub tls: bool,
     pub tokens: Tokens,
     pub copy_sources: fetch::Hosts,
+    pub manners: Manners,
 }
 
 impl Default for Choice {
@@ -61,6 +62,7 @@ impl Default for Choice {
             tls: false,
             tokens: Tokens::refused(),
             copy_sources: fetch::Hosts::loopback(),
+            manners: Manners::Azure,
         }
     }
 }
@@ -91,6 +93,7 @@ pub fn start_as(choice: Choice) -> Running {
         delegation_secret: [7; 32],
         hosts: Hosts::MayNameAccounts,
         copy_sources: choice.copy_sources,
+        manners: choice.manners,
         limits: choice.limits,
         access_log: None,
         test_clock: choice.test_clock,
