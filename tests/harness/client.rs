@@ -93,6 +93,21 @@ impl Client {
         answer
     }
 
+    /// Sends a request and takes the answer as it is, over the connection that is kept. `None`: there was no answer.
+    pub fn probe(&self, line: &str, head: &str, body: &[u8]) -> Option<Answer> {
+        let mut connection = match self.kept() {
+            Some(connection) => connection,
+            None => self.try_connect().ok()?,
+        };
+        // A server that refuses early may close before it has read everything; its answer is there all the same.
+        let _ = connection.get_mut().write_all(&[head.as_bytes(), body].concat());
+        let answer = Answer::read(&mut connection, is_head(line))?;
+        if answer.header("connection") != Some("close") {
+            self.connection.replace(Some(connection));
+        }
+        Some(answer)
+    }
+
     /// Sends a head made by hand and takes the answer as it is: not all answers are the service's.
     pub fn browse(&self, line: &str, head: &str) -> Answer {
         let mut connection = self.connect();
@@ -423,11 +438,19 @@ pub fn date_after(date: &str, seconds: i64) -> String {
 
 /// A POST to the admin port; gives back everything that comes.
 pub fn plain_post(address: SocketAddr, path: &str, body: &str) -> String {
+    plain(address, &format!("POST {path}"), body)
+}
+
+/// The same for a GET.
+pub fn plain_get(address: SocketAddr, path: &str) -> String {
+    plain(address, &format!("GET {path}"), "")
+}
+
+fn plain(address: SocketAddr, line: &str, body: &str) -> String {
     let mut stream = TcpStream::connect(address).expect("the admin port");
     let length = body.len();
-    let request = format!(
-        "POST {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}"
-    );
+    let request =
+        format!("{line} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}");
     stream.write_all(request.as_bytes()).expect("sent");
     let mut answer = String::new();
     stream.read_to_string(&mut answer).expect("an answer");

@@ -7,6 +7,7 @@
 mod client;
 mod cluster;
 mod server;
+#[allow(dead_code)]
 mod table;
 #[allow(dead_code)]
 mod xml;
@@ -15,6 +16,7 @@ mod xml;
 pub use client::{ACCOUNT, Answer, Client, Headers, date_after};
 #[allow(unused_imports)]
 pub use server::{Server, Service};
+#[allow(unused_imports)]
 pub use table::Table;
 #[allow(unused_imports)]
 pub use xml::Element;

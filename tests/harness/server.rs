@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::client::{ACCOUNT, Client, KEY, plain_post};
+use super::client::{ACCOUNT, Client, KEY, plain_get, plain_post};
 use super::cluster::{self, Environment};
 
 /// Ends with the value: the process is killed, what it leaves behind is checked, and its folder removed.
@@ -39,7 +39,7 @@ pub enum Service {
 }
 
 impl Service {
-    fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Service::Blob => "Blob",
             Service::Queue => "Queue",
@@ -151,6 +151,24 @@ impl Server {
         let report = check.env_clear().arg("check").arg(self.folder.join("data")).output().expect("the check runs");
         let said = [report.stdout, report.stderr].concat();
         if report.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&said).into_owned()) }
+    }
+
+    /// Whether the server says that it is alive and can be used.
+    pub fn is_healthy(&self) -> bool {
+        let is_well = |path| plain_get(self.node.admin, path).starts_with("HTTP/1.1 200 ");
+        is_well("/health/live") && is_well("/health/ready")
+    }
+
+    /// What the server has counted.
+    pub fn metrics(&self) -> String {
+        plain_get(self.node.admin, "/metrics")
+    }
+
+    /// How much memory the server takes, where that can be told.
+    pub fn resident_bytes(&self) -> Option<u64> {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.node.process.id())).ok()?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+        line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib << 10)
     }
 
     /// Lets time pass.

@@ -17,6 +17,8 @@ cargo xtask <command>
   scale [N]    a lot of data (1,000,000 blobs, 25 GiB, 10,000,000 entities, 1,000,000 messages in one queue; N is the factor,
                100 unless told), and what time, memory and disk it takes
   consumers [N] 32 consumers and N messages (100,000 unless told) on one queue, while consumers die and the server is killed
+  fuzz-http [N] requests that nobody would send, to every operation, for N seconds (60 unless told); what fails prints its seed
+  fuzz-http seed S  the same requests again
   cluster-figures  what a commit costs with PostgreSQL and a standby, beside the embedded engine and plain PostgreSQL
   bench        how to measure
   help         this list
@@ -39,6 +41,9 @@ const CRASH_ROUNDS_DEFAULT: &str = "20";
 /// How many messages `consumers` sends when no number is given.
 const CONSUMERS_MESSAGES_DEFAULT: &str = "100000";
 
+/// How long `fuzz-http` runs when no number is given.
+const FUZZ_SECONDS_DEFAULT: &str = "60";
+
 /// How much more than in the ordinary tests `scale` does when no number is given.
 const SCALE_DEFAULT: &str = "100";
 
@@ -57,6 +62,9 @@ fn main() -> ExitCode {
         ["scale", factor] if factor.parse::<u32>().is_ok() => run([scale(factor)]),
         ["consumers"] => run([consumers(CONSUMERS_MESSAGES_DEFAULT)]),
         ["consumers", messages] if messages.parse::<u32>().is_ok() => run([consumers(messages)]),
+        ["fuzz-http"] => run([fuzz_http("LAZURITE_FUZZ_SECONDS", FUZZ_SECONDS_DEFAULT)]),
+        ["fuzz-http", "seed", seed] if seed.parse::<u64>().is_ok() => run([fuzz_http("LAZURITE_FUZZ_SEED", seed)]),
+        ["fuzz-http", seconds] if seconds.parse::<u32>().is_ok() => run([fuzz_http("LAZURITE_FUZZ_SECONDS", seconds)]),
         ["cluster-figures"] => run([Step::cargo("run --release --package lazurite-engine-postgres --example figures")]),
         ["bench"] => say(BENCH),
         _ => {
@@ -104,6 +112,10 @@ fn scale(factor: &str) -> Step {
 fn consumers(messages: &str) -> Step {
     Step::cargo("test --release -p lazurite --test queue -- --nocapture consumers")
         .with("LAZURITE_QUEUE_MESSAGES", messages)
+}
+
+fn fuzz_http(setting: &'static str, value: &str) -> Step {
+    Step::cargo("test -p lazurite --test fuzz-http -- --nocapture nothing_that_is_sent").with(setting, value)
 }
 
 /// One program call from the root of the repository.
