@@ -49,7 +49,8 @@ impl Report {
         self.problem_count == 0
     }
 
-    fn problem(&mut self, text: String) {
+    /// Adds one that was found by whoever looked beside the engine.
+    pub fn problem(&mut self, text: String) {
         self.problem_count += 1;
         if self.problems.len() < LISTED_MAX {
             self.problems.push(text);
@@ -73,12 +74,29 @@ impl fmt::Display for Report {
 
 /// Checks a folder that no server holds.
 pub fn check(path: &Path, progress: &mut dyn FnMut(Progress)) -> Result<Report, OpenError> {
-    check_on(Options::default().disk, path, progress)
+    check_with(path, progress, &mut |_, _| {})
 }
 
 /// The same on another disk.
 #[doc(hidden)]
 pub fn check_on(disk: Arc<dyn Disk>, path: &Path, progress: &mut dyn FnMut(Progress)) -> Result<Report, OpenError> {
+    check_all(disk, path, progress, &mut |_, _| {})
+}
+
+/// The same, and then what `more` looks at: the engine knows rows, the services know what they mean.
+pub fn check_with(path: &Path, progress: &mut dyn FnMut(Progress), more: &mut More<'_>) -> Result<Report, OpenError> {
+    check_all(Options::default().disk, path, progress, more)
+}
+
+/// Looks at an open folder, and adds to the report.
+type More<'a> = dyn FnMut(&EmbeddedEngine, &mut Report) + 'a;
+
+fn check_all(
+    disk: Arc<dyn Disk>,
+    path: &Path,
+    progress: &mut dyn FnMut(Progress),
+    more: &mut More<'_>,
+) -> Result<Report, OpenError> {
     match disk.read(&path.join("FORMAT")) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(OpenError::NotOurs(path.to_path_buf())),
         read => read.map_err(io_error("cannot read FORMAT"))?,
@@ -90,6 +108,7 @@ pub fn check_on(disk: Arc<dyn Disk>, path: &Path, progress: &mut dyn FnMut(Progr
         Ok(found) => compare(&engine.inner, &found, &mut report),
         Err(error) => report.problem(format!("rows: {error}")),
     }
+    more(&engine, &mut report);
     Ok(report)
 }
 

@@ -42,7 +42,7 @@ use engine::{
 
 #[doc(hidden)]
 pub use check::check_on;
-pub use check::{Progress, Report, check};
+pub use check::{Progress, Report, check, check_with};
 pub use folder::OpenError;
 #[cfg(feature = "simulation")]
 pub use sync::time as virtual_time;

@@ -5,7 +5,8 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use engine_embedded::Progress;
+use engine::Engine;
+use engine_embedded::{Progress, Report};
 
 use crate::flags::Wrong;
 use crate::greeting::say;
@@ -17,11 +18,27 @@ const BAR_PAUSE: Duration = Duration::from_millis(100);
 /// Ends with 1 when something is wrong.
 pub fn run(folder: &Path) -> Result<ExitCode, Wrong> {
     let mut bar = Bar::new(std::io::stderr().is_terminal());
-    let report = engine_embedded::check(folder, &mut |progress| bar.show(&progress));
+    let report = report(folder, &mut |progress| bar.show(&progress));
     bar.clear();
-    let report = report.map_err(|error| Wrong(format!("This folder cannot be checked: {error}.")))?;
+    let report = report?;
     say(&format!("{report}\n"));
     Ok(if report.is_clean() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn report(folder: &Path, progress: &mut dyn FnMut(Progress)) -> Result<Report, Wrong> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Wrong(format!("This folder cannot be checked: {error}.")))?;
+    let report = engine_embedded::check_with(folder, progress, &mut |engine, report| {
+        runtime.block_on(services(engine, report));
+    });
+    report.map_err(|error| Wrong(format!("This folder cannot be checked: {error}.")))
+}
+
+/// What only the services can tell of their rows.
+async fn services(engine: &dyn Engine, report: &mut Report) {
+    if let Err(error) = queue::check(engine, &mut |problem| report.problem(problem)).await {
+        report.problem(format!("rows of the Queue service: {error}"));
+    }
 }
 
 /// A progress bar on a terminal; nothing elsewhere.
@@ -67,6 +84,32 @@ fn write(text: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use engine::{Changes, Commit, Key, commit, space};
+    use engine_embedded::{EmbeddedEngine, Options};
+
+    /// A row that no engine can know to be wrong.
+    #[test]
+    fn what_the_services_find_is_reported() {
+        let folder = std::env::temp_dir().join(format!("lazurite-check-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let left_behind = Key::new(space::MESSAGE_TEXT).number(7).number(1).number(1);
+        let engine = EmbeddedEngine::open(&folder, Options::default()).unwrap();
+        runtime.block_on(async {
+            let put = commit::<_, std::convert::Infallible, _>(&*engine, left_behind.clone(), move |_, _| {
+                let mut changes = Changes::none();
+                changes.put(left_behind.clone(), Vec::new());
+                Ok(Commit { changes, outcome: () })
+            });
+            put.await.unwrap();
+            engine.close().await.unwrap();
+        });
+        drop(engine);
+        let report = report(&folder, &mut |_| {}).unwrap();
+        std::fs::remove_dir_all(&folder).unwrap();
+        assert_eq!(report.problem_count, 1, "{report}");
+        assert!(report.problems[0].contains("belongs to no queue"), "{report}");
+    }
 
     #[test]
     fn the_bar_fills() {
