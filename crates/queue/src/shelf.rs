@@ -164,8 +164,15 @@ impl<'a> Shelf<'a> {
 
     /// What has become of it all.
     pub fn close(mut self) -> Changes {
-        if self.marks != self.found {
-            self.changes.put(marks_key(self.generation), codec::encode(&self.marks));
+        let key = marks_key(self.generation);
+        if self.marks == self.found {
+            return self.changes;
+        }
+        // Marks that say nothing are no row: nobody would remove it with its queue.
+        if self.marks == Marks::default() {
+            self.changes.delete(key);
+        } else {
+            self.changes.put(key, codec::encode(&self.marks));
         }
         self.changes
     }
@@ -813,6 +820,14 @@ mod tests {
                 "the purge's own due row"
             );
         }
+    }
+
+    #[test]
+    fn nothing_is_left_of_a_message_that_was_put_and_deleted() {
+        let mut store = Store::default();
+        let message = store.put(Lifetime::Forever).0;
+        assert!(store.delete(&message).0);
+        assert_eq!(store.rows.len(), 0);
     }
 
     #[tokio::test]
