@@ -15,11 +15,10 @@ use crate::access_log::put_query;
 use crate::request_id::RequestId;
 
 /// Headers whose value is a secret as a whole. `authorization` is one in part.
-const SECRET_HEADERS: [&str; 6] = [
+const SECRET_HEADERS: [&str; 5] = [
     "x-ms-encryption-key",
     "x-ms-source-encryption-key",
     "x-ms-copy-source-authorization",
-    "x-ms-file-request-intent-token",
     "proxy-authorization",
     "cookie",
 ];

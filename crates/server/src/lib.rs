@@ -204,6 +204,8 @@ impl Server {
         let (sweeper, connections) = (Arc::clone(&self.sweeper), self.connections.clone());
         let sweeper = tokio::spawn(async move { sweeper.run(connections).await });
 
+        tokio::spawn(self.connections.clone().give_memory_back());
+
         stop.await;
         let left = self.connections.end().await;
         if left > 0 {

@@ -11,6 +11,12 @@ pub const CONNECTION_BUFFER_BYTES: usize = 128 * 1024;
 pub const CLIENT_REQUEST_ID_BYTES_MAX: usize = 1024;
 /// Connections waiting to be accepted, per port.
 pub const BACKLOG: u32 = 1024;
+/// How often the server looks whether a crowd of connections has left,
+pub const MEMORY_PAUSE: Duration = Duration::from_secs(5);
+/// which is this many, and at least half of them.
+pub const CROWD: usize = 256;
+/// What is large for the allocator: it has a place of its own.
+pub const LARGE_BYTES: usize = 8 * 1024 * 1024;
 /// After a failed accept (out of file descriptors, mostly) wait this long.
 pub const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// What is read of a refused body to keep the connection for the next request.

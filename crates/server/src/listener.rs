@@ -6,7 +6,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use http::{HeaderValue, Request, Response, header};
@@ -18,7 +18,9 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::watch;
 
 use crate::body::AnswerBody;
-use crate::limits::{ACCEPT_PAUSE, BACKLOG, CONNECTION_BUFFER_BYTES, LOG_PAUSE, Limits};
+use crate::limits::{
+    ACCEPT_PAUSE, BACKLOG, CONNECTION_BUFFER_BYTES, CROWD, LARGE_BYTES, LOG_PAUSE, Limits, MEMORY_PAUSE,
+};
 use crate::metrics::Metrics;
 use crate::places::{Place, Places, TooMany};
 use crate::seldom::Seldom;
@@ -52,6 +54,8 @@ pub(crate) struct Connections {
     limits: Limits,
     /// How many there are, on all ports.
     open: Arc<watch::Sender<usize>>,
+    /// How many there were at once, since memory was given back.
+    most: Arc<AtomicUsize>,
     ending: Arc<watch::Sender<bool>>,
     metrics: Arc<Metrics>,
 }
@@ -68,7 +72,7 @@ impl Drop for Counted {
 impl Connections {
     pub(crate) fn new(limits: Limits, metrics: Arc<Metrics>) -> Connections {
         let (open, ending) = (Arc::new(watch::Sender::new(0)), Arc::new(watch::Sender::new(false)));
-        Connections { limits, open, ending, metrics }
+        Connections { limits, open, most: Arc::default(), ending, metrics }
     }
 
     /// Resolves when shutdown has begun.
@@ -92,6 +96,24 @@ impl Connections {
     /// How many connections there are.
     pub(crate) fn open(&self) -> usize {
         *self.open.borrow()
+    }
+
+    /// Gives back memory whenever a crowd of connections has left, until the end begins.
+    ///
+    /// The allocator gives back what was freed when, a second later or more, another large piece is freed. A server that
+    /// nobody asks anything frees nothing, so it would keep for ever what thousands of connections once had.
+    pub(crate) async fn give_memory_back(self) {
+        loop {
+            tokio::select! {
+                () = self.ending() => return,
+                () = tokio::time::sleep(MEMORY_PAUSE) => {}
+            }
+            let (open, most) = (self.open(), self.most.load(Ordering::Relaxed));
+            if most.saturating_sub(open) >= CROWD.max(most / 2) {
+                drop(std::hint::black_box(Vec::<u8>::with_capacity(LARGE_BYTES)));
+                self.most.store(open, Ordering::Relaxed);
+            }
+        }
     }
 
     /// The places of a port of a service.
@@ -131,6 +153,7 @@ impl Connections {
 
     fn count(&self) -> Counted {
         self.open.send_modify(|open| *open += 1);
+        self.most.fetch_max(self.open(), Ordering::Relaxed);
         self.metrics.connections.fetch_add(1, Ordering::Relaxed);
         Counted(Arc::clone(&self.open))
     }
@@ -194,7 +217,8 @@ async fn serve<A: Answers>(
         traffic.begin();
         let answer = answers.answer(request, peer, Arc::clone(&traffic));
         let (connections, traffic) = (&connections, &traffic);
-        async move {
+        // Boxed: hyper keeps room for it as long as the connection lasts, and most connections are silent most of the time.
+        Box::pin(async move {
             let mut response = answer.await;
             if traffic.answered.is_any() {
                 traffic.earlier_answers_flushed().await;
@@ -204,7 +228,7 @@ async fn serve<A: Answers>(
                 response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
             }
             Ok::<_, std::convert::Infallible>(response)
-        }
+        })
     });
     let mut builder = http1::Builder::new();
     // Time-outs are the stream's; see there.

@@ -44,7 +44,7 @@ class Server:
         ports = [word for name in ("blob", "queue", "table", "file", "dfs", "admin") for word in (f"--{name}-port", "0")]
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(
-                [binary(), "--location", self.folder, *ports, "--test-clock", *self.options],
+                [binary(), "--location", self.folder, *ports, "--test-clock", "--copy-sources", "loopback", *self.options],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=log,
