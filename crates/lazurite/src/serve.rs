@@ -421,7 +421,12 @@ fn within_files(limits: Limits, ports: usize, files: Option<u64>) -> Limits {
     if most >= limits.connections {
         return limits;
     }
-    tracing::warn!("only {files} files may be open at once (ulimit -n), so each port takes {most} connections");
+    let said = format!("only {files} files may be open at once (ulimit -n), so each port takes {most} connections");
+    match limits.connections == Limits::default().connections {
+        true => tracing::info!("{said}"),
+        // Somebody asked for more.
+        false => tracing::warn!("{said}"),
+    }
     Limits {
         connections: most,
         connections_per_address: limits.connections_per_address.min(most.div_ceil(2)),

@@ -169,7 +169,7 @@ pub(crate) fn put_query(out: &mut String, query: &str) {
 }
 
 /// `sig`, however it is written: a server decodes names and ignores their case.
-fn is_secret(name: &str) -> bool {
+pub(crate) fn is_secret(name: &str) -> bool {
     name.contains('%') && wire::percent::decode_query(name).is_ok_and(|name| name.eq_ignore_ascii_case("sig"))
         || name.eq_ignore_ascii_case("sig")
 }

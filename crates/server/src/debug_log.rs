@@ -11,7 +11,7 @@ use http::request::Parts;
 use http::{HeaderMap, StatusCode, header};
 use wire::http::ErrorReply;
 
-use crate::access_log::put_query;
+use crate::access_log::{is_secret, put_query};
 use crate::request_id::RequestId;
 
 /// Headers whose value is a secret as a whole. `authorization` is one in part.
@@ -28,9 +28,34 @@ pub(crate) fn is_on() -> bool {
     tracing::enabled!(target: "request", tracing::Level::DEBUG)
 }
 
+/// The head of a request as it is logged, and what must not be: a refusal may tell the client what it has sent.
+#[derive(Debug)]
+pub(crate) struct LoggedRequest {
+    text: String,
+    secrets: Vec<String>,
+}
+
 /// The head of a request, if somebody wants to know. It is taken apart later.
-pub(crate) fn request(parts: &Parts) -> Option<String> {
-    is_on().then(|| request_text(parts))
+pub(crate) fn request(parts: &Parts) -> Option<LoggedRequest> {
+    is_on().then(|| LoggedRequest { text: request_text(parts), secrets: secrets(parts) })
+}
+
+/// What the request signs in with, as it was sent and as it is read.
+fn secrets(parts: &Parts) -> Vec<String> {
+    let in_query = parts.uri.query().unwrap_or_default().split('&').filter_map(|pair| pair.split_once('='));
+    let in_query = in_query.filter(|(name, _)| is_secret(name)).map(|(_, value)| value);
+    let mut secrets: Vec<String> = in_query.map(str::to_owned).collect();
+    let decoded = secrets.iter().filter_map(|secret| Some(wire::percent::decode_query(secret).ok()?.into_owned()));
+    secrets.extend(decoded.collect::<Vec<_>>());
+    let values = parts
+        .headers
+        .iter()
+        .filter(|(name, _)| **name == header::AUTHORIZATION || SECRET_HEADERS.contains(&name.as_str()));
+    for value in values.map(|(_, value)| String::from_utf8_lossy(value.as_bytes())) {
+        secrets.extend(value.split([' ', ':']).last().map(str::to_owned));
+    }
+    secrets.retain(|secret| !secret.is_empty());
+    secrets
 }
 
 fn request_text(parts: &Parts) -> String {
@@ -43,7 +68,7 @@ fn request_text(parts: &Parts) -> String {
 
 /// One line for a request that has its answer.
 pub(crate) fn write(
-    request: &str,
+    request: &LoggedRequest,
     id: &RequestId,
     peer: SocketAddr,
     operation: Option<&str>,
@@ -52,18 +77,20 @@ pub(crate) fn write(
     answer: (StatusCode, &HeaderMap),
 ) {
     let (operation, caller) = (operation.unwrap_or("unknown"), caller.unwrap_or("unknown"));
-    let text = outcome(error, answer);
+    let (request, text) = (&request.text, outcome(&request.secrets, error, answer));
     tracing::debug!(target: "request", "{} from {peer}: {request} operation={operation} caller={caller}{text}", id.as_str());
 }
 
-fn outcome(error: Option<&ErrorReply>, (status, headers): (StatusCode, &HeaderMap)) -> String {
+fn outcome(secrets: &[String], error: Option<&ErrorReply>, (status, headers): (StatusCode, &HeaderMap)) -> String {
     let mut text = String::new();
+    let without =
+        |text: &str| secrets.iter().fold(text.to_owned(), |text, secret| text.replace(secret.as_str(), "REDACTED"));
     if let Some(error) = error {
         let _ = write!(text, " refused={}: \"", error.code);
-        put_value(&mut text, error.message.as_bytes());
+        put_value(&mut text, without(&error.message).as_bytes());
         for (name, value) in &error.details {
             let _ = write!(text, "; {name}: ");
-            put_value(&mut text, value.as_bytes());
+            put_value(&mut text, without(value).as_bytes());
         }
         text.push('"');
     }
@@ -175,6 +202,17 @@ mod tests {
         }
     }
 
+    /// The service tells a client which signature it has sent, and that can be one that is good at another time.
+    #[test]
+    fn a_refusal_does_not_repeat_what_was_signed_in_with() {
+        let request = http::Request::builder().uri("/a?sig=c2Vj%3Dx").header("authorization", "SharedKey a:c2VjcmV0");
+        let secrets = secrets(&request.body(()).unwrap().into_parts().0);
+        let said = "The signature 'c2VjcmV0', or 'c2Vj=x', or 'c2Vj%3Dx'";
+        let error = ErrorReply::new(403, "AuthenticationFailed", said).detail("AuthenticationErrorDetail", said);
+        let text = outcome(&secrets, Some(&error), (StatusCode::FORBIDDEN, &HeaderMap::new()));
+        assert!(!text.contains("c2V") && text.contains("signature 'REDACTED'"), "{text}");
+    }
+
     #[test]
     fn other_ways_to_sign_in_say_their_scheme_only() {
         for (value, expected) in [
@@ -195,7 +233,7 @@ mod tests {
         let error = ErrorReply::new(403, "AuthenticationFailed", "No.\nReally \"no\".").detail("Reason", "sig");
         let mut headers = HeaderMap::new();
         headers.insert("x-ms-request-id", HeaderValue::from_static("id"));
-        let text = outcome(Some(&error), (StatusCode::FORBIDDEN, &headers));
+        let text = outcome(&[], Some(&error), (StatusCode::FORBIDDEN, &headers));
         let expected = " refused=AuthenticationFailed: \"No.\\x0aReally \\\"no\\\".; Reason: sig\" answer=403 {x-ms-request-id: id}";
         assert_eq!(text, expected);
     }
