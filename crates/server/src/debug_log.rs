@@ -52,7 +52,7 @@ fn secrets(parts: &Parts) -> Vec<String> {
         .iter()
         .filter(|(name, _)| **name == header::AUTHORIZATION || SECRET_HEADERS.contains(&name.as_str()));
     for value in values.map(|(_, value)| String::from_utf8_lossy(value.as_bytes())) {
-        secrets.extend(value.split([' ', ':']).last().map(str::to_owned));
+        secrets.extend(value.split([' ', ':']).next_back().map(str::to_owned));
     }
     secrets.retain(|secret| !secret.is_empty());
     secrets
