@@ -25,7 +25,7 @@ const ANSWER_PATIENCE: Duration = Duration::from_secs(20);
 const SQL: [&str; 5] = [
     "SELECT e.head, e.rest, e.version, e.value FROM unnest($1::bytea[], $2::bytea[]) AS k (head, disc) \
      JOIN entry e ON e.head = k.head AND e.disc = k.disc \
-     UNION ALL SELECT NULL, int8send((extract(epoch FROM cluster_time()) * 1000000)::bigint), clock_offset, NULL FROM state",
+     UNION ALL SELECT NULL, int8send((extract(epoch FROM clock_timestamp() + ahead) * 1000000)::bigint), clock_offset, NULL FROM state",
     "SELECT head, rest, version, value FROM entry WHERE head >= $1 AND head <= $3 \
      AND (head, rest) >= ($1, $2) AND (head, rest) < ($3, $4) ORDER BY head, rest LIMIT $5",
     "SELECT id, length, sum, CASE WHEN $2 THEN bytes END, bytes IS NULL FROM content \
