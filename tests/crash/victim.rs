@@ -61,6 +61,14 @@ impl Victim {
         line.trim().trim_end_matches(" kB").parse::<u64>().map_or(0, |kilobytes| kilobytes * 1024)
     }
 
+    /// Asks the server to end in good order, and waits until it has.
+    pub fn stop(mut self) {
+        let asked = Command::new("kill").arg("-TERM").arg(self.process.id().to_string()).status();
+        assert!(asked.expect("kill runs").success(), "the server is gone already");
+        let ended = self.process.wait().expect("gone");
+        assert!(ended.success(), "an orderly end: {ended}");
+    }
+
     pub fn kill(mut self) {
         self.process.kill().expect("killed");
         self.process.wait().expect("gone");

@@ -7,6 +7,8 @@
 #[path = "../harness/client.rs"]
 #[allow(dead_code)]
 mod client;
+#[path = "../harness/load.rs"]
+mod load;
 mod queues;
 mod tables;
 #[path = "../crash/victim.rs"]
@@ -16,15 +18,12 @@ mod victim;
 #[allow(dead_code)]
 mod xml;
 
-use std::path::Path;
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use client::Client;
+use load::{MIB, disk_used, each, has_room, name};
 use victim::{Victim, fresh_folder};
 
-const MIB: u64 = 1024 * 1024;
-const WRITERS: u64 = 16;
 const PAGE: u64 = 5_000;
 const POINT_READS: u64 = 2_000;
 /// Caches and memtables have budgets; a process that goes beyond this holds data.
@@ -32,45 +31,6 @@ const MEMORY_MAX: u64 = 768 * MIB;
 
 fn scale() -> u64 {
     std::env::var("LAZURITE_SCALE").ok().and_then(|text| text.parse().ok()).unwrap_or(1)
-}
-
-/// Says what a run needs, and whether the disk has it.
-fn has_room(folder: &Path, bytes: u64) -> bool {
-    let free = Command::new("df").arg("--output=avail").arg("--block-size=1").arg(folder).output().expect("df runs");
-    let free: u64 =
-        String::from_utf8_lossy(&free.stdout).lines().last().and_then(|line| line.trim().parse().ok()).unwrap_or(0);
-    let has = free > bytes + bytes / 2;
-    if !has {
-        println!("skipped: {} MiB are needed, {} MiB are free", bytes * 3 / 2 / MIB, free / MIB);
-    }
-    has
-}
-
-fn disk_used(folder: &Path) -> u64 {
-    let used = Command::new("du").arg("--summarize").arg("--block-size=1").arg(folder).output().expect("du runs");
-    String::from_utf8_lossy(&used.stdout)
-        .split_whitespace()
-        .next()
-        .and_then(|word| word.parse().ok())
-        .expect("a number")
-}
-
-fn name(number: u64) -> String {
-    // Not in the order in which they are written.
-    format!("{:016x}", number.wrapping_mul(0x9E37_79B9_7F4A_7C15))
-}
-
-/// Runs `work` once for each number, by several clients at once.
-fn each(client: impl Fn() -> Client + Sync, numbers: std::ops::Range<u64>, work: impl Fn(&Client, u64) + Sync) {
-    std::thread::scope(|scope| {
-        for writer in 0..WRITERS {
-            let (numbers, work, client) = (numbers.clone(), &work, &client);
-            scope.spawn(move || {
-                let client = client();
-                numbers.filter(|number| number % WRITERS == writer).for_each(|number| work(&client, number));
-            });
-        }
-    });
 }
 
 /// How long it takes to do something, each time.

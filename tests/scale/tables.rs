@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::client::{Answer, Client};
+use super::load::{TRANSACTION, done, transaction};
 use super::victim::{Victim, check, fresh_folder};
 use super::{MEMORY_MAX, MIB, POINT_READS, disk_used, each, has_room, median, name, scale, timed};
 
@@ -28,25 +29,19 @@ fn text(number: u64) -> String {
 
 /// Inserts a hundred neighbours by one transaction.
 fn insert(client: &Client, first: u64) {
-    let mut body = "--batch_x\r\nContent-Type: multipart/mixed; boundary=changeset_x\r\n\r\n".to_owned();
-    for number in first..first + TOGETHER {
+    let operations = (first..first + TOGETHER).map(|number| {
         let (partition, row) = key(number);
-        body += "--changeset_x\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\n\
-                 POST /devstoreaccount1/many HTTP/1.1\r\nContent-Type: application/json\r\n\
-                 Prefer: return-no-content\r\n\r\n";
-        body += &format!(
+        let json = format!(
             "{{\"PartitionKey\":\"{partition}\",\"RowKey\":\"{row}\",\"number\":{number},\"text\":\"{}\",\
-             \"half\":{:.1},\"even\":{}}}\r\n",
+             \"half\":{:.1},\"even\":{}}}",
             text(number),
             number as f64 / 2.0,
             number.is_multiple_of(2),
         );
-    }
-    body += "--changeset_x--\r\n--batch_x--\r\n";
-    let kind = ("content-type", "multipart/mixed; boundary=batch_x");
-    let answer = client.call("POST $batch", &[VERSION, kind], body).ok();
-    let made = String::from_utf8_lossy(&answer.body).matches("HTTP/1.1 204").count() as u64;
-    assert_eq!(made, TOGETHER, "{}", String::from_utf8_lossy(&answer.body));
+        ("POST /devstoreaccount1/many".to_owned(), json)
+    });
+    let answer = client.call("POST $batch", &[VERSION, TRANSACTION], transaction(operations)).ok();
+    assert_eq!(done(&answer), TOGETHER, "{}", String::from_utf8_lossy(&answer.body));
 }
 
 fn get(client: &Client, target: &str) -> Answer {

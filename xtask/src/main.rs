@@ -16,6 +16,8 @@ cargo xtask <command>
                looks for what was acknowledged and is gone; a part of both again in relaxed durability
   scale [N]    a lot of data (1,000,000 blobs, 25 GiB, 10,000,000 entities, 1,000,000 messages in one queue; N is the factor,
                100 unless told), and what time, memory and disk it takes
+  soak [N]     N minutes (10 unless told) of load on a release build: gigabytes to collect while clients write, then all services while
+               the server is stopped and killed; prints the longest silence, ends with a check and a ledger of every write
   consumers [N] 32 consumers and N messages (100,000 unless told) on one queue, while consumers die and the server is killed
   fuzz-http [N] requests that nobody would send, to every operation, for N seconds (60 unless told); what fails prints its seed
   fuzz-http seed S  the same requests again
@@ -44,6 +46,9 @@ const CONSUMERS_MESSAGES_DEFAULT: &str = "100000";
 /// How long `fuzz-http` runs when no number is given.
 const FUZZ_SECONDS_DEFAULT: &str = "60";
 
+/// How long `soak` takes when no number is given.
+const SOAK_MINUTES_DEFAULT: &str = "10";
+
 /// How much more than in the ordinary tests `scale` does when no number is given.
 const SCALE_DEFAULT: &str = "100";
 
@@ -60,6 +65,8 @@ fn main() -> ExitCode {
         }
         ["scale"] => run([scale(SCALE_DEFAULT)]),
         ["scale", factor] if factor.parse::<u32>().is_ok() => run([scale(factor)]),
+        ["soak"] => run([soak(SOAK_MINUTES_DEFAULT)]),
+        ["soak", minutes] if minutes.parse::<u32>().is_ok() => run([soak(minutes)]),
         ["consumers"] => run([consumers(CONSUMERS_MESSAGES_DEFAULT)]),
         ["consumers", messages] if messages.parse::<u32>().is_ok() => run([consumers(messages)]),
         ["fuzz-http"] => run([fuzz_http("LAZURITE_FUZZ_SECONDS", FUZZ_SECONDS_DEFAULT)]),
@@ -107,6 +114,11 @@ fn crash(rounds: &str) -> Step {
 fn scale(factor: &str) -> Step {
     Step::cargo("test --release -p lazurite --test scale -- --nocapture --test-threads=1")
         .with("LAZURITE_SCALE", factor)
+}
+
+fn soak(minutes: &str) -> Step {
+    Step::cargo("test --release -p lazurite --test soak -- --nocapture --test-threads=1")
+        .with("LAZURITE_SOAK_MINUTES", minutes)
 }
 
 fn consumers(messages: &str) -> Step {
