@@ -7,15 +7,18 @@ use engine_embedded::{Durability, Options};
 
 mod full {
     use super::*;
-    engine_model::model_tests!(alone: Some(vec![in_folder(Options::default())]));
+    engine_model::model_tests!(Some(vec![in_folder(Options::default())]));
 }
 
 mod cramped {
     use super::*;
-    engine_model::model_tests!(alone: Some(vec![in_folder(cramped_options())]));
+    engine_model::model_tests!(Some(vec![in_folder(cramped_options())]));
 }
 
 mod relaxed {
     use super::*;
-    engine_model::model_tests!(alone: Some(vec![in_folder(Options { durability: Durability::Relaxed, ..Options::default() })]));
+    engine_model::model_tests!(Some(vec![in_folder(Options {
+        durability: Durability::Relaxed,
+        ..Options::default()
+    })]));
 }

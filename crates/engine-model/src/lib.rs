@@ -18,8 +18,9 @@ use engine::memory::MemoryEngine;
 use engine::{Content, Engine, EngineError, NotCommitted, Staged, Stop};
 use histories::{Dice, History, Verdict};
 
-pub use plan::Plan;
-use plan::{Outcome, Seen};
+use plan::{Outcome, Plan, Seen};
+
+pub use plan::Reach;
 use state::Asked;
 
 /// How many seeds the ordinary tests take.
@@ -32,7 +33,10 @@ const STEPS_AT_ONCE: u64 = 40;
 /// not installed.
 #[macro_export]
 macro_rules! model_tests {
-    (alone: $make:expr) => {
+    ($make:expr) => {
+        $crate::model_tests!($make, $crate::Reach::Anywhere);
+    };
+    ($make:expr, $reach:expr) => {
         #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
         async fn one_after_another_every_answer_is_that_of_memory() {
             for seed in $crate::seeds() {
@@ -40,19 +44,14 @@ macro_rules! model_tests {
                 $crate::alone(engines, seed).await;
             }
         }
-    };
-    (at_once: $make:expr) => {
+
         #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
         async fn at_once_the_answers_are_those_of_some_order() {
             for seed in $crate::seeds() {
                 let Some(engines) = $make else { return };
-                $crate::at_once(engines, seed).await;
+                $crate::at_once(engines, seed, $reach).await;
             }
         }
-    };
-    ($make:expr) => {
-        $crate::model_tests!(alone: $make);
-        $crate::model_tests!(at_once: $make);
     };
 }
 
@@ -70,7 +69,9 @@ pub fn seeds() -> Vec<u64> {
 pub async fn alone(engines: Vec<Arc<dyn Engine>>, seed: u64) {
     let memory = MemoryEngine::default();
     let mut dice = Dice::new(seed);
-    let plans = plan::first(seed).into_iter().chain((0..STEPS_ALONE).map(|step| Plan::random(&mut dice, step + 100)));
+    let plans = plan::first(seed)
+        .into_iter()
+        .chain((0..STEPS_ALONE).map(|step| Plan::random(&mut dice, step + 100, Reach::Anywhere)));
     let plans: Vec<Plan> = plans.chain([Plan::look_at_everything()]).collect();
     for (step, plan) in plans.into_iter().enumerate() {
         let engine = &*engines[step % engines.len()];
@@ -86,7 +87,7 @@ pub async fn alone(engines: Vec<Arc<dyn Engine>>, seed: u64) {
 }
 
 /// Many clients at once, spread over the engines: the answers are those of some order of the decisions.
-pub async fn at_once(engines: Vec<Arc<dyn Engine>>, seed: u64) {
+pub async fn at_once(engines: Vec<Arc<dyn Engine>>, seed: u64, reach: Reach) {
     let history = Arc::new(History::default());
     for plan in plan::first(seed) {
         noted(&engines[0], &history, 0, plan).await;
@@ -97,7 +98,7 @@ pub async fn at_once(engines: Vec<Arc<dyn Engine>>, seed: u64) {
             tokio::spawn(async move {
                 let mut dice = Dice::new(seed.wrapping_mul(1_000).wrapping_add(client));
                 for step in 0..STEPS_AT_ONCE {
-                    let plan = Plan::random(&mut dice, (client + 1) * 10_000 + step);
+                    let plan = Plan::random(&mut dice, (client + 1) * 10_000 + step, reach);
                     noted(&engine, &history, client, plan).await;
                     if dice.chance(5) {
                         sweep(&*engine).await;

@@ -102,14 +102,14 @@ pub fn first(seed: u64) -> Vec<Plan> {
 }
 
 impl Plan {
-    pub fn random(dice: &mut Dice, label: u64) -> Plan {
+    pub fn random(dice: &mut Dice, label: u64, reach: Reach) -> Plan {
         let mut partition = dice.below(PARTITIONS);
-        let mut steps: Vec<Step> = (0..1 + dice.below(4)).map(|_| Step::random(dice, partition)).collect();
+        let mut steps: Vec<Step> = (0..1 + dice.below(4)).map(|_| Step::random(dice, partition, reach)).collect();
         if dice.chance(8) {
             // Counts what another partition has, and notes it in its own; or the other way round.
-            let other = dice.below(PARTITIONS);
+            let other = reach.partition(dice, partition);
             steps = vec![Step::Count(Scan::whole(other), partition)];
-            if dice.chance(30) {
+            if reach == Reach::Anywhere && dice.chance(30) {
                 partition = other;
             }
         }
@@ -200,23 +200,43 @@ impl Plan {
 }
 
 impl Step {
-    fn random(dice: &mut Dice, own: u64) -> Step {
+    fn random(dice: &mut Dice, own: u64, reach: Reach) -> Step {
         // Mostly at home, sometimes elsewhere: to look at, and to write to.
-        let partition = if dice.chance(75) { own } else { dice.below(PARTITIONS) };
-        let place = place(dice, partition);
+        let seen = if dice.chance(75) { own } else { reach.partition(dice, own) };
+        let written = if reach == Reach::Anywhere { seen } else { own };
         match dice.below(18) {
-            0..=2 => Step::Get(place),
-            3..=5 => Step::Scan(Scan::random(dice, partition)),
-            6..=8 => Step::Put(place, *dice.pick(&[0, 10, 300, 3_000])),
-            9 => Step::Delete(place),
+            0..=2 => Step::Get(place(dice, seen)),
+            3..=5 => Step::Scan(Scan::random(dice, seen)),
+            6..=8 => Step::Put(place(dice, written), *dice.pick(&[0, 10, 300, 3_000])),
+            9 => Step::Delete(place(dice, written)),
             10 => {
-                Step::DeleteRange(Scan { to: place.1 + 3, from: place.1, skip: None, ..Scan::random(dice, partition) })
+                let from = place(dice, written).1;
+                Step::DeleteRange(Scan { from, to: from + 3, skip: None, ..Scan::random(dice, written) })
             }
-            11..=12 => Step::Store(few(dice, partition)),
-            13 => Step::Copy(few(dice, partition), few(dice, own)),
-            14..=15 => Step::Open(few(dice, partition)),
-            16 => Step::RefuseIfThere(place),
+            11..=12 => Step::Store(few(dice, written)),
+            13 => Step::Copy(few(dice, seen), few(dice, own)),
+            14..=15 => Step::Open(few(dice, seen)),
+            16 => Step::RefuseIfThere(place(dice, seen)),
             _ => Step::RefuseSometimes,
+        }
+    }
+}
+
+/// Which partitions a decision looks at and writes to besides its own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reach {
+    /// All of them.
+    Anywhere,
+    /// It writes to its own, and looks at those before it. So no two decisions rely each on what the other one writes, which engines
+    /// of many machines do not judge.
+    Downwards,
+}
+
+impl Reach {
+    fn partition(self, dice: &mut Dice, own: u64) -> u64 {
+        match self {
+            Reach::Anywhere => dice.below(PARTITIONS),
+            Reach::Downwards => dice.below(own + 1),
         }
     }
 }
@@ -229,7 +249,7 @@ fn place(dice: &mut Dice, partition: u64) -> Place {
 
 /// A place where contents may be.
 fn few(dice: &mut Dice, partition: u64) -> Place {
-    (partition % MANY, dice.below(ROWS_FEW))
+    (partition, dice.below(ROWS_FEW))
 }
 
 impl Scan {

@@ -9,12 +9,12 @@ use engine::memory::MemoryBytes;
 
 mod one_node {
     use super::*;
-    engine_model::model_tests!(nodes(1).await);
+    engine_model::model_tests!(nodes(1).await, engine_model::Reach::Downwards);
 }
 
 mod two_nodes {
     use super::*;
-    engine_model::model_tests!(nodes(2).await);
+    engine_model::model_tests!(nodes(2).await, engine_model::Reach::Downwards);
 }
 
 /// Nodes on one database; `None` where there is no PostgreSQL.
