@@ -33,6 +33,8 @@ mod pending;
 mod protection;
 mod reply;
 mod request;
+#[cfg(test)]
+mod round_trips;
 mod route;
 mod sealing;
 mod source;

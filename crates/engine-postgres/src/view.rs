@@ -13,10 +13,6 @@ use engine::{Changes, Content, ContentId, EngineError, Key, Part, Rows, Staged, 
 use crate::contents::{Found, Reader, Source};
 use crate::node::ReadHold;
 
-/// A scan loads at least so many rows, and at most; each further load of a run brings more than the one before.
-const ROWS_PER_LOAD_MIN: usize = 16;
-const ROWS_PER_LOAD_MAX: usize = 10_000;
-
 /// A row as it is stored: its version and its value.
 pub type Row = (i64, Bytes);
 
@@ -194,8 +190,8 @@ impl<'a> View<'a> {
     }
 
     fn want_range(&self, from: &[u8], to: &[u8], about: usize) -> Unread {
-        let grown = about.saturating_add(1).max(ROWS_PER_LOAD_MIN) << self.loaded.range_loads.min(10);
-        self.wanted.borrow_mut().ranges.push((from.to_vec(), to.to_vec(), grown.min(ROWS_PER_LOAD_MAX)));
+        let rows = engine::loads::rows_per_load(about, self.loaded.range_loads);
+        self.wanted.borrow_mut().ranges.push((from.to_vec(), to.to_vec(), rows));
         Unread::NotYet
     }
 

@@ -29,6 +29,7 @@ pub mod due;
 mod error;
 pub mod fault;
 mod key;
+pub mod loads;
 pub mod memory;
 pub mod panics;
 

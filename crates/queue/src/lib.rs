@@ -23,6 +23,8 @@ mod op;
 mod ops;
 mod reply;
 mod request;
+#[cfg(test)]
+mod round_trips;
 mod route;
 mod shelf;
 #[cfg(test)]

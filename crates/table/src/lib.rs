@@ -32,6 +32,8 @@ mod model;
 mod name;
 mod op;
 mod ops;
+#[cfg(test)]
+mod round_trips;
 mod route;
 mod scope;
 #[cfg(test)]
@@ -118,5 +120,24 @@ pub mod fuzzing {
     /// Reads an entity.
     pub fn entity(body: &[u8]) {
         let _ = crate::entity::read::read(body);
+    }
+
+    /// Reads a row as that of a table, and of an entity with all its properties.
+    pub fn rows(row: &[u8]) {
+        let _ = service::codec::decode::<crate::model::Table>(row).is_ok();
+        if let Ok(row) = crate::entity::Row::open(row) {
+            let _ = row.properties().all(|property| property.is_ok());
+            let _ = row.shown().all(|property| property.is_ok());
+            let _ = (row.property("v").is_ok(), row.entity().is_ok());
+        }
+    }
+
+    /// Rows to begin with.
+    #[must_use]
+    pub fn row_samples() -> Vec<Vec<u8>> {
+        let table = crate::model::Table { generation: 7, name: "tab".into(), policies: vec![] };
+        let entity =
+            [0x01, 0xA2, 0x00, 0x19, 0x03, 0xE8, 0x01, 0x86, 0x61, 0x76, 0x02, 0x01, 0x61, 0x77, 0x01, 0x61, 0x78];
+        vec![service::codec::encode(&table).to_vec(), entity.to_vec()]
     }
 }
