@@ -30,9 +30,19 @@ impl Victim {
         Victim::start_with(folder, &["--admin-port", "off", "--durability", "relaxed"])
     }
 
+    /// A node on what the environment leads to.
+    pub fn start_node(folder: &Path, environment: &[(&'static str, String)]) -> Victim {
+        Victim::start_on(folder, &["--admin-port", "off"], environment)
+    }
+
     fn start_with(folder: &Path, options: &[&str]) -> Victim {
+        Victim::start_on(folder, options, &[])
+    }
+
+    fn start_on(folder: &Path, options: &[&str], environment: &[(&'static str, String)]) -> Victim {
         let mut process = Command::new(env!("CARGO_BIN_EXE_lazurite"))
             .env_clear()
+            .envs(environment.iter().cloned())
             .arg("--location")
             .arg(folder)
             .args(["--blob-port", "0", "--queue-port", "0", "--table-port", "0"])
@@ -63,10 +73,15 @@ impl Victim {
 
     /// Asks the server to end in good order, and waits until it has.
     pub fn stop(mut self) {
-        let asked = Command::new("kill").arg("-TERM").arg(self.process.id().to_string()).status();
-        assert!(asked.expect("kill runs").success(), "the server is gone already");
+        self.signal("TERM");
         let ended = self.process.wait().expect("gone");
         assert!(ended.success(), "an orderly end: {ended}");
+    }
+
+    /// Sends it a signal by name: STOP and CONT make a pause.
+    pub fn signal(&self, name: &str) {
+        let sent = Command::new("kill").arg(format!("-{name}")).arg(self.process.id().to_string()).status();
+        assert!(sent.is_ok_and(|sent| sent.success()), "kill -{name}: the server is gone already");
     }
 
     pub fn kill(mut self) {

@@ -62,10 +62,12 @@ pub enum MessageAnswer {
     },
     /// Take, Peek: it was not, though fewer were returned than asked for.
     NotSeen,
+    /// Take, Peek: it was not, and as many others were returned as asked for.
+    Untold,
     Deleted,
-    /// Update, Delete: another receipt is valid.
+    /// Update, Delete: this receipt is not valid.
     OtherReceipt,
-    /// Update, Delete: there is no such message.
+    /// Update, Delete: there is no such message, or none with this receipt. Services say either of one that was taken again.
     Missing,
 }
 
@@ -117,6 +119,7 @@ impl Model for Message {
             (MessageCall::Take { .. } | MessageCall::Peek, MessageAnswer::NotSeen) => {
                 self.may_be_hidden(span).then(same).flatten()
             }
+            (MessageCall::Take { .. } | MessageCall::Peek, MessageAnswer::Untold) => same(),
             (MessageCall::Update { receipt, hidden_for }, MessageAnswer::Receipt(new)) => {
                 self.has(receipt).then(|| queued(*hidden_for, span, known(new), self.taken()))
             }
@@ -124,11 +127,7 @@ impl Model for Message {
             (
                 MessageCall::Update { receipt, .. } | MessageCall::Delete { receipt },
                 MessageAnswer::OtherReceipt | MessageAnswer::Missing,
-            ) => {
-                let is_there = matches!(self, Message::Queued { .. });
-                let says_so = *answer == MessageAnswer::OtherReceipt;
-                (!self.has(receipt) && is_there == says_so).then(same).flatten()
-            }
+            ) => (!self.has(receipt)).then(same).flatten(),
             _ => None,
         };
         after.into_iter().collect()

@@ -70,14 +70,12 @@ impl Model for Register {
             (RegisterCall::Put(value, condition), RegisterAnswer::Stored(etag)) => {
                 self.allows(condition).then(|| Register::holding(*value, etag))
             }
-            (RegisterCall::Put(_, condition), RegisterAnswer::Refused) => {
+            // A condition that names an ETag is also refused where there is nothing.
+            (RegisterCall::Put(_, condition) | RegisterCall::Delete(condition), RegisterAnswer::Refused) => {
                 (!self.allows(condition)).then(|| self.clone())
             }
             (RegisterCall::Delete(condition), RegisterAnswer::Deleted) => {
                 (self.0.is_some() && self.allows(condition)).then(Register::default)
-            }
-            (RegisterCall::Delete(condition), RegisterAnswer::Refused) => {
-                (self.0.is_some() && !self.allows(condition)).then(|| self.clone())
             }
             (RegisterCall::Delete(_), RegisterAnswer::Missing) => self.0.is_none().then(|| self.clone()),
             _ => None,
