@@ -21,6 +21,8 @@ cargo xtask <command>
   consumers [N] 32 consumers and N messages (100,000 unless told) on one queue, while consumers die and the server is killed
   fuzz-http [N] requests that nobody would send, to every operation, for N seconds (60 unless told); what fails prints its seed
   fuzz-http seed S  the same requests again
+  histories [N]  many clients at once while the server is killed N times (20 unless told): could one server have answered so?
+  fuzz NAME MINUTES  mutated inputs for a decoder (`all`: one after another), from seeds that are new with each run
   cluster-figures  what a commit costs with PostgreSQL and a standby, beside the embedded engine and plain PostgreSQL
   bench        how to measure
   help         this list
@@ -72,6 +74,9 @@ fn main() -> ExitCode {
         ["fuzz-http"] => run([fuzz_http("LAZURITE_FUZZ_SECONDS", FUZZ_SECONDS_DEFAULT)]),
         ["fuzz-http", "seed", seed] if seed.parse::<u64>().is_ok() => run([fuzz_http("LAZURITE_FUZZ_SEED", seed)]),
         ["fuzz-http", seconds] if seconds.parse::<u32>().is_ok() => run([fuzz_http("LAZURITE_FUZZ_SECONDS", seconds)]),
+        ["histories"] => run([histories(CRASH_ROUNDS_DEFAULT)]),
+        ["histories", rounds] if rounds.parse::<u32>().is_ok() => run([histories(rounds)]),
+        ["fuzz", name, minutes] if minutes.parse::<u32>().is_ok() => run([fuzz(name, minutes)]),
         ["cluster-figures"] => run([Step::cargo("run --release --package lazurite-engine-postgres --example figures")]),
         ["bench"] => say(BENCH),
         _ => {
@@ -109,6 +114,19 @@ fn check() -> Vec<Step> {
 
 fn crash(rounds: &str) -> Step {
     Step::cargo("test -p lazurite --test crash -- --nocapture").with("LAZURITE_CRASH_ROUNDS", rounds)
+}
+
+fn histories(rounds: &str) -> Step {
+    Step::cargo("test -p lazurite --test histories kill_nine -- --nocapture").with("LAZURITE_HISTORY_ROUNDS", rounds)
+}
+
+fn fuzz(name: &str, minutes: &str) -> Step {
+    let since = std::time::SystemTime::now().duration_since(std::time::SystemTime::UNIX_EPOCH);
+    let seed = since.map_or(1, |since| since.as_secs()).to_string();
+    let step = Step::cargo("test --release -p lazurite-fuzzing --test short no_decoder_panics -- --nocapture")
+        .with("LAZURITE_FUZZ_MINUTES", minutes)
+        .with("LAZURITE_FUZZ_SEED", &seed);
+    if name == "all" { step } else { step.with("LAZURITE_FUZZ_NAME", name) }
 }
 
 fn scale(factor: &str) -> Step {

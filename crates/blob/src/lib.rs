@@ -21,6 +21,8 @@ mod crashes;
 mod download;
 mod encryption;
 mod error;
+#[doc(hidden)]
+pub mod fuzzing;
 mod given;
 mod keeping;
 mod lease_action;

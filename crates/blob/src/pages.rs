@@ -880,6 +880,11 @@ impl Step {
     }
 }
 
+/// Reads a row as each kind of row that maps have.
+pub fn fuzz(row: &[u8]) {
+    let _ = (codec::decode::<Origin>(row).is_ok(), codec::decode::<Group>(row).is_ok());
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

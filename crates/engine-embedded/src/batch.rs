@@ -54,6 +54,11 @@ impl BatchBuilder {
         self.rows.extend_from_slice(value.unwrap_or_default());
     }
 
+    /// Rows as they would stand in the record, right or wrong. For fuzzing.
+    pub fn add_raw_rows(&mut self, bytes: &[u8]) {
+        self.rows.extend_from_slice(bytes);
+    }
+
     pub fn len(&self) -> usize {
         self.buffer.len() + self.table.len() + self.rows.len()
     }

@@ -20,6 +20,8 @@ pub mod disk;
 #[doc(hidden)]
 pub mod faults;
 mod folder;
+#[doc(hidden)]
+pub mod fuzzing;
 mod manifest;
 mod outside;
 mod pipeline;

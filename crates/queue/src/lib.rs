@@ -18,6 +18,8 @@ mod collect;
 #[cfg(test)]
 mod crashes;
 mod error;
+#[doc(hidden)]
+pub mod fuzzing;
 mod model;
 mod op;
 mod ops;
