@@ -64,10 +64,10 @@ pub enum CopyStatus {
 }
 
 /// What makes a blob the incremental copy of another.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Encode, Decode)]
+#[derive(Clone, PartialEq, Eq, Debug, Encode, Decode)]
 #[cbor(map)]
 pub struct Incremental {
-    /// The blob whose snapshots are copied.
+    /// The uid that the blob had whose snapshots are copied; it takes another when its snapshots are deleted.
     #[n(0)]
     pub source: u64,
     /// The snapshot of it that was copied last.
@@ -76,6 +76,22 @@ pub struct Incremental {
     /// The snapshot of this blob that the copy left.
     #[cbor(n(2), with = "codec::time")]
     pub snapshot: Timestamp,
+    /// The key of the blob whose snapshots are copied. `None`: copied before this was noted, and known by its uid.
+    #[cbor(n(3), with = "minicbor::bytes", default)]
+    pub source_key: Option<Vec<u8>>,
+    /// The page map of that snapshot: another one means that the source was written anew between two copies.
+    #[n(4)]
+    pub source_map: Option<u64>,
+}
+
+impl Incremental {
+    /// Whether it was copied from a later state of the same pages.
+    pub fn follows(&self, earlier: &Incremental) -> bool {
+        match (self.source_map, earlier.source_map) {
+            (Some(own), Some(other)) => own == other,
+            (None, _) | (_, None) => true,
+        }
+    }
 }
 
 impl CopyStatus {
@@ -288,6 +304,24 @@ mod tests {
         assert_eq!(until, None);
         let before = Before { id, status, source, done, total, completed, description, incremental, job };
         assert_eq!(codec::decode::<CopyState>(&codec::encode(&before)).unwrap(), copy);
+    }
+
+    /// Those of before the source was known by its name.
+    #[test]
+    fn incremental_copies_that_know_a_uid_are_read() {
+        #[derive(Encode)]
+        #[cbor(map)]
+        struct Before {
+            #[n(0)]
+            source: u64,
+            #[cbor(n(1), with = "codec::time")]
+            source_snapshot: Timestamp,
+            #[cbor(n(2), with = "codec::time")]
+            snapshot: Timestamp,
+        }
+        let before = Before { source: 5, source_snapshot: NOW, snapshot: NOW };
+        let read = Incremental { source: 5, source_snapshot: NOW, snapshot: NOW, source_key: None, source_map: None };
+        assert_eq!(codec::decode::<Incremental>(&codec::encode(&before)).unwrap(), read);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! What the creator of a blob may say of it beside its headers and metadata, whichever operation creates it.
 
+use concurrency::Timestamp;
 use engine::Tick;
 use wire::http::Head;
 use wire::names::ContainerName;
@@ -37,6 +38,11 @@ impl Given {
         let tier = request::tier(head)?;
         let (policy, legal_hold) = (request::policy(head)?, request::legal_hold(head)?);
         Ok(Given { tier, tags: request::tags(head)?, policy, legal_hold, is_premium })
+    }
+
+    /// A policy whose time is over would protect nothing; to lock it would look as if it did.
+    pub fn check(&self, now: Timestamp) -> Result<(), BlobError> {
+        self.policy.map_or(Ok(()), |policy| policy.check_begins(now))
     }
 
     /// The new state of a blob with what was said of it.

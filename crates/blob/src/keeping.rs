@@ -20,7 +20,7 @@ use crate::codec;
 use crate::error::BlobError;
 use crate::model::{
     self, Blob, BlobType, Committed, Deletion, Halt, Past, Undeletion, VersionId, refuse, snapshot_key, snapshots_due,
-    snapshots_of, version_key, versions_of,
+    snapshots_of, version_key, versions_due, versions_of,
 };
 use crate::ops::Call;
 use crate::ops::get_blob_service_properties::PROPERTIES;
@@ -76,19 +76,19 @@ pub fn replace(
     changes: &mut Changes,
 ) -> Result<Written, Halt> {
     let mut blob = found.unwrap_or_else(|| Blob { uid: tick.id(0), ..Blob::default() });
-    check_type(&blob, state.kind, keeping).map_err(refuse)?;
+    let is_other = type_kept(rows, &blob)?.is_some_and(|kept| kept.name() != state.kind.name());
+    if is_other {
+        check_type_may_change(&blob, keeping).map_err(refuse)?;
+    }
     if let Some(staging) = blob.staging.take() {
         staging.leave(&key, changes, tick.now);
     }
-    // What is over counts for nothing, swept or not.
-    let is_kept = |deleted: &Committed| deleted.deleted.is_some_and(|mark| mark.is_kept(tick.now));
-    let is_other = |deleted: &Committed| deleted.kind.name() != state.kind.name() && is_kept(deleted);
-    if blob.past.as_ref().and_then(|past| past.deleted.as_ref()).is_some_and(is_other) {
-        forget_deleted(&mut blob, tick, changes);
-    }
-    put_deleted_away(&mut blob, &key, tick, changes);
     let tags_before = blob.committed.as_ref().and_then(|old| old.tags.as_ref());
     tags::reindex(tags_before, state.tags.as_ref(), &key, changes);
+    if is_other {
+        forget(&mut blob, tick, changes);
+    }
+    put_deleted_away(&mut blob, &key, tick, changes);
     if let Some(old) = blob.committed.take() {
         match old.version_id {
             None if !keeping.versioning => match keeping.mark(rows, tick)? {
@@ -107,17 +107,36 @@ pub fn replace(
     Ok(written)
 }
 
-/// All that is kept of a blob and can be seen has one type: nothing of another can take the place of a blob with snapshots,
-/// or join its versions.
-fn check_type(blob: &Blob, kind: BlobType, keeping: Keeping) -> Result<(), BlobError> {
-    let is_other = |before: BlobType| before.name() != kind.name();
-    let past = blob.past.as_deref().filter(|past| past.versions > 0);
-    if past.and_then(|past| past.kind).is_some_and(is_other) {
+/// The type of what there is under a name, or was and can come back: all of it has one type. `None`: there is nothing.
+fn type_kept(rows: &dyn Rows, blob: &Blob) -> Result<Option<BlobType>, Unread> {
+    let past = blob.past.as_deref();
+    let deleted = past.and_then(|past| past.deleted.as_ref());
+    let versions = past.filter(|past| past.has_versions()).and_then(|past| past.kind);
+    let known = blob.committed.as_ref().or(deleted).map(|state| state.kind).or(versions);
+    let has_snapshots = blob.snapshots > 0 || past.is_some_and(|past| past.deleted_snapshots > 0);
+    if known.is_some() || !has_snapshots {
+        return Ok(known);
+    }
+    // Only blocks wait beside the snapshots.
+    let (all, mut first) = (snapshots_of(blob.uid), None);
+    rows.scan(&all, &all.after_all(), 1, &mut |_, row| {
+        first = Some(codec::decode::<Committed>(row));
+        Visit::Stop
+    })?;
+    Ok(first.transpose()?.map(|state| state.kind))
+}
+
+/// Whether a blob of another type may take this one's name. What can be seen stays, so it stands against that; what is deleted
+/// does not.
+fn check_type_may_change(blob: &Blob, keeping: Keeping) -> Result<(), BlobError> {
+    if blob.past.as_ref().is_some_and(|past| past.versions > 0) {
         return Err(BlobError::InvalidBlobType);
     }
-    match blob.committed.as_ref().filter(|state| is_other(state.kind)) {
-        Some(_) if blob.snapshots > 0 => Err(BlobError::SnapshotsPresent),
-        // It becomes one of them.
+    if blob.snapshots > 0 {
+        return Err(BlobError::SnapshotsPresent);
+    }
+    match &blob.committed {
+        // It would become a version.
         Some(state) if keeping.versioning || state.version_id.is_some() => Err(BlobError::InvalidBlobType),
         Some(_) | None => Ok(()),
     }
@@ -187,14 +206,21 @@ pub fn put_deleted_away(blob: &mut Blob, key: &Key, tick: Tick, changes: &mut Ch
     }
 }
 
-/// The deleted states of a blob are of another type than what takes its name: they go for good.
-fn forget_deleted(blob: &mut Blob, tick: Tick, changes: &mut Changes) {
+/// What there is of a blob is of another type than what takes its name: it goes for good, and so does what could come back.
+fn forget(blob: &mut Blob, tick: Tick, changes: &mut Changes) {
+    if let Some(old) = blob.committed.take() {
+        old.let_go(changes, tick.now);
+    }
     let Some(past) = &mut blob.past else { return };
     if let Some(deleted) = past.deleted.take() {
         deleted.let_go(changes, tick.now);
     }
-    if past.deleted_snapshots > 0 && blob.snapshots == 0 {
-        past.deleted_snapshots = 0;
+    if past.deleted_versions > 0 {
+        changes.put(versions_due(past.uid, tick.now), Bytes::new());
+    }
+    if past.has_versions() || past.deleted_snapshots > 0 {
+        (past.deleted_versions, past.deleted_snapshots) = (0, 0);
+        // The new uid is that of the versions to come, too: the rows of the old ones are still to be removed.
         leave_snapshots(blob, tick, changes);
     }
 }

@@ -13,6 +13,7 @@
 //! - A refusal changes nothing. Bytes that were uploaded for it are given back.
 
 mod blocks;
+mod check;
 mod codec;
 mod collect;
 mod copy;
@@ -57,6 +58,7 @@ use service::{StoredPolicy, unrefused};
 use wire::http::{Body, Head, Reply};
 use wire::names::ContainerName;
 
+pub use check::check;
 pub use error::BlobError;
 pub use model::PublicAccess;
 pub use op::Op;

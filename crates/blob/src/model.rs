@@ -533,6 +533,11 @@ impl Committed {
     /// Takes back what this version refers to. The version must not be stored any longer.
     pub fn let_go(&self, changes: &mut Changes, now: Timestamp) {
         protection::project(self.protection.as_ref(), None, self.version, changes);
+        self.let_content_go(changes, now);
+    }
+
+    /// Takes back the references to its content only: the version stays, with other content and all that protects it.
+    pub fn let_content_go(&self, changes: &mut Changes, now: Timestamp) {
         match self.content {
             ContentRef::Empty => {}
             ContentRef::Whole(id) => _ = changes.unrefer(Kind::Content, id, self.version, now),

@@ -65,6 +65,9 @@ pub struct Job {
     /// Who does it: an id that he drew when he took it.
     #[n(7)]
     doer: Option<u64>,
+    /// The MD5 that the source told of its bytes, for the blob once they are there.
+    #[cbor(n(8), with = "minicbor::bytes", default)]
+    content_md5: Option<Vec<u8>>,
 }
 
 /// Leaves out the URL, which may carry a signature.
@@ -111,7 +114,7 @@ pub fn due_owner(owner: &[u8]) -> Option<u64> {
 }
 
 impl Job {
-    pub fn new(url: &str, etag: Option<String>, blob: &Key, tick: Tick) -> Job {
+    pub fn new(url: &str, etag: Option<String>, content_md5: Option<Vec<u8>>, blob: &Key, tick: Tick) -> Job {
         Job {
             id: tick.id(3),
             url: url.to_owned(),
@@ -121,6 +124,7 @@ impl Job {
             attempts: 0,
             due: tick.now.plus_seconds(LOOK_SECONDS),
             doer: Some(tick.id(4)),
+            content_md5,
         }
     }
 
@@ -185,7 +189,9 @@ pub fn end(
     changes: &mut Changes,
 ) -> Result<Option<u64>, Unread> {
     let Some(state) = &mut blob.committed else { return Ok(None) };
-    state.let_go(changes, tick.now);
+    // The blob stays, and with it all that is said of it but its bytes.
+    state.let_content_go(changes, tick.now);
+    state.headers.content_md5 = None;
     state.content = match state.kind {
         BlobType::Block | BlobType::Append { .. } => ContentRef::Empty,
         BlobType::Page { .. } => {
@@ -454,7 +460,11 @@ impl Copy<'_> {
 
     async fn write(&self, span: PageSpan, staged: Staged) -> Result<(), Halted> {
         self.change(move |state, rows, tick, changes| match state.content {
-            ContentRef::Pages(view) => view.write(rows, span, &staged, tick, changes),
+            ContentRef::Pages(view) => {
+                // Readers see it, so it is another state of the blob.
+                state.stamp = tick.stamp;
+                view.write(rows, span, &staged, tick, changes)
+            }
             ContentRef::Empty | ContentRef::Whole(_) | ContentRef::Blocks(_) | ContentRef::Shared(_) => Ok(()),
         })
         .await
@@ -486,6 +496,9 @@ impl Copy<'_> {
                 stored.finish(changes);
             }
             state.length = total;
+            if let Some(md5) = &job.content_md5 {
+                state.headers.content_md5 = Some(md5.clone());
+            }
             match (state.kind, pieces.as_slice()) {
                 (BlobType::Page { .. }, _) | (_, []) => {}
                 (BlobType::Block, [whole]) => {
@@ -788,5 +801,64 @@ mod tests {
         bench.sweep().await;
         assert_eq!(told(&bench, "x-ms-copy-status").await.as_deref(), Some("failed"));
         bench.put("cont/blob", b"x").await;
+    }
+
+    /// What protects a blob is said of it, not of the bytes that a copy was to bring.
+    #[tokio::test]
+    async fn a_copy_that_ends_leaves_what_protects_its_blob() {
+        let hold = [COPY[0], ("x-ms-legal-hold", "true")];
+        let abort = [("x-ms-copy-action", "abort")];
+        for is_aborted in [true, false] {
+            let (bench, _) = bench(stalled()).await;
+            let begun = bench.call("PUT", "cont/blob", &hold, b"").await.unwrap();
+            if is_aborted {
+                let id = header(&begun, "x-ms-copy-id").unwrap();
+                bench.call("PUT", &format!("cont/blob?comp=copy&copyid={id}"), &abort, b"").await.unwrap();
+            } else {
+                bench.advance(SECONDS_MAX).await;
+                bench.sweep().await;
+            }
+            assert_eq!(told(&bench, "x-ms-legal-hold").await.as_deref(), Some("true"));
+            assert_eq!(bench.problems().await, Vec::<String>::new());
+            let container = bench.call("HEAD", "cont?restype=container", &[], b"").await.unwrap();
+            assert_eq!(header(&container, "x-ms-has-legal-hold"), Some("true"));
+            let deleted = bench.call("DELETE", "cont?restype=container", &[], b"").await;
+            assert_eq!(refusal(deleted), BlobError::BlobImmutableDueToLegalHold);
+        }
+    }
+
+    /// A download in parts holds on to an ETag; a page that came meanwhile must end it.
+    #[tokio::test]
+    async fn each_write_of_pages_has_its_own_etag() {
+        let mib = 1024 * 1024;
+        let filled = Script::of(&vec![1; 4 * mib]).header("x-ms-blob-type", "PageBlob");
+        let (bench, _) = bench(Script { length: 8 * mib as u64, then: Then::Stall, ..filled }).await;
+        let begun = bench.call("PUT", "cont/blob", &COPY, b"").await.unwrap();
+        let empty = header(&begun, "etag").unwrap();
+        assert_eq!(told(&bench, "x-ms-copy-progress").await, Some(format!("{}/{}", 4 * mib, 8 * mib)));
+        assert_ne!(told(&bench, "etag").await.as_deref(), Some(empty));
+        let part = [("if-match", empty), ("range", "bytes=0-511")];
+        assert_eq!(refusal(bench.call("GET", "cont/blob", &part, b"").await), BlobError::ConditionNotMet);
+    }
+
+    /// The sum is that of the source's bytes, so it comes with them.
+    #[tokio::test]
+    async fn the_md5_of_the_source_is_told_when_its_bytes_are_there() {
+        let md5 = "XUFAKrxLKna5cZ2REBfFkg==";
+        let source = Script::of(b"hello").header("content-md5", md5);
+        for kind in ["BlockBlob", "AppendBlob", "PageBlob"] {
+            let stalled = Script { length: 512, then: Then::Stall, ..source.clone().header("x-ms-blob-type", kind) };
+            let (bench, _) = bench(stalled).await;
+            let begun = bench.call("PUT", "cont/blob", &COPY, b"").await.unwrap();
+            assert_eq!(told(&bench, "content-md5").await, None, "{kind}");
+            let id = header(&begun, "x-ms-copy-id").unwrap();
+            let abort = [("x-ms-copy-action", "abort")];
+            bench.call("PUT", &format!("cont/blob?comp=copy&copyid={id}"), &abort, b"").await.unwrap();
+            assert_eq!(told(&bench, "content-md5").await, None, "{kind}");
+        }
+        let (bench, _) = bench(source).await;
+        bench.call("PUT", "cont/blob", &COPY, b"").await.unwrap();
+        assert_eq!(told(&bench, "x-ms-copy-status").await.as_deref(), Some("success"));
+        assert_eq!(told(&bench, "content-md5").await.as_deref(), Some(md5));
     }
 }

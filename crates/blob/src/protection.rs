@@ -11,9 +11,11 @@ use concurrency::Timestamp;
 use engine::{Changes, Key, KeyReader, Rows, Unread, Visit, space};
 use minicbor::{Decode, Encode};
 
-use crate::codec;
+use wire::dates;
+
 use crate::error::BlobError;
 use crate::model::{Blob, Committed};
+use crate::{codec, request};
 
 /// What protects one state of a blob.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Encode, Decode)]
@@ -48,6 +50,16 @@ pub enum Mode {
     Locked,
 }
 
+impl Policy {
+    /// A policy is set for a time to come.
+    pub fn check_begins(&self, now: Timestamp) -> Result<(), BlobError> {
+        if now < self.until {
+            return Ok(());
+        }
+        Err(BlobError::header(request::POLICY_UNTIL, dates::http_date(self.until).as_str()))
+    }
+}
+
 impl Mode {
     /// As the service tells it; clients write it with a capital.
     pub fn name(self) -> &'static str {
@@ -80,7 +92,7 @@ impl Protection {
     }
 
     /// The rows that say when it ends, of the state that is called `version`.
-    fn rows(&self, version: u64) -> impl Iterator<Item = Key> {
+    pub fn rows(&self, version: u64) -> impl Iterator<Item = Key> {
         let hold = (self.legal_hold == Some(true)).then_some(NEVER);
         let ends = [self.policy.map(|policy| policy.until), hold];
         let generation = self.generation;

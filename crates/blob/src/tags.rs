@@ -102,7 +102,8 @@ pub fn reindex(before: Option<&Tagged>, after: Option<&Tagged>, key: &Key, chang
     }
 }
 
-fn places(tags: Option<&Tagged>, blob: &Key) -> Vec<Key> {
+/// The rows of the index that these tags of the blob at `blob` have.
+pub fn places(tags: Option<&Tagged>, blob: &Key) -> Vec<Key> {
     let mut reader = KeyReader::new(blob.as_bytes());
     let (Some(tags), Some(generation), Some(name)) = (tags, reader.number(), reader.text()) else { return Vec::new() };
     let place = |(key, value): &(String, String)| rows_of(tags.account, key).text(value).number(generation).text(&name);

@@ -154,6 +154,13 @@ impl Bench {
         while collector::sweep(&*self.engine, &[&self.service]).await.unwrap() > 0 {}
     }
 
+    /// What `lazurite check` would say of the rows of the service.
+    pub async fn problems(&self) -> Vec<String> {
+        let mut problems = Vec::new();
+        crate::check(&*self.engine, &mut |problem| problems.push(problem)).await.unwrap();
+        problems
+    }
+
     /// How many rows and contents there are.
     pub fn figures(&self) -> (u64, u64) {
         let figures = self.engine.figures();

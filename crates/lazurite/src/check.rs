@@ -39,6 +39,9 @@ async fn services(engine: &dyn Engine, report: &mut Report) {
     if let Err(error) = queue::check(engine, &mut |problem| report.problem(problem)).await {
         report.problem(format!("rows of the Queue service: {error}"));
     }
+    if let Err(error) = blob::check(engine, &mut |problem| report.problem(problem)).await {
+        report.problem(format!("rows of the Blob service: {error}"));
+    }
 }
 
 /// A progress bar on a terminal; nothing elsewhere.
@@ -93,12 +96,14 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("lazurite-check-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let left_behind = Key::new(space::MESSAGE_TEXT).number(7).number(1).number(1);
+        let text = Key::new(space::MESSAGE_TEXT).number(7).number(1).number(1);
+        let tag = Key::new(space::TAG).number(1).text("key").text("value").number(1).text("blob");
         let engine = EmbeddedEngine::open(&folder, Options::default()).unwrap();
         runtime.block_on(async {
-            let put = commit::<_, std::convert::Infallible, _>(&*engine, left_behind.clone(), move |_, _| {
+            let put = commit::<_, std::convert::Infallible, _>(&*engine, tag.clone(), move |_, _| {
                 let mut changes = Changes::none();
-                changes.put(left_behind.clone(), Vec::new());
+                changes.put(text.clone(), Vec::new());
+                changes.put(tag.clone(), Vec::new());
                 Ok(Commit { changes, outcome: () })
             });
             put.await.unwrap();
@@ -107,8 +112,10 @@ mod tests {
         drop(engine);
         let report = report(&folder, &mut |_| {}).unwrap();
         std::fs::remove_dir_all(&folder).unwrap();
-        assert_eq!(report.problem_count, 1, "{report}");
-        assert!(report.problems[0].contains("belongs to no queue"), "{report}");
+        assert_eq!(report.problem_count, 2, "{report}");
+        for sentence in ["belongs to no queue", "is left behind"] {
+            assert!(report.problems.iter().any(|problem| problem.contains(sentence)), "{report}");
+        }
     }
 
     #[test]

@@ -159,6 +159,7 @@ impl Described {
 impl WholeCopy {
     /// Whether the copy may happen, and the lease as it is afterwards. The order is the service's.
     fn judge(&self, found: Option<&Blob>, now: Timestamp) -> Result<Lease, BlobError> {
+        self.given.check(now)?;
         let version = found.and_then(Blob::version);
         if self.reach == Reach::CreateOnly && version.is_some() {
             return Err(BlobError::UnauthorizedBlobOverwrite);
@@ -300,24 +301,46 @@ impl WholeCopy {
 
     /// A source in this server: by reference, unless its type does not fit.
     async fn copy_here(self, call: Call<'_>, place: Place) -> Result<Reply, Failure> {
-        let opened = self.source.open(call, u64::MAX).await?;
-        let state = opened.state.clone().ok_or(BlobError::BlobNotFound)?;
         let asked = Asked::by(&call)?;
-        let is_plain = asked.key.is_none() && !encryption::is_sealed(state.encryption.as_ref());
-        if self.result == Makes::BlockBlob && !(is_plain && state.kind == BlobType::Block) {
-            self.check_length(state.length)?;
-            return self.take(call, opened, Described::blob(&state)).await;
+        let mut attempts = 0;
+        loop {
+            attempts += 1;
+            let opened = self.source.open(call, u64::MAX).await?;
+            let state = opened.state.clone().ok_or(BlobError::BlobNotFound)?;
+            let is_plain = asked.key.is_none() && !encryption::is_sealed(state.encryption.as_ref());
+            if self.result == Makes::BlockBlob && !(is_plain && state.kind == BlobType::Block) {
+                self.check_length(state.length)?;
+                return self.take(call, opened, Described::blob(&state)).await;
+            }
+            let sums = self.source.sums;
+            let is_checked = sums != request::BodySums::default();
+            let is_told = self.result != Makes::Copy
+                && state.length <= source::SUMMED_BYTES_MAX
+                && attempts <= SUM_ATTEMPTS_MAX;
+            let mut received = Received::nothing(state.length);
+            if is_checked || is_told {
+                received = opened.sum(Wanted { md5: true, crc64: true }, &sums).await?;
+            }
+            // What was summed must be what is copied.
+            let stamp = (is_checked || is_told).then_some(state.stamp);
+            match self.share(call, &place, &asked, stamp).await? {
+                Some(done) => return Ok(self.answer(call, done, &received)),
+                // The client's sum is of a source that is no longer there.
+                None if is_checked => return Err(BlobError::SourceConditionNotMet.into()),
+                None => {}
+            }
         }
-        let sums = self.source.sums;
-        let is_checked = sums != request::BodySums::default();
-        let mut received = Received::nothing(state.length);
-        if is_checked || self.result != Makes::Copy && state.length <= source::SUMMED_BYTES_MAX {
-            let wanted = Wanted { md5: true, crc64: true };
-            received = opened.sum(wanted, &sums).await?;
-        }
-        // What was summed must be what is copied.
-        let stamp = is_checked.then_some(state.stamp);
-        let done = loop {
+    }
+
+    /// Commits the copy of a source in this server. `None`: it is no longer the one of `stamp`.
+    async fn share(
+        &self,
+        call: Call<'_>,
+        place: &Place,
+        asked: &Asked,
+        stamp: Option<Timestamp>,
+    ) -> Result<Option<Done>, Failure> {
+        loop {
             let (op, place, account, keeping) = (self.clone(), place.clone(), call.account, Keeping::of(&call));
             let asked = asked.encryption.clone();
             let partition = model::blob_partition(account, &op.container, &op.name);
@@ -327,9 +350,11 @@ impl WholeCopy {
                 let found = model::find_blob(rows, &key)?;
                 let there = found.as_ref().filter(|blob| blob.is_there(tick.now));
                 let source = place.look(rows, &op.source.conditions, tick.now)?.state;
+                if stamp.is_some_and(|stamp| stamp != source.stamp) {
+                    return Ok(Commit::unchanged(Outcome::Other));
+                }
                 // Sealed meanwhile, it could be opened, but not shared.
-                let is_other = stamp.is_some_and(|stamp| stamp != source.stamp);
-                if is_other || encryption::is_sealed(source.encryption.as_ref()) {
+                if encryption::is_sealed(source.encryption.as_ref()) {
                     return Err(refuse(BlobError::SourceConditionNotMet));
                 }
                 let described = Described { is_archived: source.is_archived(tick.now), ..Described::blob(&source) };
@@ -346,11 +371,11 @@ impl WholeCopy {
                 Ok(Commit { changes, outcome: Outcome::Done(Done { written, copy, encryption }) })
             });
             match outcome.await? {
-                Outcome::Done(done) => break done,
+                Outcome::Done(done) => return Ok(Some(done)),
+                Outcome::Other => return Ok(None),
                 Outcome::Settle(map) => copy::settle(call.engine, map).await?,
             }
-        };
-        Ok(self.answer(call, done, &received))
+        }
     }
 
     /// The tags of a source elsewhere, if they are to be copied.
@@ -436,7 +461,8 @@ impl WholeCopy {
             let there = found.as_ref().filter(|blob| blob.is_there(tick.now));
             let (lease, mut state) = op.decide(there, &described, tick).map_err(refuse)?;
             let mut changes = Changes::none();
-            let job = pending::Job::new(&op.source.wish.url, etag.clone(), &key, tick);
+            let md5 = state.headers.content_md5.take();
+            let job = pending::Job::new(&op.source.wish.url, etag.clone(), md5, &key, tick);
             let copy = CopyState::pending(&op.source.wish.url, length, tick);
             let copy = Some(Box::new(CopyState { job: Some(job.id), ..copy }));
             state.copy = copy.clone();
@@ -488,8 +514,13 @@ impl WholeCopy {
 const COPY_BYTES_MAX: u64 = 256 * 1024 * 1024;
 const PUT_BYTES_MAX: u64 = 5_000 * 1024 * 1024;
 
+/// How often the bytes of a source that keeps changing are read for the sums of an answer; after that it has none.
+const SUM_ATTEMPTS_MAX: u32 = 16;
+
 enum Outcome {
     Done(Done),
+    /// The source has changed since it was read.
+    Other,
     /// Too many maps stand behind this one.
     Settle(u64),
 }
@@ -1079,5 +1110,19 @@ mod tests {
         let long = format!("http://a/{}", "x".repeat(2_100));
         let long = [("x-ms-copy-source", long.as_str())];
         assert!(Source::parse(&request("PUT", "cont/blob", &long), Manner::Copy).is_err());
+    }
+
+    /// The source changes between the reading of its bytes and the copy: the sums are those of what was copied.
+    #[tokio::test]
+    async fn the_sums_are_those_of_the_copy() {
+        for headers in [SYNC, PUT] {
+            let bench = Bench::with_container().await;
+            bench.put("cont/source", b"first").await;
+            let between = Interrupted::by(&bench, request("PUT", "cont/source", &[PUT]), b"second");
+            let answer = copy(&between, "cont/blob", "cont/source", &[headers]).await.unwrap();
+            assert_eq!(bench.get("cont/blob").await, b"second");
+            let crc64 = wire::base64::encode_crc64(wire::checksum::Crc64::of(b"second"));
+            assert_eq!(header(&answer, "x-ms-content-crc64"), Some(crc64.as_str()));
+        }
     }
 }

@@ -10,8 +10,9 @@ use wire::{base64, dates, percent};
 
 use super::Call;
 use super::get_blob::{self, ReadBlob};
+use crate::copy::Incremental;
 use crate::error::BlobError;
-use crate::model::{self, ContentRef, Halt, Seen, refuse};
+use crate::model::{self, Committed, ContentRef, Halt, Seen, refuse};
 use crate::pages::{Changed, PAGE_BYTES, PageSpan, View};
 use crate::request::{self, Which};
 use crate::{Failure, listing, reply};
@@ -86,7 +87,7 @@ impl GetPageRanges {
                 (ranges.into_iter().map(|span| Changed { span, is_cleared: false }).collect(), next)
             }
             Some(at) => {
-                let earlier = self.earlier(rows, account, view, at)?;
+                let earlier = self.earlier(rows, account, (view, &seen.state), at)?;
                 view.changes_since(rows, earlier, span, self.most)?
             }
         };
@@ -95,15 +96,22 @@ impl GetPageRanges {
 
     /// The snapshot to compare with, and when it was taken: an earlier state of the same blob, if the blob was not made
     /// anew.
-    fn earlier(&self, rows: &dyn Rows, account: u64, view: View, at: Timestamp) -> Result<(View, Timestamp), Halt> {
+    fn earlier(
+        &self,
+        rows: &dyn Rows,
+        account: u64,
+        (view, target): (View, &Committed),
+        at: Timestamp,
+    ) -> Result<(View, Timestamp), Halt> {
         if matches!(self.read.which, Which::Snapshot(target) if target < at) {
             return Err(refuse(BlobError::PreviousSnapshotCannotBeNewer));
         }
         let generation = model::generation(rows, account, &self.read.container)?;
         let earlier = model::see(rows, generation, &self.read.name, Which::Snapshot(at))?;
         let earlier = earlier.ok_or(refuse(BlobError::PreviousSnapshotNotFound))?;
-        let incremental = earlier.state.copy.as_ref().and_then(|copy| copy.incremental);
-        match (earlier.state.content, incremental) {
+        let copied = |state: &Committed| state.copy.as_ref().and_then(|copy| copy.incremental.clone());
+        let follows = |earlier: &Incremental| copied(target).is_some_and(|target| target.follows(earlier));
+        match (earlier.state.content, copied(&earlier.state).filter(follows)) {
             (ContentRef::Pages(earlier), _) if earlier.map == view.map => Ok((earlier, at)),
             // Each copy has a map of its own, and is a later state of the same source.
             (ContentRef::Pages(pages), Some(copied)) => Ok((pages, copied.source_snapshot)),

@@ -4,7 +4,7 @@
 //! the snapshot, like any copy.
 
 use concurrency::{Conditions, Lease, Timestamp};
-use engine::{Changes, Commit, Tick, commit};
+use engine::{Changes, Commit, Key, Tick, commit};
 use service::sources::Manner;
 use wire::http::{Body, Head, Reply, StatusCode};
 use wire::names::{BlobName, ContainerName};
@@ -15,10 +15,10 @@ use crate::copy::{self, CopyState, CopyStatus, Incremental};
 use crate::encryption::{self, Asked};
 use crate::error::BlobError;
 use crate::keeping::Keeping;
-use crate::model::{self, Blob, BlobType, Committed, blob_key, refuse, snapshot_key};
+use crate::model::{self, Blob, BlobType, Committed, ContentRef, blob_key, refuse, snapshot_key};
 use crate::request::Which;
 use crate::source::{self, Place, Source};
-use crate::{Failure, Reach, codec, keeping, reply, request};
+use crate::{Failure, Reach, codec, keeping, reply, request, tags};
 
 #[derive(Clone)]
 struct IncrementalCopyBlob {
@@ -39,15 +39,26 @@ fn parse(head: &Head, reach: Reach) -> Result<IncrementalCopyBlob, BlobError> {
 }
 
 /// The snapshot to copy: of which blob, and when it was taken.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 struct From {
-    blob: u64,
+    /// The blob is the one of this name, as for clients; its uid changes with its snapshots.
+    key: Key,
+    uid: u64,
     snapshot: Timestamp,
+}
+
+impl From {
+    fn is_other_than(&self, last: &Incremental) -> bool {
+        match &last.source_key {
+            Some(key) => key != self.key.as_bytes(),
+            None => last.source != self.uid,
+        }
+    }
 }
 
 impl IncrementalCopyBlob {
     /// Whether the copy may happen. The destination is new, or has been made by such copies of the same blob.
-    fn judge(&self, found: Option<&Blob>, from: From, now: Timestamp) -> Result<Lease, BlobError> {
+    fn judge(&self, found: Option<&Blob>, from: &From, now: Timestamp) -> Result<Lease, BlobError> {
         let version = found.and_then(Blob::version);
         if self.reach == Reach::CreateOnly && version.is_some() {
             return Err(BlobError::UnauthorizedBlobOverwrite);
@@ -57,20 +68,30 @@ impl IncrementalCopyBlob {
         let lease = model::check_free(found, None, now)?;
         self.conditions.check_create_only(version.is_some(), false)?;
         let Some(state) = found.and_then(|blob| blob.committed.as_ref()) else { return Ok(lease) };
-        match state.copy.as_ref().and_then(|copy| copy.incremental) {
+        match state.copy.as_ref().and_then(|copy| copy.incremental.as_ref()) {
             _ if !matches!(state.kind, BlobType::Page { .. }) => Err(BlobError::InvalidBlobType),
             None => Err(BlobError::OperationNotAllowedOnIncrementalCopyBlob),
-            Some(last) if last.source != from.blob => Err(BlobError::IncrementalCopyBlobMismatch),
+            Some(last) if from.is_other_than(last) => Err(BlobError::IncrementalCopyBlobMismatch),
             Some(last) if from.snapshot <= last.source_snapshot => {
                 Err(BlobError::IncrementalCopyOfEarlierSnapshotNotAllowed)
             }
-            Some(_) => Ok(lease),
+            // It is replaced and not kept, not even as a version.
+            Some(_) => state.check_change(now).map(|()| lease),
         }
     }
 
     /// The state as it becomes; its pages come beside it.
-    fn decide(&self, source: &Committed, from: From, tick: Tick) -> Committed {
-        let incremental = Incremental { source: from.blob, source_snapshot: from.snapshot, snapshot: tick.stamp };
+    fn decide(&self, source: &Committed, from: &From, tick: Tick) -> Committed {
+        let incremental = Incremental {
+            source: from.uid,
+            source_snapshot: from.snapshot,
+            snapshot: tick.stamp,
+            source_key: Some(from.key.as_bytes().to_vec()),
+            source_map: match source.content {
+                ContentRef::Pages(view) => Some(view.map),
+                ContentRef::Empty | ContentRef::Whole(_) | ContentRef::Blocks(_) | ContentRef::Shared(_) => None,
+            },
+        };
         let copy = CopyState::success(&self.source.wish.url, source.length, tick);
         Committed {
             version: tick.id(1),
@@ -106,11 +127,11 @@ async fn copy(op: &IncrementalCopyBlob, call: Call<'_>, place: &Place, at: Times
             return Err(refuse(BlobError::InvalidSourceBlobType));
         }
         let source_key = blob_key(model::generation(rows, place.account, &place.container)?, &place.name);
-        let blob = model::find_blob(rows, &source_key)?.map_or(0, |blob| blob.uid);
-        let from = From { blob, snapshot: at };
+        let uid = model::find_blob(rows, &source_key)?.map_or(0, |blob| blob.uid);
+        let from = From { key: source_key, uid, snapshot: at };
         let there = found.as_ref().filter(|blob| blob.is_there(tick.now));
-        let lease = op.judge(there, from, tick.now).map_err(refuse)?;
-        let mut state = op.decide(&source, from, tick);
+        let lease = op.judge(there, &from, tick.now).map_err(refuse)?;
+        let mut state = op.decide(&source, &from, tick);
         state.encryption = encryption::effective(rows, account, &op.container, asked.encryption.as_ref())?;
         let mut changes = Changes::none();
         state.content = match copy::share(rows, &place, &source, &key, tick, &mut changes)? {
@@ -124,8 +145,8 @@ async fn copy(op: &IncrementalCopyBlob, call: Call<'_>, place: &Place, at: Times
         base.snapshots = base.snapshots.saturating_add(1);
         changes.put(snapshot_key(base.uid, tick.stamp), codec::encode(&snapshot));
         // What was there is in a snapshot of its own already.
-        let before = base.committed.take();
-        if let Some(before) = before {
+        if let Some(before) = base.committed.take() {
+            tags::reindex(before.tags.as_ref(), None, &key, &mut changes);
             before.let_go(&mut changes, tick.now);
         }
         let written = keeping::replace(rows, key, Some(base), (lease, state), keeping, tick, &mut changes)?;
@@ -169,11 +190,11 @@ mod tests {
             parse(&head, Reach::Overwrite).unwrap()
         };
         let at = |ticks| Timestamp(NOW.0 + ticks);
-        let from = |blob, ticks| From { blob, snapshot: at(ticks) };
+        let from = |blob, ticks| From { key: Key::new(0).number(blob), uid: 1, snapshot: at(ticks) };
         let page = Committed { kind: BlobType::Page { sequence: 0 }, ..committed() };
-        let copied = ask(&[]).decide(&page, from(5, 10), tick());
+        let copied = ask(&[]).decide(&page, &from(5, 10), tick());
         let blob = |lease, state: &Committed| Blob { uid: 3, lease, committed: Some(state.clone()), ..Blob::default() };
-        let judge = |op: IncrementalCopyBlob, found: Option<Blob>, from| op.judge(found.as_ref(), from, NOW).err();
+        let judge = |op: IncrementalCopyBlob, found: Option<Blob>, from: From| op.judge(found.as_ref(), &from, NOW).err();
         let free = |state| Some(blob(Lease::Available, state));
         assert_eq!(judge(ask(&[]), None, from(5, 1)), None);
         assert_eq!(judge(ask(&[]), free(&copied), from(5, 11)), None);
@@ -284,5 +305,73 @@ mod tests {
         assert_eq!(copy(&snapshot).await, BlobError::InvalidSourceBlobType);
         let elsewhere = copy("http://elsewhere/x?snapshot=y").await;
         assert!(matches!(elsewhere, BlobError::CannotVerifyCopySource(_)));
+    }
+
+    /// Takes a snapshot of `cont/source` and copies it to `cont/blob`.
+    async fn copy_next(bench: &Bench) -> Result<Reply, Failure> {
+        let made = bench.call("PUT", "cont/source?comp=snapshot", &[], b"").await.unwrap();
+        let from = url(&format!("cont/source?snapshot={}", header(&made, "x-ms-snapshot").unwrap()));
+        bench.call("PUT", "cont/blob?comp=incrementalcopy", &[("x-ms-copy-source", &from)], b"").await
+    }
+
+    /// What was there goes, whether or not the account keeps versions: so what protects it stands against it.
+    #[tokio::test]
+    async fn what_is_protected_is_not_replaced() {
+        for versioning in [false, true] {
+            let mut bench = Bench::with_container().await;
+            bench.settings.versioning = versioning;
+            bench.put_pages("cont/source", 512).await;
+            copy_next(&bench).await.unwrap();
+            let hold = async |is_held: &str| {
+                bench.call("PUT", "cont/blob?comp=legalhold", &[("x-ms-legal-hold", is_held)], b"").await.unwrap();
+            };
+            hold("true").await;
+            assert_eq!(refusal(copy_next(&bench).await), BlobError::BlobImmutableDueToLegalHold);
+            hold("false").await;
+            let policy = [
+                ("x-ms-immutability-policy-until-date", "Sun, 15 Nov 2099 18:00:00 GMT"),
+                ("x-ms-immutability-policy-mode", "Locked"),
+            ];
+            bench.call("PUT", "cont/blob?comp=immutabilityPolicies", &policy, b"").await.unwrap();
+            assert_eq!(refusal(copy_next(&bench).await), BlobError::BlobImmutableDueToPolicy);
+            let told = bench.call("HEAD", "cont/blob", &[], b"").await.unwrap();
+            assert_eq!(header(&told, "x-ms-immutability-policy-mode"), Some("locked"));
+            assert_eq!(bench.problems().await, Vec::<String>::new());
+        }
+    }
+
+    #[tokio::test]
+    async fn the_tags_of_what_was_there_go_with_it() {
+        let bench = Bench::with_container().await;
+        bench.put_pages("cont/source", 512).await;
+        copy_next(&bench).await.unwrap();
+        let tags = b"<Tags><TagSet><Tag><Key>a</Key><Value>b</Value></Tag></TagSet></Tags>";
+        bench.call("PUT", "cont/blob?comp=tags", &[], tags).await.unwrap();
+        copy_next(&bench).await.unwrap();
+        assert_eq!(bench.problems().await, Vec::<String>::new());
+    }
+
+    /// A source is the same as long as it is the blob of that name, whatever became of its earlier snapshots.
+    #[tokio::test]
+    async fn the_source_is_known_by_its_name() {
+        let bench = Bench::with_container().await;
+        bench.put_pages("cont/source", 512).await;
+        copy_next(&bench).await.unwrap();
+        bench.call("DELETE", "cont/source", &[("x-ms-delete-snapshots", "only")], b"").await.unwrap();
+        assert_eq!(copy_next(&bench).await.unwrap().status, 202);
+        // Written anew it is the same source, but what has changed cannot be told.
+        let at = bench.call("HEAD", "cont/blob", &[], b"").await.unwrap();
+        let at = header(&at, "x-ms-copy-destination-snapshot").unwrap();
+        bench.put_pages("cont/source", 1_024).await;
+        assert_eq!(copy_next(&bench).await.unwrap().status, 202);
+        let told = bench.call("HEAD", "cont/blob", &[], b"").await.unwrap();
+        let now = header(&told, "x-ms-copy-destination-snapshot").unwrap();
+        let url_of = format!("cont/blob?comp=pagelist&snapshot={now}&prevsnapshot={at}");
+        assert_eq!(refusal(bench.call("GET", &url_of, &[], b"").await), BlobError::BlobOverwritten);
+        bench.put_pages("cont/other", 512).await;
+        let made = bench.call("PUT", "cont/other?comp=snapshot", &[], b"").await.unwrap();
+        let from = url(&format!("cont/other?snapshot={}", header(&made, "x-ms-snapshot").unwrap()));
+        let refused = bench.call("PUT", "cont/blob?comp=incrementalcopy", &[("x-ms-copy-source", &from)], b"").await;
+        assert_eq!(refusal(refused), BlobError::IncrementalCopyBlobMismatch);
     }
 }

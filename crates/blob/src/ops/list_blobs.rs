@@ -241,7 +241,7 @@ impl ListBlobs {
     }
 
     fn has_versions_only(&self, blob: &Blob) -> bool {
-        let has_versions = || blob.past.as_ref().is_some_and(|past| past.has_versions());
+        let has_versions = || blob.past.as_ref().is_some_and(|past| past.versions > 0);
         self.include.deleted_with_versions && blob.committed.is_none() && has_versions()
     }
 
@@ -730,5 +730,20 @@ mod tests {
         // Two faults: what is wrong with the request comes before what is not there.
         let both = bench.call("GET", "gone?restype=container&comp=list&maxresults=x", &[], b"").await;
         assert_eq!(refusal(both), BlobError::query("maxresults", "x"));
+    }
+
+    #[tokio::test]
+    async fn a_name_whose_versions_are_all_deleted_is_not_one_with_versions() {
+        let mut bench = Bench::with_container().await;
+        (bench.settings.versioning, bench.settings.blob_soft_delete_days) = (true, Some(7));
+        let answer = bench.call("PUT", "cont/blob", &[("x-ms-blob-type", "BlockBlob")], b"x").await.unwrap();
+        let id = crate::testing::header(&answer, "x-ms-version-id").unwrap().to_owned();
+        bench.call("DELETE", "cont/blob", &[], b"").await.unwrap();
+        let listed = async || bench.text("GET", "cont?restype=container&comp=list&include=deletedwithversions").await;
+        assert!(listed().await.contains("<HasVersionsOnly>true</HasVersionsOnly>"));
+        bench.call("DELETE", &format!("cont/blob?versionid={id}"), &[], b"").await.unwrap();
+        assert!(!listed().await.contains("<Blob>"));
+        bench.call("PUT", "cont/blob?comp=undelete", &[], b"").await.unwrap();
+        assert!(listed().await.contains("<HasVersionsOnly>true</HasVersionsOnly>"));
     }
 }

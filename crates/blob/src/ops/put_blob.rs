@@ -124,6 +124,7 @@ fn headers(head: &Head) -> Result<HttpHeaders, BlobError> {
 impl PutBlob {
     /// Whether the write may happen, and the lease as it is afterwards. The order is the service's.
     fn judge(&self, found: Option<&Blob>, now: Timestamp) -> Result<Lease, BlobError> {
+        self.given.check(now)?;
         let version = found.and_then(Blob::version);
         if self.reach == Reach::CreateOnly && version.is_some() {
             return Err(BlobError::UnauthorizedBlobOverwrite);

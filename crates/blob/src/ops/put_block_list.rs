@@ -139,6 +139,7 @@ fn resolve(
 
 impl PutBlockList {
     fn judge(&self, found: Option<&Blob>, now: Timestamp) -> Result<Lease, BlobError> {
+        self.given.check(now)?;
         let version = found.and_then(Blob::version);
         self.conditions.check_write(version.as_ref())?;
         if found.is_some_and(|blob| !blob.is_block_blob()) {

@@ -63,9 +63,8 @@ pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
         let mut changes = Changes::none();
         changes.delete(deleted_container_due(&source, mark));
         changes.delete(source);
-        if op.name == op.deleted {
-            changes.delete(moved_key(container.generation));
-        } else {
+        // Under the name that it had last, the row that says so is right if there is one: tags may know it by another yet.
+        if op.name != op.deleted {
             let name = op.name.as_str().as_bytes().to_vec();
             changes.put(moved_key(container.generation), name);
         }
@@ -176,5 +175,21 @@ mod tests {
         let none = bench.call("PUT", "cont?restype=container&comp=undelete", &[], b"").await;
         let missing = RequestError::MissingRequiredHeader { name: "x-ms-deleted-container-name" };
         assert_eq!(refusal(none), BlobError::Request(missing));
+    }
+
+    /// Rows of the index say the name that the container had when its blobs were tagged.
+    #[tokio::test]
+    async fn what_is_tagged_is_found_after_every_restoration() {
+        let bench = bench().await;
+        let mut name = "cont".to_owned();
+        for next in ["other", "other", "third", "cont", "cont", "other"] {
+            bench.call("DELETE", &format!("{name}?restype=container"), &[], b"").await.unwrap();
+            let listed = bench.text("GET", "?comp=list&include=deleted").await;
+            let version = between(&listed, "<Version>", "</Version>").last().unwrap().to_string();
+            let headers = [("x-ms-deleted-container-name", &*name), ("x-ms-deleted-container-version", &*version)];
+            bench.call("PUT", &format!("{next}?restype=container&comp=undelete"), &headers, b"").await.unwrap();
+            name = next.to_owned();
+            assert_eq!(found_by_tags(&bench).await, [next]);
+        }
     }
 }

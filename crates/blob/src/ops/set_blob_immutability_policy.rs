@@ -7,7 +7,6 @@
 use concurrency::{Conditions, Timestamp};
 use engine::{Changes, Commit, commit};
 use service::RequestError;
-use wire::dates;
 use wire::http::{Head, HeaderValue, Reply, StatusCode};
 use wire::names::{BlobName, ContainerName};
 
@@ -66,9 +65,7 @@ impl Protect {
 
 /// The protection with another policy. A locked one that is in force can only be prolonged.
 fn decide(policy: Policy, before: Protection, now: Timestamp) -> Result<Protection, BlobError> {
-    if policy.until <= now {
-        return Err(BlobError::header(request::POLICY_UNTIL, dates::http_date(policy.until).as_str()));
-    }
+    policy.check_begins(now)?;
     match before.policy.filter(|old| now < old.until) {
         Some(old) if old.mode == Mode::Locked && (policy.mode != Mode::Locked || policy.until < old.until) => {
             Err(BlobError::BlobImmutableDueToPolicy)
@@ -232,7 +229,7 @@ mod tests {
         let bench = Bench::with_container().await;
         bench.put("cont/blob", b"hello").await;
         let soon = bench.engine_now().plus_seconds(100);
-        let soon = dates::http_date(soon).as_str().to_owned();
+        let soon = wire::dates::http_date(soon).as_str().to_owned();
         bench.call("PUT", URL, &until(&soon, "Locked"), b"").await.unwrap();
         assert_eq!(refusal(bench.call("DELETE", "cont/blob", &[], b"").await), BlobError::BlobImmutableDueToPolicy);
         bench.advance(100).await;
@@ -307,5 +304,26 @@ mod tests {
         assert_eq!(refusal(bench.call("PUT", HOLD, &[], b"").await), missing);
         // Nothing came of all that.
         bench.call("DELETE", "cont/blob", &[], b"").await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_blob_is_not_created_with_a_policy_of_the_past() {
+        let bench = Bench::with_container().await;
+        bench.put("cont/source", b"x").await;
+        let past = "Sun, 15 Nov 2009 18:00:00 GMT";
+        let [date, mode] = until(past, "Locked");
+        let source = crate::testing::url("cont/source");
+        let (block, copy) = (("x-ms-blob-type", "BlockBlob"), ("x-ms-copy-source", source.as_str()));
+        let asks: [Ask<'_>; 5] = [
+            ("PUT", "cont/new", &[block, date, mode], b"x"),
+            ("PUT", "cont/new?comp=blocklist", &[date, mode], b"<BlockList/>"),
+            ("PUT", "cont/new", &[copy, date, mode], b""),
+            ("PUT", "cont/new", &[copy, ("x-ms-requires-sync", "true"), date, mode], b""),
+            ("PUT", "cont/new", &[copy, block, date, mode], b""),
+        ];
+        for (method, url, headers, body) in asks {
+            let refused = refusal(bench.call(method, url, headers, body).await);
+            assert_eq!(refused, BlobError::header("x-ms-immutability-policy-until-date", past), "{headers:?}");
+        }
     }
 }

@@ -1,0 +1,219 @@
+//! The service's part of `lazurite check`: do the projections say what the blobs say?
+//!
+//! Each tag of a current blob has one row in the index, and each protection of a state has its rows by container. A row too few
+//! loses a blob from a search, or lets its container be deleted; a row too many finds nothing, or keeps a container for ever.
+//! Nothing may change meanwhile: the rows are read in slices.
+
+use std::collections::HashSet;
+
+use bytes::Bytes;
+use engine::{Engine, EngineError, Key, KeyReader, Rows, Unread, Visit, read, space};
+use service::unrefused;
+
+use crate::model::{Blob, Committed};
+use crate::protection::Protection;
+use crate::{codec, model, tags};
+
+/// How many rows are looked at in one read.
+const ROWS_PER_SLICE: usize = 1_000;
+
+/// Tells `problem` what is wrong, one sentence each.
+pub async fn check(engine: &dyn Engine, problem: &mut (dyn FnMut(String) + Send)) -> Result<(), EngineError> {
+    let mut protected = HashSet::new();
+    each(engine, space::PROTECTED, problem, &mut |_, key, _, _| {
+        protected.insert(key.clone());
+        Ok(())
+    })
+    .await?;
+    each(engine, space::TAG, problem, &mut |rows, key, _, found| index_row(rows, key, found)).await?;
+    each(engine, space::BLOB, problem, &mut |rows, key, row, found| {
+        let Ok(blob) = codec::decode::<Blob>(row) else { return unreadable("blob", key, found) };
+        let current = blob.committed.as_ref();
+        indexed(rows, current, key, found)?;
+        let deleted = blob.past.as_ref().and_then(|past| past.deleted.as_ref());
+        let generation = KeyReader::new(key.as_bytes()).number();
+        for state in current.into_iter().chain(deleted) {
+            if let Some(protection) = state.protection
+                && Some(protection.generation) != generation
+            {
+                found.push(format!("the protection of blob {key:?} names another container"));
+            }
+            expect(state, key, &mut protected, found);
+        }
+        Ok(())
+    })
+    .await?;
+    for space in [space::SNAPSHOT, space::VERSION] {
+        each(engine, space, problem, &mut |_, key, row, found| {
+            let Ok(state) = codec::decode::<Committed>(row) else {
+                return unreadable("snapshot or version", key, found);
+            };
+            expect(&state, key, &mut protected, found);
+            Ok(())
+        })
+        .await?;
+    }
+    for row in protected {
+        problem(format!("a row protects something that is not there: {row:?}"));
+    }
+    Ok(())
+}
+
+fn unreadable(what: &str, key: &Key, found: &mut Vec<String>) -> Result<(), Unread> {
+    found.push(format!("a {what} cannot be read: {key:?}"));
+    Ok(())
+}
+
+/// A row of the index must be of a blob that has that tag now.
+fn index_row(rows: &dyn Rows, key: &Key, found: &mut Vec<String>) -> Result<(), Unread> {
+    let Some(place) = tags::Place::of(key.as_bytes()) else { return unreadable("row of the tag index", key, found) };
+    let blob = Key::new(space::BLOB).number(place.generation).text(&place.name);
+    let state = match model::find_blob(rows, &blob) {
+        Err(Unread::NotYet) => return Err(Unread::NotYet),
+        // Told where the blob itself is looked at.
+        Err(Unread::Failed(_)) => return Ok(()),
+        Ok(blob) => blob.and_then(|blob| blob.committed),
+    };
+    let expected = state.as_ref().map(|state| tags::places(state.tags.as_ref(), &blob)).unwrap_or_default();
+    if !expected.contains(key) {
+        found.push(format!("a row of the tag index is left behind: {key:?}"));
+    }
+    Ok(())
+}
+
+/// Every tag of the current state of the blob at `key` must have its row in the index.
+fn indexed(rows: &dyn Rows, state: Option<&Committed>, key: &Key, found: &mut Vec<String>) -> Result<(), Unread> {
+    for place in tags::places(state.and_then(|state| state.tags.as_ref()), key) {
+        if rows.get(&place)?.is_none() {
+            found.push(format!("a tag of blob {key:?} is missing in the index: {place:?}"));
+        }
+    }
+    Ok(())
+}
+
+/// Takes the rows that protect this state out of the set of all.
+fn expect(state: &Committed, key: &Key, protected: &mut HashSet<Key>, found: &mut Vec<String>) {
+    for row in state.protection.iter().flat_map(|protection: &Protection| protection.rows(state.version)) {
+        if !protected.remove(&row) {
+            found.push(format!("a protection of {key:?} has no row: {row:?}"));
+        }
+    }
+}
+
+/// What is done with a row: its key, its value, and what is found to be wrong.
+type Each<'a> = dyn FnMut(&dyn Rows, &Key, &Bytes, &mut Vec<String>) -> Result<(), Unread> + Send + 'a;
+
+/// Visits all rows of a space.
+async fn each(
+    engine: &dyn Engine,
+    space: u8,
+    problem: &mut (dyn FnMut(String) + Send),
+    each: &mut Each<'_>,
+) -> Result<(), EngineError> {
+    let mut from = Key::new(space);
+    let to = from.after_all();
+    loop {
+        let slice = read(engine, |rows, _| {
+            let mut slice: Vec<(Key, Bytes)> = Vec::new();
+            rows.scan(&from, &to, ROWS_PER_SLICE, &mut |key, row| {
+                slice.push((Key::from_bytes(key), row.clone()));
+                if slice.len() < ROWS_PER_SLICE { Visit::Next } else { Visit::Stop }
+            })?;
+            let mut found = Vec::new();
+            for (key, row) in &slice {
+                each(rows, key, row, &mut found)?;
+            }
+            Ok((slice.pop().map(|(last, _)| last), slice.len() + 1, found))
+        });
+        let (last, count, found) = unrefused(slice.await)?;
+        found.into_iter().for_each(&mut *problem);
+        match last {
+            Some(last) if count == ROWS_PER_SLICE => from = last.next(),
+            Some(_) | None => return Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Bench;
+    use engine::{Changes, Commit, Key, Rows, Visit, commit, space};
+
+    const TAGGED: [(&str, &str); 3] =
+        [("x-ms-blob-type", "BlockBlob"), ("x-ms-tags", "a=1&b=2"), ("x-ms-legal-hold", "true")];
+
+    /// The last row of a space.
+    fn last(rows: &dyn Rows, space: u8) -> Result<Key, engine::Unread> {
+        let (from, mut last) = (Key::new(space), None);
+        rows.scan(&from, &from.after_all(), 10, &mut |key, _| {
+            last = Some(Key::from_bytes(key));
+            Visit::Next
+        })?;
+        Ok(last.unwrap())
+    }
+
+    async fn change(bench: &Bench, change: impl Fn(&dyn Rows, &mut Changes) + Send + 'static) {
+        let changed = commit::<_, std::convert::Infallible, _>(&*bench.engine, Key::new(0), move |rows, _| {
+            let mut changes = Changes::none();
+            change(rows, &mut changes);
+            Ok(Commit { changes, outcome: () })
+        });
+        changed.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn each_row_too_few_or_too_many_is_seen() {
+        let bench = Bench::with_container().await;
+        bench.call("PUT", "cont/blob", &TAGGED, b"x").await.unwrap();
+        bench.call("PUT", "cont/blob?comp=snapshot", &[], b"").await.unwrap();
+        assert_eq!(bench.problems().await, Vec::<String>::new());
+        let damages: [(&str, fn(&dyn Rows, &mut Changes)); 4] = [
+            ("is missing in the index", |rows, changes| _ = changes.delete(last(rows, space::TAG).unwrap())),
+            ("is left behind", |rows, changes| {
+                let row = rows.get(&last(rows, space::TAG).unwrap()).unwrap().unwrap();
+                changes.put(crate::tags::rows_of(1, "c").text("3").number(7).text("gone"), row);
+            }),
+            ("has no row", |rows, changes| _ = changes.delete(last(rows, space::PROTECTED).unwrap())),
+            ("protects something that is not there", |rows, changes| {
+                changes.put(last(rows, space::PROTECTED).unwrap().next(), bytes::Bytes::new());
+            }),
+        ];
+        for (sentence, damage) in damages {
+            let bench = Bench::with_container().await;
+            bench.call("PUT", "cont/blob", &TAGGED, b"x").await.unwrap();
+            change(&bench, damage).await;
+            let problems = bench.problems().await;
+            assert!(problems.len() == 1 && problems[0].contains(sentence), "{sentence}: {problems:?}");
+        }
+    }
+
+    /// One bad row is told, and the others are looked at all the same.
+    #[tokio::test]
+    async fn a_row_that_cannot_be_read_is_one_problem() {
+        let bench = Bench::with_container().await;
+        bench.put("cont/blob", b"x").await;
+        bench.call("PUT", "cont/tagged", &TAGGED, b"x").await.unwrap();
+        change(&bench, |rows, changes| {
+            let blob = Key::new(space::BLOB);
+            rows.scan(&blob, &blob.after_all(), 1, &mut |key, _| {
+                changes.put(Key::from_bytes(key), b"damaged".to_vec());
+                Visit::Stop
+            })
+            .unwrap();
+        })
+        .await;
+        let problems = bench.problems().await;
+        assert!(problems.len() == 1 && problems[0].contains("a blob cannot be read"), "{problems:?}");
+    }
+
+    #[tokio::test]
+    async fn slices_leave_nothing_out() {
+        let bench = Bench::with_container().await;
+        for n in 0..2 * super::ROWS_PER_SLICE / 2 + 1 {
+            bench.call("PUT", &format!("cont/{n:05}"), &TAGGED, b"").await.unwrap();
+        }
+        assert_eq!(bench.problems().await, Vec::<String>::new());
+        change(&bench, |rows, changes| _ = changes.delete(last(rows, space::TAG).unwrap())).await;
+        assert_eq!(bench.problems().await.len(), 1);
+    }
+}
