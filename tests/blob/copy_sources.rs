@@ -16,7 +16,7 @@ struct Taker {
     headers: Headers<'static>,
     /// What it answers when it is done.
     done: u16,
-    /// It answers as its source does, and the caller's own rights count there.
+    /// The caller's own rights count at its source.
     is_copy: bool,
 }
 
@@ -104,10 +104,7 @@ fn rights() {
         let source = sources.of(taker);
         let name = taker.name;
         let mut refused = |what: &str, url: &str, status: u16, code: &str| {
-            let expected = match taker.is_copy {
-                true => format!("{status} {code}"),
-                false => format!("{status} CannotVerifyCopySource {status} {code}"),
-            };
+            let expected = format!("{status} CannotVerifyCopySource {status} {code}");
             table.row(format!("{name}, {what}"), sources.refusal(taker, url, &[]), expected);
         };
         refused("a signature for writing", &stage.signed(&source, "w", END), 403, "AuthorizationPermissionMismatch");
@@ -170,7 +167,7 @@ fn what_a_container_signature_opens() {
             let blob = format!("from/block{query}");
             let what = format!("{}, {what}", taker.name);
             let code = "403 AuthorizationPermissionMismatch";
-            let refused = if taker.is_copy { code.to_owned() } else { format!("403 CannotVerifyCopySource {code}") };
+            let refused = format!("403 CannotVerifyCopySource {code}");
             let listing = sources.refusal(taker, &stage.signed_by_container(&blob, "l", END), &[]);
             table.row(format!("{what}, only to list"), listing, refused);
             let taken = sources.take(taker, &stage.signed_by_container(&blob, "r", END), &[]);

@@ -38,6 +38,11 @@ pub enum BlobError {
     InvalidQuery(String),
     /// A structured body is not one.
     InvalidInput(Fault),
+    /// A search for tags that cannot be run, and why.
+    InvalidTagQuery {
+        message: String,
+        query: String,
+    },
     InvalidMd5,
     InvalidOperation,
     Md5Mismatch {
@@ -102,8 +107,6 @@ pub enum BlobError {
     OperationNotAllowedOnIncrementalCopyBlob,
     PendingCopyOperation,
     SourceConditionNotMet,
-    /// The caller may not read the source. The service answers as the source does.
-    SourceRefused(Box<ErrorReply>),
 
     // Conditions.
     /// A read finds nothing newer than what the client has.
@@ -226,6 +229,7 @@ impl BlobError {
             }
             BlobError::InvalidBlockList => (400, "InvalidBlockList", "The specified block list is invalid."),
             BlobError::InvalidQuery(_) => (400, "InvalidInput", "The query cannot be run."),
+            BlobError::InvalidTagQuery { .. } => (400, "InvalidQueryParameterValue", ""),
             BlobError::InvalidInput(_) => (400, "InvalidInput", "One of the request inputs is not valid."),
             BlobError::InvalidMd5 => (
                 400,
@@ -398,7 +402,6 @@ impl BlobError {
                 "SourceConditionNotMet",
                 "The source condition specified using HTTP conditional header(s) is not met.",
             ),
-            BlobError::SourceRefused(reply) => (reply.status, reply.code, ""),
 
             BlobError::NotModified => (304, "ConditionNotMet", CONDITION_NOT_MET),
             BlobError::ConditionNotMet => (412, "ConditionNotMet", CONDITION_NOT_MET),
@@ -486,7 +489,10 @@ impl BlobError {
                 .detail("UserSpecifiedCrc64", base64::encode_crc64(*given))
                 .detail("ServerCalculatedCrc64", base64::encode_crc64(*computed)),
             BlobError::InvalidQuery(reason) => reply.detail("Reason", reason),
-            BlobError::SourceRefused(refusal) => ErrorReply::clone(refusal),
+            BlobError::InvalidTagQuery { message, query } => ErrorReply::new(status, code, &**message)
+                .detail("QueryParameterName", "where")
+                .detail("QueryParameterValue", query)
+                .detail("Reason", "This query parameter value is invalid."),
             BlobError::CannotVerifyCopySource(fault) => {
                 let mut reply = ErrorReply::new(status, code, &*fault.message);
                 if let Some(status) = fault.source_status {

@@ -130,15 +130,69 @@ impl Op {
         }
     }
 
-    /// The public access of the container that makes a credential unnecessary; `None`: there is always one needed.
+    /// The public access of the container that makes a credential unnecessary for this request; `None`: there is always one
+    /// needed.
     #[must_use]
-    pub fn anonymous(self) -> Option<PublicAccess> {
+    pub fn anonymous(self, head: &Head) -> Option<PublicAccess> {
+        if touches_tags(head) {
+            return None;
+        }
         match self {
-            Op::GetBlob | Op::GetBlobProperties | Op::GetBlobMetadata | Op::GetBlockList | Op::GetPageRanges => {
-                Some(PublicAccess::Blob)
-            }
+            Op::GetBlob | Op::GetBlobProperties | Op::GetBlobMetadata | Op::GetPageRanges => Some(PublicAccess::Blob),
+            // Only the list of what is committed.
+            Op::GetBlockList => match head.query.get("blocklisttype") {
+                None | Some("") => Some(PublicAccess::Blob),
+                Some(list) => list.eq_ignore_ascii_case("committed").then_some(PublicAccess::Blob),
+            },
+            // Only what is there.
+            Op::ListBlobs if includes(head, &["uncommittedblobs", "deleted", "deletedwithversions"]) => None,
             Op::ListBlobs | Op::GetContainerProperties | Op::GetContainerMetadata => Some(PublicAccess::Container),
-            _ => None,
+            Op::ListContainers
+            | Op::GetBlobServiceProperties
+            | Op::SetBlobServiceProperties
+            | Op::GetBlobServiceStats
+            | Op::GetAccountInformation
+            | Op::GetUserDelegationKey
+            | Op::PreflightBlobRequest
+            | Op::BlobBatch
+            | Op::FindBlobsByTags
+            | Op::FindBlobsByTagsInContainer
+            | Op::CreateContainer
+            | Op::SetContainerMetadata
+            | Op::GetContainerAcl
+            | Op::SetContainerAcl
+            | Op::DeleteContainer
+            | Op::LeaseContainer
+            | Op::RestoreContainer
+            | Op::RenameContainer
+            | Op::PutBlob
+            | Op::PutBlobFromUrl
+            | Op::SetBlobProperties
+            | Op::SetBlobMetadata
+            | Op::GetBlobTags
+            | Op::SetBlobTags
+            | Op::LeaseBlob
+            | Op::SnapshotBlob
+            | Op::CopyBlob
+            | Op::CopyBlobFromUrl
+            | Op::AbortCopyBlob
+            | Op::IncrementalCopyBlob
+            | Op::DeleteBlob
+            | Op::UndeleteBlob
+            | Op::SetBlobTier
+            | Op::SetBlobExpiry
+            | Op::SetBlobImmutabilityPolicy
+            | Op::DeleteBlobImmutabilityPolicy
+            | Op::SetBlobLegalHold
+            | Op::QueryBlobContents
+            | Op::PutBlock
+            | Op::PutBlockFromUrl
+            | Op::PutBlockList
+            | Op::PutPage
+            | Op::PutPageFromUrl
+            | Op::AppendBlock
+            | Op::AppendBlockFromUrl
+            | Op::AppendBlobSeal => None,
         }
     }
 
@@ -237,11 +291,14 @@ impl Op {
 
 /// Whether a request sets tags, asks for them beside something else, or depends on them: all that says what they are.
 fn touches_tags(head: &Head) -> bool {
-    let lists_them = |list: &str| list.split(',').any(|word| word.trim().eq_ignore_ascii_case("tags"));
-    let included = head.query.pairs().iter().filter(|(name, _)| name.eq_ignore_ascii_case("include"));
-    head.has_header("x-ms-tags")
-        || head.has_header("x-ms-if-tags")
-        || included.into_iter().any(|(_, list)| lists_them(list))
+    head.has_header("x-ms-tags") || head.has_header("x-ms-if-tags") || includes(head, &["tags"])
+}
+
+/// Whether a listing is to show one of these.
+fn includes(head: &Head, words: &[&str]) -> bool {
+    let is_one = |word: &str| words.iter().any(|wanted| word.trim().eq_ignore_ascii_case(wanted));
+    let lists = head.query.pairs().iter().filter(|(name, _)| name.eq_ignore_ascii_case("include"));
+    lists.into_iter().any(|(_, list)| list.split(',').any(is_one))
 }
 
 /// Whether a request that creates a blob also protects it.
@@ -309,6 +366,34 @@ mod tests {
         {
             assert_eq!(need(Op::GetAccountInformation, path, &[]).resource, resource, "{path}");
         }
+    }
+
+    /// What is public is said of contents: not what the owner notes of them, nor what is not there yet or no longer. Versions
+    /// are public with their blobs, as the real service has it.
+    #[test]
+    fn what_anybody_may_read_of_what_is_public() {
+        let anonymous = |op: Op, url: &str, headers: &[(&str, &str)]| op.anonymous(&request("GET", url, headers));
+        let (blob, all) = (Some(PublicAccess::Blob), Some(PublicAccess::Container));
+        let list = "cont?restype=container&comp=list";
+        assert_eq!(anonymous(Op::GetBlob, "cont/blob?versionid=2026-01-01T00:00:00.0000000Z", &[]), blob);
+        assert_eq!(anonymous(Op::GetBlob, "cont/blob", &[("x-ms-if-tags", "a='b'")]), None);
+        assert_eq!(anonymous(Op::GetBlockList, "cont/blob?comp=blocklist", &[]), blob);
+        assert_eq!(anonymous(Op::GetBlockList, "cont/blob?comp=blocklist&blocklisttype=Committed", &[]), blob);
+        for lists in ["uncommitted", "all", "ALL", "x"] {
+            let url = format!("cont/blob?comp=blocklist&blocklisttype={lists}");
+            assert_eq!(anonymous(Op::GetBlockList, &url, &[]), None, "{lists}");
+        }
+        for include in ["", "metadata", "snapshots,copy", "versions", "immutabilitypolicy,legalhold"] {
+            let url = format!("{list}&include={include}");
+            assert_eq!(anonymous(Op::ListBlobs, &url, &[]), all, "{include}");
+        }
+        for include in ["tags", "metadata,Tags", "uncommittedblobs", "deleted", "versions, Deleted", "deletedwithversions"] {
+            let url = format!("{list}&include={include}");
+            assert_eq!(anonymous(Op::ListBlobs, &url, &[]), None, "{include}");
+        }
+        let twice = format!("{list}&include=metadata&include=tags");
+        assert_eq!(anonymous(Op::ListBlobs, &twice, &[]), None);
+        assert_eq!(anonymous(Op::PutBlob, "cont/blob", &[]), None);
     }
 
     #[test]

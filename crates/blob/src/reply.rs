@@ -168,7 +168,7 @@ pub fn set_blob(headers: &mut HeaderMap, blob: &Committed, lease: Option<&Lease>
         copy.tell(headers, now);
     }
     let own = &blob.headers;
-    set_text(headers, header::CONTENT_TYPE, Some(own.content_type.as_deref().unwrap_or(CONTENT_TYPE_DEFAULT)));
+    set_text(headers, header::CONTENT_TYPE, own.content_type.as_deref());
     set_text(headers, header::CONTENT_ENCODING, own.content_encoding.as_deref());
     set_text(headers, header::CONTENT_LANGUAGE, own.content_language.as_deref());
     set_text(headers, header::CONTENT_DISPOSITION, own.content_disposition.as_deref());
@@ -205,7 +205,7 @@ pub fn flag(is_set: bool) -> HeaderValue {
     if is_set { TRUE } else { FALSE }
 }
 
-/// What a blob is said to be if nobody said anything.
+/// The content type of a blob whose creator names none. Set Blob Properties without one leaves none.
 pub const CONTENT_TYPE_DEFAULT: &str = "application/octet-stream";
 
 fn set_text(headers: &mut HeaderMap, name: HeaderName, text: Option<&str>) {

@@ -168,9 +168,7 @@ pub const SOURCE_IF_TAGS: &str = "x-ms-source-if-tags";
 
 fn tag_condition(head: &Head, name: &'static str) -> Result<Option<TagExpression>, BlobError> {
     let Some(value) = text(head, name)? else { return Ok(None) };
-    let is_of_tags =
-        |wanted: &TagExpression| wanted.comparisons().iter().all(|comparison| !comparison.key.starts_with('@'));
-    TagExpression::parse(value).filter(is_of_tags).map(Some).ok_or_else(|| BlobError::header(name, value))
+    TagExpression::parse(value).map(Some).ok_or_else(|| BlobError::header(name, value))
 }
 
 /// The tags that a new blob is to have.

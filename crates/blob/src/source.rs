@@ -33,6 +33,8 @@ const URL_BYTES_MAX: usize = 2 * 1024;
 const VERSION: &str = "2023-11-03";
 /// Ten tags of the longest kind, with every character escaped.
 const TAGS_BYTES_MAX: usize = 32 * 1024;
+/// The longest document in which a source elsewhere says why it refuses.
+const ERROR_BYTES_MAX: usize = 16 * 1024;
 /// Bytes that are shared by reference are read for their checksum only up to this size.
 pub const SUMMED_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
@@ -138,9 +140,9 @@ impl Source {
         match call.asker.sources.locate(&self.wish).await? {
             Located::There => Ok(None),
             Located::Unclear => Err(BlobError::header("x-ms-copy-source", without_signature(&self.wish.url)).into()),
-            Located::Refused(refusal) => Err(refused(refusal, manner).into()),
+            Located::Refused(refusal) => Err(refused(refusal).into()),
             Located::Here { account, head } => {
-                let place = Place::parse(account, &head, manner).map_err(|error| refused(error.to_reply(), manner))?;
+                let place = Place::parse(account, &head, manner).map_err(|error| refused(error.to_reply()))?;
                 Ok(Some(Place { key: self.key.clone(), ..place }))
             }
         }
@@ -150,11 +152,10 @@ impl Source {
     pub async fn fetch(&self, outside: Option<&dyn Outside>) -> Result<Fetched, BlobError> {
         let outside = outside.ok_or_else(|| nowhere("This server copies only from itself."))?;
         let fetched = outside.fetch(&self.wish.url, self.headers()).await.map_err(|error| nowhere(&error.message))?;
-        let code = fetched.headers.get("x-ms-error-code").and_then(|code| code.to_str().ok());
         match (fetched.status, self.range) {
             (206, RangeHeader::Span { .. }) | (200, RangeHeader::None | RangeHeader::Ignored) => Ok(fetched),
             (304 | 412, _) if self.wish.manner == Manner::Copy => Err(BlobError::SourceConditionNotMet),
-            (status, _) => Err(fault(status, code, "The copy source did not answer with what was asked for.")),
+            _ => Err(refused_elsewhere(fetched, "The copy source did not answer with what was asked for.").await),
         }
     }
 
@@ -175,10 +176,7 @@ impl Source {
                 let document = wire::http::collect(&mut *fetched.body, TAGS_BYTES_MAX).await.map_err(|_| unclear())?;
                 Tags::parse_xml(&document).map_err(|_| unclear())
             }
-            status => {
-                let code = fetched.headers.get("x-ms-error-code").and_then(|code| code.to_str().ok());
-                Err(fault(status, code, "The copy source did not answer with its tags."))
-            }
+            _ => Err(refused_elsewhere(fetched, "The copy source did not answer with its tags.").await),
         }
     }
 
@@ -274,11 +272,16 @@ pub fn length(fetched: &Fetched) -> Result<u64, BlobError> {
 }
 
 /// A read that the source refuses.
-fn refused(refusal: ErrorReply, manner: Manner) -> BlobError {
-    match (manner, refusal.status) {
-        (Manner::Copy, 401 | 403) => BlobError::SourceRefused(Box::new(refusal)),
-        _ => fault(refusal.status, Some(refusal.code), &refusal.message),
-    }
+fn refused(refusal: ErrorReply) -> BlobError {
+    fault(refusal.status, Some(refusal.code), &refusal.message)
+}
+
+/// The same of a source elsewhere: with its own message, or `otherwise` if it gives none.
+async fn refused_elsewhere(mut fetched: Fetched, otherwise: &str) -> BlobError {
+    let document = wire::http::collect(&mut *fetched.body, ERROR_BYTES_MAX).await.unwrap_or_default();
+    let message = wire::xml::parse_error_message(&document);
+    let code = fetched.headers.get("x-ms-error-code").and_then(|code| code.to_str().ok());
+    fault(fetched.status, code, message.as_deref().unwrap_or(otherwise))
 }
 
 /// An answer of the source that is not its bytes.
@@ -322,7 +325,7 @@ impl Place {
 
     /// The state that is to be copied, if it is there and as the conditions want it.
     pub fn look(&self, rows: &dyn Rows, conditions: &Conditions, now: Timestamp) -> Result<Seen, Halt> {
-        let refused = |error: BlobError| refuse(refused(error.to_reply(), self.manner));
+        let refused = |error: BlobError| refuse(refused(error.to_reply()));
         let generation = match model::generation(rows, self.account, &self.container) {
             Err(engine::Stop::Refused(error)) => return Err(refused(error)),
             other => other?,

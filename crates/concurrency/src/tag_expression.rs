@@ -1,17 +1,23 @@
 //! Expressions over the tags of a blob: `"colour" = 'red' AND "size" >= '10'`.
 //!
-//! One grammar serves two callers. A condition (`x-ms-if-tags`) takes all of it; a search takes comparisons that are all
-//! to hold and asks for them by [`TagExpression::conjunction`]. Values are texts and compared as such, so `'9' > '10'`.
-//! A comparison with a tag that is not there is false, whatever it asks.
+//! One grammar serves two callers. A condition (`x-ms-if-tags`) takes all of it; a search (Find Blobs by Tags) takes comparisons
+//! that are all to hold, and may name a container. Values are texts and compared as such, so `'9' > '10'`. A comparison with a
+//! tag that is not there is false, whatever it asks.
 
 use std::cmp::Ordering;
+use std::fmt;
 
 use crate::depth::Depth;
 
-/// How many comparisons one expression may have, as the service counts.
-pub const COMPARISONS_MAX: usize = 10;
+/// How many comparisons one expression may have. The service takes about as many in a condition.
+pub const COMPARISONS_MAX: usize = 1_000;
 /// How deep parentheses may stand in each other.
 pub const DEPTH_MAX: usize = 16;
+/// The longest key and value that a search may ask for: those that a tag can have.
+pub const KEY_CHARS_MAX: usize = 128;
+pub const VALUE_CHARS_MAX: usize = 256;
+/// The one thing beside tags that a search can ask for.
+pub const CONTAINER: &str = "@container";
 
 /// A text that was understood.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -61,13 +67,62 @@ impl TagComparison {
     }
 }
 
+/// Why a text is no expression, and where.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TagSyntaxError {
+    /// Of the character at which it ceases to be one, from 1 on.
+    pub position: usize,
+    pub fault: TagFault,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum TagFault {
+    /// A word or a sign that cannot stand there; empty at the end of the text.
+    Unexpected(String),
+    Forbidden(char),
+    KeyLength,
+    ValueLength,
+    Parameter(String),
+}
+
+/// As the service words it; clients show it to people.
+impl fmt::Display for TagSyntaxError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Error parsing query at or near character position {}: ", self.position)?;
+        match &self.fault {
+            TagFault::Unexpected(token) => write!(f, "unexpected '{token}'"),
+            TagFault::Forbidden(c) => write!(f, "'{c}' not permitted in tag name or value"),
+            TagFault::KeyLength => write!(f, "tag must be between 1 and {KEY_CHARS_MAX} characters in length"),
+            TagFault::ValueLength => {
+                write!(f, "tag value must be between 0 and {VALUE_CHARS_MAX} characters in length")
+            }
+            TagFault::Parameter(name) => write!(f, "unsupported parameter '{name}'"),
+        }
+    }
+}
+
+impl std::error::Error for TagSyntaxError {}
+
 impl TagExpression {
-    /// Reads an expression. `None`: it is none, or longer or deeper than allowed.
+    /// Reads a condition. `None`: it is none, or longer or deeper than allowed.
     pub fn parse(text: &str) -> Option<TagExpression> {
-        let mut parser = Parser { rest: text, comparisons: 0, depth: Depth::up_to(DEPTH_MAX) };
-        let expression = parser.any()?;
-        parser.skip_space();
-        parser.rest.is_empty().then_some(expression)
+        Parser::new(text, Grammar::Condition).whole().ok()
+    }
+
+    /// Reads what a search asks for: comparisons that must all hold, in the order of the text.
+    pub fn parse_search(text: &str) -> Result<Vec<TagComparison>, TagSyntaxError> {
+        let mut comparisons = Vec::new();
+        Parser::new(text, Grammar::Search).whole()?.collect(&mut comparisons);
+        Ok(comparisons)
+    }
+
+    fn collect(self, into: &mut Vec<TagComparison>) {
+        match self {
+            TagExpression::Compare(comparison) => into.push(comparison),
+            TagExpression::All(parts) | TagExpression::Any(parts) => {
+                parts.into_iter().for_each(|part| part.collect(into));
+            }
+        }
     }
 
     pub fn holds(&self, tags: &[(String, String)]) -> bool {
@@ -77,33 +132,20 @@ impl TagExpression {
             TagExpression::Any(parts) => parts.iter().any(|part| part.holds(tags)),
         }
     }
+}
 
-    /// Every comparison in it, in the order of the text.
-    pub fn comparisons(&self) -> Vec<&TagComparison> {
-        match self {
-            TagExpression::Compare(comparison) => vec![comparison],
-            TagExpression::All(parts) | TagExpression::Any(parts) => {
-                parts.iter().flat_map(TagExpression::comparisons).collect()
-            }
-        }
-    }
-
-    /// The comparisons that must all hold; `None` if it is not made of those alone.
-    pub fn conjunction(&self) -> Option<Vec<&TagComparison>> {
-        match self {
-            TagExpression::Compare(comparison) => Some(vec![comparison]),
-            TagExpression::All(parts) => {
-                let parts: Option<Vec<_>> = parts.iter().map(TagExpression::conjunction).collect();
-                Some(parts?.concat())
-            }
-            TagExpression::Any(_) => None,
-        }
-    }
+/// Which of the two callers asks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Grammar {
+    Condition,
+    Search,
 }
 
 /// `any` is `all` or `all` ..., `all` is `one` and `one` ..., `one` is a comparison or `any` in parentheses.
 struct Parser<'a> {
+    text: &'a str,
     rest: &'a str,
+    grammar: Grammar,
     comparisons: usize,
     depth: Depth,
 }
@@ -119,53 +161,112 @@ const OPERATORS: [(&str, TagOperator); 6] = [
 ];
 
 impl<'a> Parser<'a> {
-    fn any(&mut self) -> Option<TagExpression> {
-        let mut parts = vec![self.all()?];
-        while self.word("OR") {
-            parts.push(self.all()?);
-        }
-        Some(only_or(parts, TagExpression::Any))
+    fn new(text: &'a str, grammar: Grammar) -> Parser<'a> {
+        Parser { text, rest: text, grammar, comparisons: 0, depth: Depth::up_to(DEPTH_MAX) }
     }
 
-    fn all(&mut self) -> Option<TagExpression> {
+    fn whole(mut self) -> Result<TagExpression, TagSyntaxError> {
+        let expression = self.any()?;
+        self.skip_space();
+        if self.rest.is_empty() { Ok(expression) } else { Err(self.unexpected()) }
+    }
+
+    fn any(&mut self) -> Result<TagExpression, TagSyntaxError> {
+        let mut parts = vec![self.all()?];
+        loop {
+            self.skip_space();
+            let before = self.rest;
+            if !self.word("OR") {
+                return Ok(only_or(parts, TagExpression::Any));
+            }
+            if self.grammar == Grammar::Search {
+                self.rest = before;
+                return Err(self.unexpected());
+            }
+            parts.push(self.all()?);
+        }
+    }
+
+    fn all(&mut self) -> Result<TagExpression, TagSyntaxError> {
         let mut parts = vec![self.one()?];
         while self.word("AND") {
             parts.push(self.one()?);
         }
-        Some(only_or(parts, TagExpression::All))
+        Ok(only_or(parts, TagExpression::All))
     }
 
-    fn one(&mut self) -> Option<TagExpression> {
+    fn one(&mut self) -> Result<TagExpression, TagSyntaxError> {
         self.skip_space();
-        if !self.sign("(") {
+        if !self.rest.starts_with('(') {
             return self.comparison().map(TagExpression::Compare);
         }
-        let level = self.depth.enter()?;
+        let Some(level) = self.depth.enter() else { return Err(self.unexpected()) };
+        self.sign("(");
         let inner = self.any()?;
         drop(level);
         self.skip_space();
-        self.sign(")").then_some(inner)
+        if self.sign(")") { Ok(inner) } else { Err(self.unexpected()) }
     }
 
-    fn comparison(&mut self) -> Option<TagComparison> {
-        self.comparisons += 1;
-        if self.comparisons > COMPARISONS_MAX {
-            return None;
+    fn comparison(&mut self) -> Result<TagComparison, TagSyntaxError> {
+        if self.comparisons >= COMPARISONS_MAX {
+            return Err(self.unexpected());
         }
-        let key = if self.rest.starts_with('"') { self.quoted('"')? } else { self.plain()? };
+        self.comparisons += 1;
+        let key = self.key()?;
         self.skip_space();
-        let operator = OPERATORS.iter().find(|(sign, _)| self.sign(sign))?.1;
+        let before = self.rest;
+        let operator = OPERATORS.iter().find(|(sign, _)| self.sign(sign)).map(|(_, operator)| *operator);
+        let operator = match (operator, self.grammar) {
+            (Some(TagOperator::NotEqual), Grammar::Search) | (None, _) => {
+                self.rest = before;
+                return Err(self.unexpected());
+            }
+            (Some(operator), _) => operator,
+        };
         self.skip_space();
+        let value = self.value()?;
+        Ok(TagComparison { key, operator, value })
+    }
+
+    /// A key: in quotes it may have every character that a tag may have.
+    fn key(&mut self) -> Result<String, TagSyntaxError> {
+        let before = self.rest;
+        let key = if before.starts_with('"') { self.quoted('"')? } else { self.plain()? };
+        let fault = match key.chars().find(|c| !is_tag_char(*c)) {
+            // Only a search can ask for something else than tags.
+            Some('@') if key.starts_with('@') && self.grammar == Grammar::Search && key != CONTAINER => {
+                Some(TagFault::Parameter(key.clone()))
+            }
+            Some('@') if key == CONTAINER && self.grammar == Grammar::Search => None,
+            Some(c) => Some(TagFault::Forbidden(c)),
+            None if key.is_empty() || self.grammar == Grammar::Search && key.chars().count() > KEY_CHARS_MAX => {
+                Some(TagFault::KeyLength)
+            }
+            None => None,
+        };
+        fault.map_or(Ok(key), |fault| Err(self.at(before, fault)))
+    }
+
+    fn value(&mut self) -> Result<String, TagSyntaxError> {
+        let before = self.rest;
         let value = self.quoted('\'')?;
-        Some(TagComparison { key, operator, value }).filter(|comparison| !comparison.key.is_empty())
+        let fault = match value.chars().find(|c| !is_tag_char(*c)) {
+            Some(c) => Some(TagFault::Forbidden(c)),
+            None if self.grammar == Grammar::Search && value.chars().count() > VALUE_CHARS_MAX => {
+                Some(TagFault::ValueLength)
+            }
+            None => None,
+        };
+        fault.map_or(Ok(value), |fault| Err(self.at(before, fault)))
     }
 
     /// A text in quotes; a quote inside it is written twice.
-    fn quoted(&mut self, quote: char) -> Option<String> {
-        let mut rest = self.rest.strip_prefix(quote)?;
+    fn quoted(&mut self, quote: char) -> Result<String, TagSyntaxError> {
+        let Some(mut rest) = self.rest.strip_prefix(quote) else { return Err(self.unexpected()) };
         let mut text = String::new();
         loop {
-            let (before, after) = rest.split_once(quote)?;
+            let Some((before, after)) = rest.split_once(quote) else { return Err(self.unexpected()) };
             text.push_str(before);
             match after.strip_prefix(quote) {
                 Some(more) => {
@@ -174,19 +275,37 @@ impl<'a> Parser<'a> {
                 }
                 None => {
                     self.rest = after;
-                    return Some(text);
+                    return Ok(text);
                 }
             }
         }
     }
 
     /// A key without quotes.
-    fn plain(&mut self) -> Option<String> {
-        let is_part = |c: char| c.is_ascii_alphanumeric() || "@_-.:/+".contains(c);
-        let end = self.rest.find(|c| !is_part(c)).unwrap_or(self.rest.len());
+    fn plain(&mut self) -> Result<String, TagSyntaxError> {
+        let end = self.rest.find(|c| !is_plain(c)).unwrap_or(self.rest.len());
+        if end == 0 {
+            return Err(self.unexpected());
+        }
         let (key, rest) = self.rest.split_at(end);
         self.rest = rest;
-        (!key.is_empty()).then(|| key.to_owned())
+        Ok(key.to_owned())
+    }
+
+    /// What stands here cannot stand here.
+    fn unexpected(&self) -> TagSyntaxError {
+        let word = self.rest.find(|c| !is_plain(c)).unwrap_or(self.rest.len());
+        let sign = OPERATORS.iter().find(|(sign, _)| self.rest.starts_with(sign)).map(|(sign, _)| sign.len());
+        let first = self.rest.chars().next().map_or(0, char::len_utf8);
+        let length = if word > 0 { word } else { sign.unwrap_or(first) };
+        let token = self.rest.get(..length).unwrap_or_default().to_owned();
+        self.at(self.rest, TagFault::Unexpected(token))
+    }
+
+    /// A fault at the place from which on `rest` is left.
+    fn at(&self, rest: &str, fault: TagFault) -> TagSyntaxError {
+        let before = self.text.get(..self.text.len() - rest.len()).unwrap_or_default();
+        TagSyntaxError { position: before.chars().count() + 1, fault }
     }
 
     /// A word in any case, which ends where something else begins.
@@ -209,6 +328,16 @@ impl<'a> Parser<'a> {
     fn skip_space(&mut self) {
         self.rest = self.rest.trim_start();
     }
+}
+
+/// What a key can be made of that stands without quotes.
+fn is_plain(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_' || c == '@'
+}
+
+/// What keys and values of tags are made of.
+pub fn is_tag_char(c: char) -> bool {
+    c.is_ascii_alphanumeric() || " +-./:=_".contains(c)
 }
 
 fn only_or(mut parts: Vec<TagExpression>, many: fn(Vec<TagExpression>) -> TagExpression) -> TagExpression {
@@ -257,7 +386,8 @@ mod tests {
 
     #[test]
     fn keys_and_values_may_be_anything_in_quotes() {
-        assert!(holds("\"a b\"='it''s'", &[("a b", "it's")]));
+        assert!(holds("\"a b\"='1+1=2'", &[("a b", "1+1=2")]));
+        assert!(holds("\"a-b.c/d:e=f+g\" = 'x'", &[("a-b.c/d:e=f+g", "x")]));
         assert!(holds("k=''", &[("k", "")]));
         assert!(holds("\"or\"='and' OR \"and\" = ''", &[("or", "and")]));
         assert!(holds("order='1'", &[("order", "1")]));
@@ -288,6 +418,11 @@ mod tests {
             "a='1' ORb='2'",
             "'a'='1'",
             "ä='1'",
+            "a-b='1'",
+            "@container='1'",
+            "\"a\"\"b\"='1'",
+            "a='it''s'",
+            "a='*'",
             &long,
             &deep,
         ];
@@ -299,12 +434,48 @@ mod tests {
     }
 
     #[test]
-    fn a_conjunction_has_no_choice() {
-        let parts = |text: &str| TagExpression::parse(text).unwrap().conjunction().map(|parts| parts.len());
-        assert_eq!(parts("a='1'"), Some(1));
-        assert_eq!(parts("a='1' AND (b='2' AND c>'3')"), Some(3));
-        assert_eq!(parts("a='1' OR b='2'"), None);
-        assert_eq!(parts("a='1' AND (b='2' OR c='3')"), None);
+    fn conditions_may_be_long_and_have_long_values() {
+        let of = |count: usize| vec!["a='1'"; count].join(" OR ");
+        assert!(TagExpression::parse(&of(COMPARISONS_MAX)).is_some());
+        assert!(TagExpression::parse(&of(COMPARISONS_MAX + 1)).is_none());
+        assert!(TagExpression::parse(&format!("{}='{}'", "k".repeat(129), "v".repeat(257))).is_some());
+    }
+
+    #[test]
+    fn a_search_has_no_choice_and_may_name_a_container() {
+        let parts = |text: &str| TagExpression::parse_search(text).map(|parts| parts.len()).map_err(|e| e.to_string());
+        assert_eq!(parts("a='1'"), Ok(1));
+        assert_eq!(parts("a='1' AND (b='2' AND c>'3')"), Ok(3));
+        assert_eq!(parts("@container = 'x' AND \"a b\" >= ''"), Ok(2));
+        assert_eq!(parts(&format!("{}='{}'", "k".repeat(128), "v".repeat(256))), Ok(1));
+    }
+
+    /// The texts are the service's.
+    #[test]
+    fn why_and_where_a_search_is_none() {
+        let near = |position: usize, what: &str| format!("Error parsing query at or near character position {position}: {what}");
+        let long_key = format!("{}='1'", "k".repeat(129));
+        let long_value = format!("a = '{}'", "v".repeat(257));
+        let bad = [
+            ("a-b='value1'", 2, "unexpected '-'"),
+            ("a='1' OR b='2'", 7, "unexpected 'OR'"),
+            ("a<>'1'", 2, "unexpected '<>'"),
+            ("a='1' AND", 10, "unexpected ''"),
+            ("a=1", 3, "unexpected '1'"),
+            ("a='1' b='2'", 7, "unexpected 'b'"),
+            ("ä='1'", 1, "unexpected 'ä'"),
+            ("a='ä' AND b=='1'", 3, "'ä' not permitted in tag name or value"),
+            ("\"ä\"='1' ", 1, "'ä' not permitted in tag name or value"),
+            ("a='*'", 3, "'*' not permitted in tag name or value"),
+            ("a='1' AND @other='2'", 11, "unsupported parameter '@other'"),
+            (&long_key, 1, "tag must be between 1 and 128 characters in length"),
+            ("\"\"='1'", 1, "tag must be between 1 and 128 characters in length"),
+            (&long_value, 5, "tag value must be between 0 and 256 characters in length"),
+        ];
+        for (text, position, what) in bad {
+            let said = TagExpression::parse_search(text).expect_err(text).to_string();
+            assert_eq!(said, near(position, what), "{text}");
+        }
     }
 
     /// Any text at all is an expression or none: no panic, no deep recursion, and what is read is within its limits.
@@ -324,10 +495,14 @@ mod tests {
             let text: String = (0..count).map(|_| pieces[next() % pieces.len()]).collect();
             if let Some(expression) = TagExpression::parse(&text) {
                 read += 1;
-                let comparisons = expression.comparisons();
+                expression.holds(&tags(&[("x", "1")]));
+                let mut comparisons = Vec::new();
+                expression.collect(&mut comparisons);
                 assert!((1..=COMPARISONS_MAX).contains(&comparisons.len()), "{text}");
                 assert!(comparisons.iter().all(|comparison| !comparison.key.is_empty()), "{text}");
-                expression.holds(&tags(&[("x", "1")]));
+            }
+            if let Err(error) = TagExpression::parse_search(&text) {
+                assert!((1..=text.chars().count() + 1).contains(&error.position), "{text}: {error}");
             }
         }
         assert!(read > 1_000, "only {read} of them were expressions");

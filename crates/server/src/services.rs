@@ -100,7 +100,7 @@ impl Services {
     /// Whether the request needs no credential, because what it asks for is public.
     pub(crate) async fn is_public(&self, op: Op, account: u64, head: &Head) -> Result<bool, EngineError> {
         match op {
-            Op::Blob(op) => match op.anonymous() {
+            Op::Blob(op) => match op.anonymous(head) {
                 None => Ok(false),
                 Some(least) => Ok(self.blob.access(account, container(head)).await?.public >= least),
             },

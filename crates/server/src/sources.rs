@@ -98,7 +98,7 @@ impl CallersSources<'_> {
         let (accounts, path_style) = (&self.entered.accounts, target.path_style);
         let caller =
             self.pipeline.identify(&head, path_style, self.entered.peer, accounts, account, self.entered.now).await?;
-        if caller == Caller::Anonymous && wish.manner == Manner::Copy && self.may_as_caller(&head) {
+        if caller == Caller::Anonymous && wish.manner == Manner::Copy && self.may_as_caller(&head, wish) {
             return Ok((account, head));
         }
         // Azurite looks at no credential for a source of the same account.
@@ -115,13 +115,15 @@ impl CallersSources<'_> {
 
     /// Whether who may copy into the account may read from it, too. A signature for one container or blob says nothing
     /// about others.
-    fn may_as_caller(&self, source: &Head) -> bool {
+    fn may_as_caller(&self, source: &Head, wish: &Wish) -> bool {
         let is_own = source.account == self.entered.head.account;
         is_own
             && match &self.entered.caller {
                 Caller::Owner | Caller::Bearer(_) => true,
                 Caller::Sas(grant) => {
-                    matches!(grant.kind, GrantKind::Account { .. }) && grant.may(&GET_BLOB.needed_by(source)).is_ok()
+                    let may = |op: Op| grant.may(&op.needed_by(source)).is_ok();
+                    let is_account = matches!(grant.kind, GrantKind::Account { .. });
+                    is_account && may(GET_BLOB) && (!wish.reads_tags || may(GET_BLOB_TAGS))
                 }
                 Caller::Anonymous => false,
             }

@@ -185,7 +185,8 @@ fn by_a_signature_of_the_account() {
     let mut door = Door::open();
     for row in &table() {
         let Of(kinds, letters) = row.account else {
-            door.refused(row, &account_sas("b", "sco", ALL_LETTERS, ""), "", 403, "AuthorizationFailure");
+            let code = if row.token == Only { "AuthenticationFailed" } else { "AuthorizationFailure" };
+            door.refused(row, &account_sas("b", "sco", ALL_LETTERS, ""), "", 403, code);
             continue;
         };
         for kind in kinds.chars().map(String::from) {

@@ -2,12 +2,12 @@
 
 use std::fmt;
 
+use concurrency::tag_expression::{KEY_CHARS_MAX, VALUE_CHARS_MAX, is_tag_char};
+
 use crate::percent;
 use crate::xml::{self, XmlError, XmlWriter};
 
 pub const TAGS_PER_BLOB_MAX: usize = 10;
-const KEY_CHARS_MAX: usize = 128;
-const VALUE_CHARS_MAX: usize = 256;
 
 /// Checked tags with distinct keys, in the order in which they came. Case counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -138,10 +138,6 @@ pub fn write<'a>(xml: &mut XmlWriter, tags: impl Iterator<Item = (&'a str, &'a s
         xml.open("Tag").leaf("Key", key).leaf("Value", value).close("Tag");
     }
     xml.close("TagSet").close("Tags");
-}
-
-fn is_tag_char(c: char) -> bool {
-    c.is_ascii_alphanumeric() || " +-./:=_".contains(c)
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! reach out. What they return has been checked against the limits of the service.
 
 mod block_list;
+mod error_message;
 mod key_info;
 mod query_request;
 mod queue_message;
@@ -14,6 +15,7 @@ mod user_delegation_key;
 mod write;
 
 pub use block_list::{BLOCKS_PER_LIST_MAX, BlockEntry, BlockSearch, parse_block_list};
+pub use error_message::parse_error_message;
 pub use key_info::KeyInfo;
 pub use query_request::{QueryFormat, QueryRequest};
 pub use queue_message::parse_queue_message;

@@ -145,7 +145,7 @@ impl Described {
         // What is no metadata of ours is left behind.
         let metadata = wire::metadata::Metadata::parse(pairs).map(|metadata| metadata.into_pairs()).unwrap_or_default();
         let headers = HttpHeaders {
-            content_type: text(header::CONTENT_TYPE.as_str()),
+            content_type: text(header::CONTENT_TYPE.as_str()).or(Some(reply::CONTENT_TYPE_DEFAULT.to_owned())),
             content_encoding: text(header::CONTENT_ENCODING.as_str()),
             content_language: text(header::CONTENT_LANGUAGE.as_str()),
             content_disposition: text(header::CONTENT_DISPOSITION.as_str()),
@@ -209,7 +209,8 @@ impl WholeCopy {
             (Makes::BlockBlob, true) => source.clone(),
             // The bytes are the same, whatever else is said of them.
             (Makes::BlockBlob, false) => {
-                HttpHeaders { content_md5: source.content_md5.clone(), ..HttpHeaders::default() }
+                let content_type = Some(reply::CONTENT_TYPE_DEFAULT.to_owned());
+                HttpHeaders { content_type, content_md5: source.content_md5.clone(), ..HttpHeaders::default() }
             }
         };
         HttpHeaders {
@@ -496,7 +497,9 @@ impl WholeCopy {
             tell_copy(&mut answer, &copy.id, copy.status);
         }
         if self.result != Makes::Copy && call.head.since("2019-02-02") {
-            if let Some(md5) = &received.md5 {
+            // Copy Blob From URL repeats the MD5 that it was given, and tells none of its own.
+            let is_told = self.result == Makes::BlockBlob || self.source.sums.md5.is_some();
+            if let Some(md5) = received.md5.as_ref().filter(|_| is_told) {
                 reply::set_md5(&mut answer.headers, &reply::CONTENT_MD5, md5);
             }
             if let Some(crc64) = received.crc64 {
@@ -713,13 +716,12 @@ mod tests {
         let private = |manner: &[(&'static str, &'static str)]| {
             [manner, &[("x-ms-copy-source", "http://private/x?sig=secret")]].concat()
         };
-        // Copy Blob answers as the source does; the others tell what it said.
-        let refused = refusal(bench.call("PUT", "cont/blob", &private(&[]), b"").await);
-        assert_eq!(status(&refused), (401, "NoAuthenticationInformation", None));
-        let refused = refusal(bench.call("PUT", "cont/blob", &private(&[PUT]), b"").await);
-        let told = Some("NoAuthenticationInformation".to_owned());
-        assert_eq!(status(&refused), (401, "CannotVerifyCopySource", told));
-        assert!(!format!("{refused:?}").contains("secret"));
+        for manner in [&[][..], &[PUT]] {
+            let refused = refusal(bench.call("PUT", "cont/blob", &private(manner), b"").await);
+            let told = Some("NoAuthenticationInformation".to_owned());
+            assert_eq!(status(&refused), (401, "CannotVerifyCopySource", told));
+            assert!(!format!("{refused:?}").contains("secret"));
+        }
         // Nothing elsewhere without a way there, and no body beside a source.
         let refused = bench.call("PUT", "cont/blob", &[("x-ms-copy-source", "http://elsewhere/x")], b"").await;
         assert!(matches!(refusal(refused), BlobError::CannotVerifyCopySource(_)));
@@ -1124,5 +1126,62 @@ mod tests {
             let crc64 = wire::base64::encode_crc64(wire::checksum::Crc64::of(b"second"));
             assert_eq!(header(&answer, "x-ms-content-crc64"), Some(crc64.as_str()));
         }
+    }
+
+    /// The status and the text are the source's, the code is one of copies.
+    #[tokio::test]
+    async fn a_source_that_refuses_says_why() {
+        let bench = Bench::with_container().await;
+        let said = async |from: &str, headers: &[(&str, &str)]| {
+            let copied = bench.call("PUT", "cont/blob", &[&[("x-ms-copy-source", from)], headers].concat(), b"").await;
+            let reply = refusal(copied).to_reply();
+            let text = |name: &str| reply.headers.iter().find(|(known, _)| *known == name).map(|(_, text)| text.clone());
+            let source = text("x-ms-copy-source-error-code").zip(text("x-ms-copy-source-status-code"));
+            (reply.status, reply.code, reply.message.clone(), source)
+        };
+        for kind in [&[][..], &[SYNC], &[PUT]] {
+            let source = |code: &str, status: &str| Some((code.to_owned(), status.to_owned()));
+            let (status, code, message, told) = said("http://private/x", kind).await;
+            assert_eq!((status, code, message.as_str()), (401, "CannotVerifyCopySource", "Nobody is let in."));
+            assert_eq!(told, source("NoAuthenticationInformation", "401"));
+            let (status, code, message, told) = said(&url("cont/none"), kind).await;
+            assert_eq!((status, code), (404, "CannotVerifyCopySource"));
+            assert_eq!(message, "The specified blob does not exist.");
+            assert_eq!(told, source("BlobNotFound", "404"));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_source_elsewhere_that_refuses_is_quoted() {
+        let Bench { engine, service, settings } = Bench::with_container().await;
+        let elsewhere = Arc::new(Elsewhere::default());
+        let document = b"<?xml version=\"1.0\"?><Error><Code>BlobNotFound</Code><Message>It is gone.\nRequestId:1</Message></Error>";
+        let gone = Script { status: 404, ..Script::of(document) }.header("x-ms-error-code", "BlobNotFound");
+        let closed = Script { status: 403, ..Script::of(b"<html>") };
+        elsewhere.0.lock().unwrap().extend([("http://a/gone", gone), ("http://a/closed", closed)]);
+        let bench = Bench { engine, service: service.reaching(elsewhere), settings };
+        for kind in [&[][..], &[SYNC], &[PUT]] {
+            for (from, status, message) in [
+                ("http://a/gone", 404, "It is gone."),
+                ("http://a/closed", 403, "The copy source did not answer with what was asked for."),
+            ] {
+                let headers = [&[("x-ms-copy-source", from)], kind].concat();
+                let reply = refusal(bench.call("PUT", "cont/blob", &headers, b"").await).to_reply();
+                let found = (reply.status, reply.code, reply.message.as_str());
+                assert_eq!(found, (status, "CannotVerifyCopySource", message), "{headers:?}");
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn copy_blob_from_url_tells_an_md5_only_to_who_gives_one() {
+        let bench = Bench::with_container().await;
+        bench.put("cont/source", b"hello").await;
+        let answer = copy(&bench, "cont/blob", "cont/source", &[SYNC]).await.unwrap();
+        assert_eq!(header(&answer, "content-md5"), None);
+        assert!(header(&answer, "x-ms-content-crc64").is_some());
+        let md5 = "XUFAKrxLKna5cZ2REBfFkg==";
+        let answer = copy(&bench, "cont/blob", "cont/source", &[SYNC, ("x-ms-source-content-md5", md5)]).await.unwrap();
+        assert_eq!(header(&answer, "content-md5"), Some(md5));
     }
 }

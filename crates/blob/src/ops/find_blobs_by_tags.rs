@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use concurrency::tag_expression::CONTAINER;
 use concurrency::{TagComparison, TagExpression, TagOperator};
 use engine::{Key, Rows, Unread, Visit, read};
 use service::RequestError;
@@ -63,70 +64,76 @@ struct Bound {
     is_in: bool,
 }
 
-const CONTAINER: &str = "@container";
+/// How many different tags a search may ask for, beside the container.
+const TAGS_MAX: usize = 10;
+const NO_RANGE: &str =
+    "Error parsing query: can't have multiple conditions for a single tag unless they define a range";
 
 impl FindBlobsByTags {
     pub fn parse(head: &Head, account: u64, container: Option<ContainerName>) -> Result<FindBlobsByTags, BlobError> {
         const WHERE: &str = "where";
         let text = head.query.get(WHERE);
         let text = text.ok_or(RequestError::MissingRequiredQueryParameter { name: WHERE })?;
-        let wanted = Wanted::parse(text, container).ok_or_else(|| BlobError::query(WHERE, text))?;
+        let invalid = |message| BlobError::InvalidTagQuery { message, query: text.to_owned() };
+        let wanted = Wanted::parse(text, container).map_err(invalid)?;
         let after = after(head, account, &wanted)?;
         Ok(FindBlobsByTags { account, wanted, after, max: listing::max_results(head)? })
     }
 }
 
 impl Wanted {
-    /// Comparisons that must all hold. Of one tag there is one value or one range, and at least one tag is named: all
-    /// that is in a container is for a listing to say.
-    fn parse(text: &str, path: Option<ContainerName>) -> Option<Wanted> {
-        let expression = TagExpression::parse(text)?;
+    /// Comparisons that must all hold, or why they cannot be asked for. Of one tag there is one value or one range, and at
+    /// least one tag is named: all that is in a container is for a listing to say.
+    fn parse(text: &str, path: Option<ContainerName>) -> Result<Wanted, String> {
         let mut wanted = Wanted { container: path.map(Within::Path), tags: BTreeMap::new() };
-        for comparison in expression.conjunction()? {
-            if comparison.key.starts_with('@') {
-                wanted.within(comparison)?;
+        for comparison in TagExpression::parse_search(text).map_err(|error| error.to_string())? {
+            if comparison.key == CONTAINER {
+                wanted.within(&comparison)?;
             } else {
                 wanted.compare(comparison)?;
             }
         }
-        (!wanted.tags.is_empty()).then_some(wanted)
-    }
-
-    fn within(&mut self, comparison: &TagComparison) -> Option<()> {
-        let is_right = comparison.key == CONTAINER && comparison.operator == TagOperator::Equal;
-        if !is_right || self.container.is_some() {
-            return None;
+        match wanted.tags.len() {
+            0 => Err("Error parsing query: at least one tag must be named".to_owned()),
+            1..=TAGS_MAX => Ok(wanted),
+            _ => Err(format!("Error parsing query: there can be at most {TAGS_MAX} unique tags in a query")),
         }
-        let name = ContainerName::parse(&comparison.value);
-        self.container = Some(name.map_or(Within::Nowhere, Within::Expression));
-        Some(())
     }
 
-    fn compare(&mut self, comparison: &TagComparison) -> Option<()> {
-        let bound = |is_in| Some(Bound { value: comparison.value.clone(), is_in });
-        let (from, to) = match comparison.operator {
-            TagOperator::NotEqual => return None,
-            TagOperator::Equal => {
-                let value = Values::One(comparison.value.clone());
-                return self.tags.insert(comparison.key.clone(), value).is_none().then_some(());
+    fn within(&mut self, comparison: &TagComparison) -> Result<(), String> {
+        match (&self.container, comparison.operator) {
+            (None, TagOperator::Equal) => {
+                let name = ContainerName::parse(&comparison.value);
+                self.container = Some(name.map_or(Within::Nowhere, Within::Expression));
+                Ok(())
             }
-            TagOperator::Greater => (bound(false), None),
-            TagOperator::AtLeast => (bound(true), None),
-            TagOperator::Less => (None, bound(false)),
-            TagOperator::AtMost => (None, bound(true)),
-        };
-        let empty = || Values::Range { from: None, to: None };
-        let Values::Range { from: old_from, to: old_to } =
-            self.tags.entry(comparison.key.clone()).or_insert_with(empty)
-        else {
-            return None;
-        };
-        if (from.is_some() && old_from.is_some()) || (to.is_some() && old_to.is_some()) {
-            return None;
+            (None, _) => Err(format!("Error parsing query: {CONTAINER} can only be compared by =")),
+            (Some(Within::Path(_)), _) => Err("Error parsing query: Cannot have container in both uri and query".to_owned()),
+            (Some(Within::Expression(_) | Within::Nowhere), _) => Err(NO_RANGE.to_owned()),
         }
-        *old_from = old_from.take().or(from);
-        *old_to = old_to.take().or(to);
-        Some(())
+    }
+
+    fn compare(&mut self, comparison: TagComparison) -> Result<(), String> {
+        let TagComparison { key, operator, value } = comparison;
+        let bound = |value, is_in| Some(Bound { value, is_in });
+        let (from, to) = match operator {
+            // The grammar of a search does not have it.
+            TagOperator::NotEqual => return Err(NO_RANGE.to_owned()),
+            TagOperator::Equal => {
+                let is_first = self.tags.insert(key, Values::One(value)).is_none();
+                return is_first.then_some(()).ok_or_else(|| NO_RANGE.to_owned());
+            }
+            TagOperator::Greater => (bound(value, false), None),
+            TagOperator::AtLeast => (bound(value, true), None),
+            TagOperator::Less => (None, bound(value, false)),
+            TagOperator::AtMost => (None, bound(value, true)),
+        };
+        match self.tags.entry(key).or_insert(Values::Range { from: None, to: None }) {
+            Values::Range { from: old @ None, .. } if from.is_some() => *old = from,
+            Values::Range { to: old @ None, .. } if to.is_some() => *old = to,
+            Values::Range { .. } | Values::One(_) => return Err(NO_RANGE.to_owned()),
+        }
+        Ok(())
     }
 
     fn holds(&self, tags: &[(String, String)]) -> bool {
@@ -544,7 +551,10 @@ mod tests {
             "@other='cont' AND size='1'",
         ] {
             let url = format!("?comp=blobs&where={}", wire::percent::encode_value(text));
-            assert_eq!(refusal(bench.call("GET", &url, &[], b"").await), BlobError::query("where", text));
+            let reply = refusal(bench.call("GET", &url, &[], b"").await).to_reply();
+            assert_eq!((reply.status, reply.code), (400, "InvalidQueryParameterValue"), "{text}");
+            assert!(reply.message.starts_with("Error parsing query"), "{text}: {}", reply.message);
+            assert_eq!(reply.details[1], ("QueryParameterValue", text.to_owned()));
         }
         let missing = bench.call("GET", "?comp=blobs", &[], b"").await;
         assert_eq!(refusal(missing), RequestError::MissingRequiredQueryParameter { name: "where" }.into());
@@ -552,10 +562,13 @@ mod tests {
         assert_eq!(refusal(gone), BlobError::ContainerNotFound);
         let inside = "cont?restype=container&comp=blobs&where=%40container%3D%27cont%27%20AND%20a%3D%27b%27";
         let refused = refusal(bench.call("GET", inside, &[], b"").await);
-        assert_eq!(refused, BlobError::query("where", "@container='cont' AND a='b'"));
+        let message = "Error parsing query: Cannot have container in both uri and query".to_owned();
+        let query = "@container='cont' AND a='b'".to_owned();
+        assert_eq!(refused, BlobError::InvalidTagQuery { message, query });
         // Two faults: what is wrong with the request comes before what is not there.
         let both = bench.call("GET", "gone?restype=container&comp=blobs&where=a", &[], b"").await;
-        assert_eq!(refusal(both), BlobError::query("where", "a"));
+        let message = "Error parsing query at or near character position 2: unexpected ''".to_owned();
+        assert_eq!(refusal(both), BlobError::InvalidTagQuery { message, query: "a".to_owned() });
         // A marker of another search, and of nothing.
         let page = ask(&bench, "?maxresults=1&", "colour='red'").await;
         let marker = wire::percent::encode_value(between(&page, "<NextMarker>", "<")[0]).into_owned();
@@ -625,5 +638,19 @@ mod tests {
         assert!(visited("all='1' AND kind='7'", 100).await < 2 * LOOK_ROWS[0] + 900 + 210);
         // Rows of the other container are jumped over.
         assert!(visited("@container='other' AND all='1'", 1).await < 10);
+    }
+
+    #[tokio::test]
+    async fn ten_different_tags_beside_the_container_and_no_more() {
+        let bench = bench().await;
+        let of = |count: usize| {
+            let tags = (0..count).map(|n| format!(" AND k{n}>='a' AND k{n}<'b'")).collect::<String>();
+            format!("@container='cont'{tags}")
+        };
+        assert_eq!(find(&bench, &of(10)).await, Vec::<String>::new());
+        let url = format!("?comp=blobs&where={}", wire::percent::encode_value(&of(11)));
+        let message = "Error parsing query: there can be at most 10 unique tags in a query".to_owned();
+        let refused = refusal(bench.call("GET", &url, &[], b"").await);
+        assert_eq!(refused, BlobError::InvalidTagQuery { message, query: of(11) });
     }
 }

@@ -151,7 +151,7 @@ mod tests {
         assert_eq!(header(&told, "etag"), header(&answer, "etag"));
         assert_eq!(header(&told, "cache-control"), Some("no-store"));
         assert_eq!(header(&told, "content-md5"), Some("1B2M2Y8AsgTpgAmY7PhCfg=="));
-        assert_eq!(header(&told, "content-type"), Some("application/octet-stream"));
+        assert_eq!(header(&told, "content-type"), None);
         assert_eq!(header(&told, "x-ms-meta-a"), Some("1"));
         bench.call("PUT", url, &[], b"").await.unwrap();
         let told = bench.call("HEAD", "cont/blob", &[], b"").await.unwrap();
@@ -224,5 +224,20 @@ mod tests {
         assert_eq!(refusal(refused), BlobError::header("x-ms-sequence-number-action", "increment"));
         let refused = bench.call("PUT", "cont/blob?comp=properties", &[("x-ms-blob-content-md5", "x")], b"").await;
         assert_eq!(refusal(refused), BlobError::InvalidMd5);
+    }
+
+    #[tokio::test]
+    async fn without_headers_there_is_no_content_type_any_longer() {
+        let bench = Bench::with_container().await;
+        bench.put("cont/blob", b"x").await;
+        let told = async || {
+            let told = bench.call("HEAD", "cont/blob", &[], b"").await.unwrap();
+            header(&told, "content-type").map(str::to_owned)
+        };
+        assert_eq!(told().await.as_deref(), Some("application/octet-stream"));
+        bench.call("PUT", "cont/blob?comp=properties", &[], b"").await.unwrap();
+        assert_eq!(told().await, None);
+        let list = bench.text("GET", "cont?restype=container&comp=list").await;
+        assert!(list.contains("<Content-Type />"), "{list}");
     }
 }

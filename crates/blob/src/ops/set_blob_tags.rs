@@ -31,7 +31,7 @@ fn parse(head: &Head) -> Result<SetBlobTags, BlobError> {
     let (container, name) = request::blob(head)?;
     request::no_foreign_headers(head)?;
     let which = request::which(head)?;
-    if let Which::Snapshot(_) = which {
+    if matches!(which, Which::Snapshot(_)) && !head.since("2020-08-04") {
         return Err(BlobError::InvalidOperation);
     }
     Ok(SetBlobTags {
@@ -85,7 +85,8 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Ask, Bench, HELD, MINE, NOW, YOURS, header, refusal};
+    use crate::testing::{Ask, Bench, HELD, MINE, NOW, YOURS, header, refusal, request};
+    use wire::http::FixedBody;
     use concurrency::{ETagMatch, Lease, TagExpression};
     use service::RequestError;
     use wire::tags::TagsError;
@@ -160,8 +161,16 @@ mod tests {
         bench.call("PUT", URL, &[], &document(&[("a", "2")])).await.unwrap();
         let kept = bench.text("GET", &format!("{URL}&snapshot={at}")).await;
         assert!(kept.contains("<Value>1</Value>"), "{kept}");
-        let written = bench.call("PUT", &format!("{URL}&snapshot={at}"), &[], &document(&[])).await;
-        assert_eq!(refusal(written), BlobError::InvalidOperation);
+        // Since 2020-08-04 a snapshot can be tagged anew; it is not found by its tags.
+        let of_snapshot = format!("{URL}&snapshot={at}");
+        let old = Head { version: "2020-06-12".to_owned(), ..request("PUT", &of_snapshot, &[]) };
+        let refused = bench.send(old, &mut FixedBody::new(document(&[]))).await;
+        assert_eq!(refusal(refused), BlobError::InvalidOperation);
+        bench.call("PUT", &of_snapshot, &[], &document(&[("a", "3")])).await.unwrap();
+        assert!(bench.text("GET", &of_snapshot).await.contains("<Value>3</Value>"));
+        assert!(bench.text("GET", URL).await.contains("<Value>2</Value>"));
+        assert!(!bench.text("GET", "?comp=blobs&where=a%3D%273%27").await.contains("<Blob>"));
+        assert_eq!(bench.problems().await, Vec::<String>::new());
         bench.put("cont/blob", b"y").await;
         assert!(!bench.text("GET", URL).await.contains("<Tag>"));
     }
