@@ -12,7 +12,11 @@ fn it_is_done_when_it_answers() {
     let url = stage.signed("cont/source", "rt", "2099-01-01T00:00:00Z");
     let made = stage.take("PUT cont/blob", &url, &[SYNC]).ok();
     assert_eq!((made.status, made.header("x-ms-copy-status")), (202, Some("success")));
-    assert_eq!(made.header("content-md5"), Some("XUFAKrxLKna5cZ2REBfFkg=="));
+    // It repeats an MD5 that it was given, and tells none of its own.
+    assert_eq!(made.header("content-md5"), None);
+    let md5 = ("x-ms-source-content-md5", "XUFAKrxLKna5cZ2REBfFkg==");
+    let made = stage.take("PUT cont/blob", &url, &[SYNC, md5]).ok();
+    assert_eq!(made.header("content-md5"), Some(md5.1));
     let told = stage.get("cont/blob").ok();
     assert_eq!(
         (&*told.body, told.header("x-ms-meta-a"), told.header("x-ms-tag-count")),

@@ -139,7 +139,7 @@ fn rights() {
     let line = format!("PUT cont/blob?{}", to.split_once('?').expect("a query").1);
     let url = stage.client.url("from/block");
     let head = stage.client.unsigned_head(&line, &[("x-ms-copy-source", &url), ("content-length", "0")]);
-    table.row("a stranger's copy", stage.client.call_odd(&line, &head, b"").said(), "401 NoAuthenticationInformation");
+    table.row("a stranger's copy", stage.client.call_odd(&line, &head, b"").said(), "401 CannotVerifyCopySource");
 }
 
 /// A signature for the container opens whatever is in it: the blob, a snapshot, a version.

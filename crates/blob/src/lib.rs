@@ -39,6 +39,8 @@ mod request;
 #[cfg(test)]
 mod round_trips;
 mod route;
+#[cfg(test)]
+mod rules;
 mod sealing;
 mod source;
 mod tags;

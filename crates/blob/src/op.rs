@@ -387,7 +387,9 @@ mod tests {
             let url = format!("{list}&include={include}");
             assert_eq!(anonymous(Op::ListBlobs, &url, &[]), all, "{include}");
         }
-        for include in ["tags", "metadata,Tags", "uncommittedblobs", "deleted", "versions, Deleted", "deletedwithversions"] {
+        for include in
+            ["tags", "metadata,Tags", "uncommittedblobs", "deleted", "versions, Deleted", "deletedwithversions"]
+        {
             let url = format!("{list}&include={include}");
             assert_eq!(anonymous(Op::ListBlobs, &url, &[]), None, "{include}");
         }

@@ -453,7 +453,9 @@ mod tests {
     /// The texts are the service's.
     #[test]
     fn why_and_where_a_search_is_none() {
-        let near = |position: usize, what: &str| format!("Error parsing query at or near character position {position}: {what}");
+        let near = |position: usize, what: &str| {
+            format!("Error parsing query at or near character position {position}: {what}")
+        };
         let long_key = format!("{}='1'", "k".repeat(129));
         let long_value = format!("a = '{}'", "v".repeat(257));
         let bad = [

@@ -138,13 +138,13 @@ fn table() -> Vec<Row> {
 /// A server that takes everything, and a client of it.
 struct Door {
     client: Client,
-    _server: support::Running,
+    server: support::Running,
 }
 
 impl Door {
     fn open() -> Door {
         let server = start_as(Choice { tls: true, tokens: Tokens::basic(), ..Choice::default() });
-        Door { client: Client::secure(server.blob), _server: server }
+        Door { client: Client::secure(server.blob), server }
     }
 
     fn ask(&mut self, row: &Row, query: &str, headers: &str) -> (u16, String) {
@@ -330,5 +330,59 @@ fn the_rules_of_the_root_container_are_for_the_root_container() {
             let target = format!("/acct/$root?restype={restype}{comp}");
             assert_eq!(client.ask(&raw("GET", &target, "x-ms-version: 2021-12-02\r\n", b"")).status, 200);
         }
+    }
+}
+
+/// What is public is what stands there: not what its owner notes of it, nor what is not there yet or no longer.
+#[test]
+fn what_is_public_is_not_everything() {
+    let server = start();
+    let mut client = server.client();
+    let public = "x-ms-blob-public-access: container\r\n";
+    assert_eq!(client.ask(&signed("PUT", "/acct/open?restype=container", public, b"")).status, 201);
+    let tagged = format!("{TYPE}x-ms-tags: a=b\r\n");
+    assert_eq!(client.ask(&by_owner("PUT", "/acct/open/thing", &tagged, b"x")).status, 201);
+    let list = "/acct/open?restype=container&comp=list";
+    let blocks = "/acct/open/thing?comp=blocklist";
+    let if_tags = "x-ms-if-tags: a='b'\r\n";
+    let mut ask = |target: &str, headers: &str| {
+        let answer = client.ask(&raw("GET", target, &format!("{headers}x-ms-version: 2021-12-02\r\n"), b""));
+        (answer.status, answer.code().to_owned())
+    };
+    for include in ["metadata", "snapshots", "versions", "copy"] {
+        assert_eq!(ask(&format!("{list}&include={include}"), "").0, 200, "{include}");
+    }
+    assert_eq!(ask(&format!("{blocks}&blocklisttype=committed"), "").0, 200);
+    let refused = (401, "NoAuthenticationInformation".to_owned());
+    for include in ["tags", "metadata,tags", "uncommittedblobs", "deleted", "deletedwithversions"] {
+        assert_eq!(ask(&format!("{list}&include={include}"), ""), refused, "{include}");
+    }
+    for lists in ["uncommitted", "all"] {
+        assert_eq!(ask(&format!("{blocks}&blocklisttype={lists}"), ""), refused, "{lists}");
+    }
+    assert_eq!(ask("/acct/open/thing", if_tags), refused);
+    assert_eq!(ask("/acct/open/thing", "").0, 200);
+}
+
+/// Who copies within the account reads by the right of his own signature: tags only if that is for tags.
+#[test]
+fn tags_are_copied_by_those_who_may_read_them() {
+    let mut door = Door::open();
+    let mut owner = |method: &str, target: &str, headers: &str| {
+        let answer: Answer = door.client.ask(&by_owner(method, target, headers, b""));
+        assert_eq!(answer.status, 201, "{method} {target}");
+    };
+    owner("PUT", "/acct/closed?restype=container", "");
+    owner("PUT", "/acct/closed/thing", &format!("{TYPE}x-ms-tags: a=b\r\n"));
+    let address = door.server.blob;
+    let source = format!("x-ms-copy-source: https://{address}/acct/closed/thing\r\n");
+    let mut copy = |letters: &str, headers: &str| {
+        let target = with_query("/acct/closed/copy", &account_sas("b", "o", letters, ""));
+        door.client.ask(&raw("PUT", &target, &format!("{source}{headers}"), b"")).status
+    };
+    assert_eq!(copy("rw", ""), 202);
+    for tags in ["x-ms-copy-source-tag-option: COPY\r\n", "x-ms-source-if-tags: a='b'\r\n"] {
+        assert_eq!(copy("rw", tags), 401, "{tags}");
+        assert_eq!(copy("rwt", tags), 202, "{tags}");
     }
 }

@@ -315,9 +315,8 @@ impl WholeCopy {
             }
             let sums = self.source.sums;
             let is_checked = sums != request::BodySums::default();
-            let is_told = self.result != Makes::Copy
-                && state.length <= source::SUMMED_BYTES_MAX
-                && attempts <= SUM_ATTEMPTS_MAX;
+            let is_told =
+                self.result != Makes::Copy && state.length <= source::SUMMED_BYTES_MAX && attempts <= SUM_ATTEMPTS_MAX;
             let mut received = Received::nothing(state.length);
             if is_checked || is_told {
                 received = opened.sum(Wanted { md5: true, crc64: true }, &sums).await?;
@@ -1135,7 +1134,8 @@ mod tests {
         let said = async |from: &str, headers: &[(&str, &str)]| {
             let copied = bench.call("PUT", "cont/blob", &[&[("x-ms-copy-source", from)], headers].concat(), b"").await;
             let reply = refusal(copied).to_reply();
-            let text = |name: &str| reply.headers.iter().find(|(known, _)| *known == name).map(|(_, text)| text.clone());
+            let text =
+                |name: &str| reply.headers.iter().find(|(known, _)| *known == name).map(|(_, text)| text.clone());
             let source = text("x-ms-copy-source-error-code").zip(text("x-ms-copy-source-status-code"));
             (reply.status, reply.code, reply.message.clone(), source)
         };

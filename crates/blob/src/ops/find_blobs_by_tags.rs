@@ -108,7 +108,9 @@ impl Wanted {
                 Ok(())
             }
             (None, _) => Err(format!("Error parsing query: {CONTAINER} can only be compared by =")),
-            (Some(Within::Path(_)), _) => Err("Error parsing query: Cannot have container in both uri and query".to_owned()),
+            (Some(Within::Path(_)), _) => {
+                Err("Error parsing query: Cannot have container in both uri and query".to_owned())
+            }
             (Some(Within::Expression(_) | Within::Nowhere), _) => Err(NO_RANGE.to_owned()),
         }
     }

@@ -194,7 +194,8 @@ mod tests {
         let page = Committed { kind: BlobType::Page { sequence: 0 }, ..committed() };
         let copied = ask(&[]).decide(&page, &from(5, 10), tick());
         let blob = |lease, state: &Committed| Blob { uid: 3, lease, committed: Some(state.clone()), ..Blob::default() };
-        let judge = |op: IncrementalCopyBlob, found: Option<Blob>, from: From| op.judge(found.as_ref(), &from, NOW).err();
+        let judge =
+            |op: IncrementalCopyBlob, found: Option<Blob>, from: From| op.judge(found.as_ref(), &from, NOW).err();
         let free = |state| Some(blob(Lease::Available, state));
         assert_eq!(judge(ask(&[]), None, from(5, 1)), None);
         assert_eq!(judge(ask(&[]), free(&copied), from(5, 11)), None);

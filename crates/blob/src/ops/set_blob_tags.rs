@@ -86,9 +86,9 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
 mod tests {
     use super::*;
     use crate::testing::{Ask, Bench, HELD, MINE, NOW, YOURS, header, refusal, request};
-    use wire::http::FixedBody;
     use concurrency::{ETagMatch, Lease, TagExpression};
     use service::RequestError;
+    use wire::http::FixedBody;
     use wire::tags::TagsError;
 
     const URL: &str = "cont/blob?comp=tags";

@@ -18,7 +18,8 @@ mod tests {
         let read = |text: &str| parse_error_message(text.as_bytes());
         let told = "<?xml version=\"1.0\"?><Error><Code>A</Code><Message>It is &gt; gone.\nRequestId:1\nTime:2</Message></Error>";
         assert_eq!(read(told).as_deref(), Some("It is > gone."));
-        for nothing in ["", "<html/>", "<Error/>", "<Error><Message/></Error>", "<Error><Message>\nx</Message></Error>"] {
+        for nothing in ["", "<html/>", "<Error/>", "<Error><Message/></Error>", "<Error><Message>\nx</Message></Error>"]
+        {
             assert_eq!(read(nothing), None, "{nothing}");
         }
     }

@@ -1,0 +1,164 @@
+//! Legal holds and immutability policies: nothing that they stand over is changed or removed, whichever operation asks.
+
+use super::{Apart, Ask, BEFORE, BLOBS, Done, FAR, Headers, Of, Refused, Rule, Stage, hold_all, requests};
+use crate::Op;
+use crate::testing::{Bench, between};
+
+/// What is done to a protected blob: where the account keeps no versions, and where it does.
+struct Row {
+    plain: Rule,
+    versioned: Rule,
+}
+
+fn both(rule: Rule) -> Row {
+    Row { plain: rule, versioned: rule }
+}
+
+/// `code` is that of the protection.
+fn row(op: Op, code: &'static str) -> Row {
+    let refused = Refused(code);
+    match op {
+        // What was there stays as a version, with what protects it.
+        Op::PutBlob | Op::PutBlobFromUrl | Op::CopyBlob | Op::CopyBlobFromUrl | Op::PutBlockList => {
+            Row { plain: refused, versioned: Done }
+        }
+        // The reference: neither metadata nor pages are written, versions or not, and the version is not deleted.
+        Op::SetBlobProperties
+        | Op::SetBlobMetadata
+        | Op::DeleteBlob
+        | Op::PutPage
+        | Op::PutPageFromUrl
+        | Op::AppendBlock
+        | Op::AppendBlockFromUrl
+        | Op::AppendBlobSeal
+        | Op::IncrementalCopyBlob => both(refused),
+        // It ends with the blobs in it.
+        Op::DeleteContainer => both(refused),
+        // They say nothing of the content: tags, tier and lease may change, blocks wait beside it, a snapshot is another
+        // state. The copy that is aborted has brought nothing yet.
+        Op::SetBlobTags
+        | Op::SetBlobTier
+        | Op::LeaseBlob
+        | Op::SnapshotBlob
+        | Op::PutBlock
+        | Op::PutBlockFromUrl
+        | Op::AbortCopyBlob
+        | Op::UndeleteBlob => both(Done),
+        // Of a policy itself: it is locked, and here set to the same date.
+        Op::SetBlobImmutabilityPolicy | Op::SetBlobLegalHold => both(Done),
+        Op::DeleteBlobImmutabilityPolicy => match code {
+            "BlobImmutableDueToPolicy" => both(refused),
+            _ => both(Done),
+        },
+        Op::SetBlobExpiry => both(Refused("BlobOperationNotSupported")),
+        Op::GetBlob
+        | Op::GetBlobProperties
+        | Op::GetBlobMetadata
+        | Op::GetBlobTags
+        | Op::QueryBlobContents
+        | Op::GetBlockList
+        | Op::GetPageRanges
+        | Op::GetContainerProperties
+        | Op::GetContainerMetadata
+        | Op::SetContainerMetadata
+        | Op::GetContainerAcl
+        | Op::SetContainerAcl
+        | Op::LeaseContainer
+        | Op::ListBlobs
+        | Op::FindBlobsByTagsInContainer => both(Done),
+        Op::ListContainers
+        | Op::GetBlobServiceProperties
+        | Op::SetBlobServiceProperties
+        | Op::GetBlobServiceStats
+        | Op::GetAccountInformation
+        | Op::GetUserDelegationKey
+        | Op::PreflightBlobRequest
+        | Op::BlobBatch
+        | Op::FindBlobsByTags
+        | Op::CreateContainer
+        | Op::RestoreContainer
+        | Op::RenameContainer => both(Apart),
+    }
+}
+
+const HOLD: (&str, Headers<'static>) = ("legalhold", &[("x-ms-legal-hold", "true")]);
+const POLICY: (&str, Headers<'static>) = (
+    "immutabilityPolicies",
+    &[("x-ms-immutability-policy-until-date", FAR), ("x-ms-immutability-policy-mode", "Locked")],
+);
+
+/// All blobs are protected, and it is told of all of them.
+async fn protected((comp, headers): (&str, Headers<'_>), versioning: bool) -> Stage {
+    let mut bench = Bench::with_container().await;
+    bench.settings.versioning = versioning;
+    let mut stage = Stage::with(bench, &[]).await;
+    stage.wait_for_copy(&[]).await;
+    for blob in BLOBS {
+        stage.put(&format!("{blob}?comp={comp}"), headers, b"").await;
+    }
+    stage
+}
+
+#[tokio::test]
+async fn what_a_protection_stands_against() {
+    for (protection, code) in [(HOLD, "BlobImmutableDueToLegalHold"), (POLICY, "BlobImmutableDueToPolicy")] {
+        let what = protection.0;
+        hold_all(what, &[], async || protected(protection, false).await, |ask| row(ask.op, code).plain).await;
+        hold_all(what, &[], async || protected(protection, true).await, |ask| row(ask.op, code).versioned).await;
+    }
+}
+
+/// The states of a name that are protected, with their lengths.
+async fn standing(stage: &Stage, blob: &str) -> Vec<String> {
+    let include = "versions,immutabilitypolicy,legalhold";
+    let prefix = blob.strip_prefix("cont/").unwrap();
+    let url = format!("cont?restype=container&comp=list&include={include}&prefix={prefix}");
+    let Ok(listed) = stage.bench.call("GET", &url, &[], b"").await else { return Vec::new() };
+    let listed = String::from_utf8(crate::testing::bytes(listed).await).unwrap();
+    let of = |blob: &&&str| blob.contains("<LegalHold>true<") || blob.contains("<ImmutabilityPolicyMode>locked<");
+    let length = |blob: &str| between(blob, "<Content-Length>", "<").first().map(|length| length.to_string());
+    between(&listed, "<Blob>", "</Blob>").iter().filter(of).filter_map(|blob| length(blob)).collect()
+}
+
+/// Whatever operation is tried, with whatever lets it through: what was protected is there, and protected.
+#[tokio::test]
+async fn nothing_goes_around_a_protection() {
+    let tries: [Headers<'static>; 2] = [&[], &[("x-ms-delete-snapshots", "include")]];
+    for protection in [HOLD, POLICY] {
+        for versioning in [false, true] {
+            for op in Op::ALL {
+                for at in 0..requests(*op, &protected(protection, versioning).await).len() {
+                    for more in tries {
+                        let stage = protected(protection, versioning).await;
+                        let ask: &Ask = &requests(*op, &stage)[at];
+                        let Of::Blob(blob) = ask.of else { continue };
+                        let before = standing(&stage, blob).await;
+                        let is_added = !ask.headers.iter().any(|(name, _)| more.iter().any(|(other, _)| name == other));
+                        if is_added {
+                            let _ = stage.ask(ask, more).await;
+                        }
+                        let after = standing(&stage, blob).await;
+                        assert_eq!(before, after, "{protection:?}, {versioning}: {ask:?}");
+                        let deleted = stage.bench.call("DELETE", "cont?restype=container", &[], b"").await;
+                        assert!(deleted.is_err(), "{protection:?}, {versioning}: {ask:?}");
+                        assert_eq!(stage.bench.problems().await, Vec::<String>::new(), "{ask:?}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A protection is of one state: the source of a copy keeps its own, and the copy has none.
+#[tokio::test]
+async fn a_copy_is_not_protected_by_what_protects_its_source() {
+    let stage = protected(HOLD, false).await;
+    let source = crate::testing::url("cont/block");
+    for kind in [&[][..], &[("x-ms-requires-sync", "true")], &[("x-ms-blob-type", "BlockBlob")]] {
+        let headers = [&[("x-ms-copy-source", source.as_str())], kind].concat();
+        stage.put("cont/new", &headers, b"").await;
+        assert_eq!(stage.bench.get("cont/new").await, BEFORE);
+        stage.bench.call("DELETE", "cont/new", &[], b"").await.unwrap();
+    }
+    assert_eq!(standing(&stage, "cont/block").await, ["512"]);
+}
