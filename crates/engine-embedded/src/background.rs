@@ -8,7 +8,7 @@ use std::time::Duration;
 use engine::EngineError;
 
 use crate::collect::{self, Pace};
-use crate::folder::State;
+use crate::folder::KnownLog;
 use crate::probe::Moment;
 use crate::segment::{Segment, SegmentKind};
 use crate::sync::{self, AtomicBool, AtomicU64, Condvar, Instant, JoinHandle, Mutex, MutexGuard};
@@ -45,12 +45,14 @@ pub struct Signals {
 struct SignalState {
     first_log: Option<(Arc<Segment>, u64)>,
     spare: Option<Arc<Segment>>,
+    /// A spare that STATE does not list yet.
+    unlisted: Option<Arc<Segment>>,
     ended: Vec<EndedLog>,
 }
 
 impl Signals {
     pub fn new(first_log: Arc<Segment>, next_batch: u64, replayed: Vec<EndedLog>) -> Signals {
-        let state = SignalState { first_log: Some((first_log, next_batch)), spare: None, ended: replayed };
+        let state = SignalState { first_log: Some((first_log, next_batch)), ended: replayed, ..SignalState::default() };
         Signals { state: Mutex::new(state), wake: Condvar::new(), log_bytes: AtomicU64::new(FIRST_SPARE_BYTES) }
     }
 
@@ -114,7 +116,8 @@ pub fn start_collector(inner: &Arc<Inner>) -> io::Result<JoinHandle<()>> {
 fn flusher(inner: &Arc<Inner>) {
     while !inner.stopping.load(Ordering::Acquire) {
         let _ = inner.options.probe.at(Moment::Flusher);
-        look_at_free_space(inner);
+        inner.space.look(&inner.folder);
+        look_at_folder(inner);
         let made = make_spare(inner);
         let flushed = flush_ended(inner);
         for (what, result) in [("making a log segment", made), ("writing rows out", flushed)] {
@@ -132,10 +135,26 @@ fn make_spare(inner: &Inner) -> io::Result<()> {
     if inner.background.lock().spare.is_some() {
         return Ok(());
     }
-    let bytes = inner.background.log_bytes.load(Ordering::Relaxed).min(inner.options.log_bytes);
-    let log = new_log(inner, bytes)?;
-    inner.background.log_bytes.store(bytes.saturating_mul(GROWTH), Ordering::Relaxed);
-    inner.background.lock().spare = Some(log);
+    let unlisted = inner.background.lock().unlisted.clone();
+    let log = match unlisted {
+        Some(log) => log,
+        None => {
+            // On a full disk the next log is for deletes alone.
+            let wanted = inner.background.log_bytes.load(Ordering::Relaxed).min(inner.options.log_bytes);
+            let bytes = if inner.space.is_full() { FIRST_SPARE_BYTES } else { inner.space.log_bytes(wanted) };
+            let log = new_log(inner, bytes)?;
+            inner.background.log_bytes.store(bytes.saturating_mul(GROWTH), Ordering::Relaxed);
+            log
+        }
+    };
+    // STATE knows of a log before anything can be acknowledged from it, so it is missed if it is lost. If STATE cannot be
+    // written the log stays where it is, because the new STATE may have reached the disk after all.
+    inner.background.lock().unlisted = Some(Arc::clone(&log));
+    let known = KnownLog { id: log.id, end: None };
+    inner.folder.change_state(|state| state.logs.get_or_insert_default().push(known))?;
+    let mut state = inner.background.lock();
+    state.unlisted = None;
+    state.spare = Some(log);
     Ok(())
 }
 
@@ -143,7 +162,7 @@ fn new_log(inner: &Inner, bytes: u64) -> io::Result<Arc<Segment>> {
     let id = inner.next_segment.fetch_add(1, Ordering::AcqRel);
     let made = Segment::create(&inner.folder, id, SegmentKind::Log, bytes);
     if made.as_ref().is_err_and(is_full) {
-        inner.disk_full.store(true, Ordering::Release);
+        inner.space.was_full();
     }
     let log = Arc::new(made?);
     inner.segments.insert(Arc::clone(&log));
@@ -170,16 +189,21 @@ fn flush_ended(inner: &Inner) -> io::Result<()> {
     // Memtables are sealed before their log is listed here, and hold durable rows only.
     let ended: Vec<EndedLog> = inner.background.lock().ended.clone();
     let Some(last) = ended.last() else { return Ok(()) };
+    if !inner.has_room_for(inner.tree.sealed() as u64 * inner.options.memtable_bytes) {
+        return Err(io::Error::new(io::ErrorKind::StorageFull, "there is no room to write rows out"));
+    }
     inner.tree.flush()?;
-    inner.folder.write_state(&State {
-        replay_segment: last.next_log,
-        replay_batch: last.next_batch,
-        seq_floor: last.last_seq,
-        stamp_floor: last.stamp,
-        durable_batch: last.next_batch.saturating_sub(1),
+    inner.folder.change_state(|state| {
+        state.replay_segment = last.next_log;
+        state.replay_batch = last.next_batch;
+        state.seq_floor = last.last_seq;
+        state.stamp_floor = last.stamp;
+        state.durable_batch = last.next_batch.saturating_sub(1);
+        state.in_tree = last.next_batch;
+        state.logs.get_or_insert_default().retain(|known| ended.iter().all(|ended| ended.log.id != known.id));
     })?;
     for ended in ended {
-        ended.log.truncate(ended.length)?;
+        ended.log.cut(ended.length)?;
         ended.log.seal();
         // Only now: what fails before is tried again.
         inner.background.lock().ended.remove(0);
@@ -187,11 +211,19 @@ fn flush_ended(inner: &Inner) -> io::Result<()> {
     Ok(())
 }
 
-fn look_at_free_space(inner: &Inner) {
-    let Ok(free) = inner.folder.disk().free_bytes(inner.folder.path()) else { return };
-    let full = free < inner.options.reserve_bytes;
-    if inner.disk_full.swap(full, Ordering::AcqRel) != full {
-        tracing::warn!(free, full, "free disk space");
+/// Files that are open can be written to for ever, also when nobody will find them again.
+fn look_at_folder(inner: &Inner) {
+    let in_place = inner.folder.is_in_place().unwrap_or_else(|error| {
+        tracing::warn!(%error, "the data folder cannot be looked at");
+        !inner.folder_gone.load(Ordering::Acquire)
+    });
+    if inner.folder_gone.swap(!in_place, Ordering::AcqRel) == in_place {
+        let folder = inner.folder.path().display();
+        if in_place {
+            tracing::warn!(%folder, "the data folder is back in its place; writes are taken again");
+        } else {
+            tracing::error!(%folder, "the data folder was removed or moved; no writes are taken any more");
+        }
     }
 }
 
@@ -199,7 +231,10 @@ fn compactor(inner: &Arc<Inner>) {
     while !inner.stopping.load(Ordering::Acquire) {
         let _ = inner.options.probe.at(Moment::Compactor);
         let mut changed = false;
-        match inner.tree.compact() {
+        // What is not begun leaves no half-written tables behind.
+        let compacted =
+            if inner.has_room_for(inner.tree.compaction_bytes()) { inner.tree.compact() } else { Ok(false) };
+        match compacted {
             Ok(more) => changed |= more,
             Err(error) => tracing::warn!(%error, "compaction will be tried again"),
         }
@@ -230,24 +265,27 @@ pub fn finish(inner: &Inner) -> io::Result<()> {
     if inner.pipeline.is_broken() {
         return Ok(());
     }
-    inner.tree.rotate();
-    inner.tree.flush()?;
     let (log, length, next_batch) = inner.pipeline.log_end();
-    inner.folder.write_state(&State {
+    inner.tree.rotate(next_batch);
+    inner.tree.flush()?;
+    inner.folder.change_state(|state| {
         // No segment has this number yet: there is nothing to replay.
-        replay_segment: inner.next_segment.load(Ordering::Acquire),
-        replay_batch: next_batch,
-        seq_floor: inner.tree.published(),
-        stamp_floor: inner.stamps.last().0,
-        durable_batch: next_batch.saturating_sub(1),
+        state.replay_segment = inner.next_segment.load(Ordering::Acquire);
+        state.replay_batch = next_batch;
+        state.seq_floor = inner.tree.published();
+        state.stamp_floor = inner.stamps.last().0;
+        state.durable_batch = next_batch.saturating_sub(1);
+        state.in_tree = next_batch;
+        state.logs = Some(Vec::new());
     })?;
     // From here on the log is a data segment like others, or nothing.
     if let Some(log) = log {
-        log.truncate(length)?;
+        log.cut(length)?;
     }
-    if let Some(spare) = inner.background.lock().spare.take() {
-        inner.segments.remove(spare.id);
-        inner.folder.disk().remove_file(spare.path())?;
+    let mut state = inner.background.lock();
+    for unused in [state.spare.take(), state.unlisted.take()].into_iter().flatten() {
+        inner.segments.remove(unused.id);
+        inner.folder.disk().remove_file(unused.path())?;
     }
     Ok(())
 }

@@ -163,7 +163,7 @@ struct Round<'a> {
 impl Round<'_> {
     fn is_over(&mut self) -> bool {
         // When space is short there is nothing more urgent, and without it compaction cannot catch up either.
-        let is_gentle = self.pace == Pace::Gentle && !self.inner.disk_full.load(Ordering::Acquire);
+        let is_gentle = self.pace == Pace::Gentle && !self.inner.space.is_full();
         let gives_way = is_gentle && (self.moved >= ROUND_BYTES || !self.inner.tree.pressure().is_zero());
         self.is_over |= gives_way || self.inner.closing.load(Ordering::Acquire) || self.inner.pipeline.is_broken();
         self.is_over
@@ -218,7 +218,7 @@ impl Round<'_> {
     fn relocate(&mut self, living: Vec<Living>) -> Result<(), EngineError> {
         let began = Instant::now();
         self.moved += relocate(self.inner, living)?;
-        if self.pace == Pace::Gentle && !self.inner.disk_full.load(Ordering::Acquire) {
+        if self.pace == Pace::Gentle && !self.inner.space.is_full() {
             sync::sleep(began.elapsed().min(REST_MAX));
         }
         Ok(())
@@ -409,7 +409,7 @@ fn write_elsewhere(inner: &Inner, living: Vec<Living>, holds: &mut Vec<SegmentHo
 
 fn sync_all(holds: &[SegmentHold]) -> std::io::Result<()> {
     let segments: BTreeMap<u64, &Arc<Segment>> = holds.iter().map(|hold| (hold.0.id, &hold.0)).collect();
-    segments.values().try_for_each(|segment| segment.sync_now())
+    segments.values().try_for_each(|segment| segment.sync())
 }
 
 /// One decision: every place that is still the old one becomes the new one.

@@ -180,9 +180,10 @@ impl ContentWriter for Writer {
 
     fn finish(mut self: Box<Self>) -> BoxFuture<'static, Result<Staged, EngineError>> {
         Box::pin(async move {
-            if self.inner.disk_full.load(Ordering::Acquire) {
+            if self.inner.space.is_full() {
                 return Err(EngineError::Full);
             }
+            self.inner.refuse_without_folder()?;
             if self.received <= INLINE_MAX as u64 {
                 let bytes = self.inline();
                 let bytes = WaitingBytes::count(&self.inner, bytes)?;
@@ -260,6 +261,9 @@ impl Extents {
         let left = self.length.map(|length| length - self.written);
         let capacity = left.map_or(EXTENT_BYTES_UNKNOWN, |left| left.min(EXTENT_BYTES));
         let lane = usize::from(self.length.is_none_or(|length| length > LARGE));
+        if !self.inner.space.takes(&self.inner.folder, EXTENT_HEADER + capacity) {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
         let (hold, header_at) = self.inner.lanes.reserve(&self.inner, lane, EXTENT_HEADER + capacity)?;
         let segment = Arc::clone(&hold.0);
         self.holds.push(hold);
@@ -328,7 +332,7 @@ impl CurrentExtent {
 
 fn storing(inner: &Inner, error: &io::Error) -> EngineError {
     if is_full(error) {
-        inner.disk_full.store(true, Ordering::Release);
+        inner.space.was_full();
         return EngineError::Full;
     }
     unavailable("storing bytes", error)

@@ -49,11 +49,16 @@ pub trait Disk: Debug + Send + Sync {
     /// How many bytes can still be written.
     fn free_bytes(&self, path: &Path) -> io::Result<u64>;
 
+    /// How large the disk is.
+    fn total_bytes(&self, _path: &Path) -> io::Result<u64> {
+        Ok(u64::MAX)
+    }
+
     /// Takes the folder for this process; `None`: another one has it.
     fn lock(&self, folder: &Path) -> io::Result<Option<Box<dyn Lock>>>;
 
-    /// Takes from others the right to look into a folder and the named things in it. Returns whether they had any.
-    fn tighten(&self, _folder: &Path) -> io::Result<bool> {
+    /// Takes all rights on a folder or file from group and others. Returns whether they had any.
+    fn tighten(&self, _path: &Path) -> io::Result<bool> {
         Ok(false)
     }
 
@@ -172,6 +177,11 @@ impl Disk for RealDisk {
         Ok(disk.f_bavail.saturating_mul(disk.f_frsize))
     }
 
+    fn total_bytes(&self, path: &Path) -> io::Result<u64> {
+        let disk = rustix::fs::statvfs(path)?;
+        Ok(disk.f_blocks.saturating_mul(disk.f_frsize))
+    }
+
     fn lock(&self, folder: &Path) -> io::Result<Option<Box<dyn Lock>>> {
         let path = folder.join("LOCK");
         let file = OpenOptions::new().create(true).truncate(false).write(true).mode(FILE_MODE).open(&path)?;
@@ -185,13 +195,12 @@ impl Disk for RealDisk {
         }
     }
 
-    fn tighten(&self, folder: &Path) -> io::Result<bool> {
-        let metadata = std::fs::metadata(folder)?;
-        let mode = metadata.permissions().mode();
+    fn tighten(&self, path: &Path) -> io::Result<bool> {
+        let mode = std::fs::metadata(path)?.permissions().mode();
         if mode & OTHERS == 0 {
             return Ok(false);
         }
-        std::fs::set_permissions(folder, PermissionsExt::from_mode(mode & !OTHERS))?;
+        std::fs::set_permissions(path, PermissionsExt::from_mode(mode & !OTHERS))?;
         Ok(true)
     }
 }

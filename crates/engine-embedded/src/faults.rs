@@ -99,6 +99,10 @@ impl Disk for FaultyDisk {
         }
     }
 
+    fn total_bytes(&self, path: &Path) -> io::Result<u64> {
+        self.below.total_bytes(path)
+    }
+
     fn lock(&self, folder: &Path) -> io::Result<Option<Box<dyn Lock>>> {
         self.below.lock(folder)
     }

@@ -14,9 +14,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::disk::{Disk, Lock};
-use crate::sync;
+use crate::sync::{self, Mutex};
 
-const FORMAT_VERSION: u32 = 1;
+const FORMAT_VERSION: u32 = 2;
+/// The oldest format that is still opened; it becomes the present one then.
+const FORMAT_OLDEST: u32 = 1;
 
 /// Why a folder cannot be served. One sentence for the person who started us.
 #[derive(Debug)]
@@ -37,7 +39,10 @@ impl fmt::Display for OpenError {
                 write!(f, "{} has files in it, but is not a Lazurite data folder", path.display())
             }
             OpenError::Format { found } => {
-                write!(f, "the folder has format {found}; this program reads format {FORMAT_VERSION}")
+                write!(
+                    f,
+                    "the folder has format {found}; this program reads formats {FORMAT_OLDEST} to {FORMAT_VERSION}"
+                )
             }
             OpenError::Damaged { place, why } => write!(f, "damaged at {place}: {why}"),
         }
@@ -55,8 +60,12 @@ pub fn io_error(what: impl Into<String>) -> impl FnOnce(io::Error) -> OpenError 
 pub struct Folder {
     path: PathBuf,
     pub uuid: [u8; 16],
+    /// The format it had when it was opened.
+    format: u32,
     disk: Arc<dyn Disk>,
-    _lock: Box<dyn Lock>,
+    lock: Box<dyn Lock>,
+    /// As it stands on disk.
+    state: Mutex<State>,
 }
 
 impl Folder {
@@ -65,12 +74,14 @@ impl Folder {
         disk.create_folder(path).map_err(io_error(format!("cannot make {}", path.display())))?;
         let lock = disk.lock(path).map_err(io_error(format!("cannot lock {}", path.join("LOCK").display())))?;
         let lock = lock.ok_or_else(|| OpenError::InUse(path.to_path_buf()))?;
-        let uuid = match disk.read(&path.join("FORMAT")) {
+        let (uuid, format) = match disk.read(&path.join("FORMAT")) {
             Ok(text) => read_format(&String::from_utf8_lossy(&text))?,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => found(path, &*disk)?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => (found(path, &*disk)?, FORMAT_VERSION),
             Err(error) => return Err(io_error("cannot read FORMAT")(error)),
         };
-        Ok(Folder { path: path.to_path_buf(), uuid, disk, _lock: lock })
+        let state = read_state(path, &*disk)?;
+        tighten(path, &*disk);
+        Ok(Folder { path: path.to_path_buf(), uuid, format, disk, lock, state: Mutex::new(state) })
     }
 
     pub fn disk(&self) -> &Arc<dyn Disk> {
@@ -89,14 +100,34 @@ impl Folder {
         &self.path
     }
 
-    pub fn read_state(&self) -> Result<State, OpenError> {
-        let bytes = self.disk.read(&self.path.join("STATE")).map_err(io_error("cannot read STATE"))?;
-        let damaged = || OpenError::Damaged { place: "STATE".into(), why: "its sum does not match".into() };
-        State::decode(&bytes).ok_or_else(damaged)
+    /// Makes the folder one of the present format. Comes before the first new STATE, so that an older program refuses the
+    /// folder by its format and not because it cannot read STATE.
+    pub fn upgrade(&self) -> Result<(), OpenError> {
+        if self.format != FORMAT_VERSION {
+            write_format(&self.path, &*self.disk, &self.uuid)?;
+            tracing::info!(from = self.format, to = FORMAT_VERSION, "the data folder has a new format");
+        }
+        Ok(())
     }
 
-    pub fn write_state(&self, state: &State) -> io::Result<()> {
-        replace_file(&*self.disk, &self.path, "STATE", &state.encode())
+    /// What STATE says.
+    pub fn state(&self) -> State {
+        self.state.lock().expect("nothing panics under this lock").clone()
+    }
+
+    /// Changes STATE. After an error the old one counts, here and, most likely, on disk; both are right.
+    pub fn change_state(&self, change: impl FnOnce(&mut State)) -> io::Result<()> {
+        let mut present = self.state.lock().expect("nothing panics under this lock");
+        let mut state = present.clone();
+        change(&mut state);
+        replace_file(&*self.disk, &self.path, "STATE", &state.encode())?;
+        *present = state;
+        Ok(())
+    }
+
+    /// Whether the folder is still where it was when it was opened.
+    pub fn is_in_place(&self) -> io::Result<bool> {
+        self.lock.is_in_place()
     }
 }
 
@@ -122,20 +153,53 @@ fn found(path: &Path, disk: &dyn Disk) -> Result<[u8; 16], OpenError> {
             return Err(OpenError::Damaged { place: folder.join(name).display().to_string(), why });
         }
     }
-    let state = State { replay_segment: 1, replay_batch: 1, ..State::default() };
+    let state = State { replay_segment: 1, replay_batch: 1, logs: Some(Vec::new()), ..State::default() };
     replace_file(disk, path, "STATE", &state.encode()).map_err(io_error("cannot write STATE"))?;
-    let hex: String = uuid.iter().map(|byte| format!("{byte:02x}")).collect();
-    let text = format!("lazurite data folder\nformat={FORMAT_VERSION}\nuuid={hex}\ncompatible=\nincompatible=\n");
-    replace_file(disk, path, "FORMAT", text.as_bytes()).map_err(io_error("cannot write FORMAT"))?;
+    write_format(path, disk, &uuid)?;
     Ok(uuid)
 }
 
-fn read_format(text: &str) -> Result<[u8; 16], OpenError> {
+/// Nobody but the owner may look at the data. Folders that were made by an earlier program let everybody read.
+fn tighten(path: &Path, disk: &dyn Disk) {
+    let segments = path.join("segments");
+    let loose = [path.to_path_buf(), path.join("rows"), segments.clone()].map(|folder| take_rights(disk, &folder));
+    if loose.contains(&true) {
+        tracing::warn!(folder = %path.display(), "others could read the data folder; now only its owner can");
+        let names = disk.list(&segments).unwrap_or_default();
+        let files = names.iter().map(|name| segments.join(name));
+        for file in ["FORMAT", "STATE", "LOCK"].map(|name| path.join(name)).into_iter().chain(files) {
+            take_rights(disk, &file);
+        }
+    }
+}
+
+/// A folder that belongs to somebody else (a mounted volume, say) stays as it is; what we make in it is closed to others.
+fn take_rights(disk: &dyn Disk, path: &Path) -> bool {
+    disk.tighten(path).unwrap_or_else(|error| {
+        tracing::warn!(path = %path.display(), %error, "others may be able to read this, and it cannot be changed");
+        false
+    })
+}
+
+fn read_state(path: &Path, disk: &dyn Disk) -> Result<State, OpenError> {
+    let path = path.join("STATE");
+    let bytes = disk.read(&path).map_err(io_error("cannot read STATE"))?;
+    let damaged = || OpenError::Damaged { place: path.display().to_string(), why: "its sum does not match".into() };
+    State::decode(&bytes).ok_or_else(damaged)
+}
+
+fn write_format(path: &Path, disk: &dyn Disk, uuid: &[u8; 16]) -> Result<(), OpenError> {
+    let hex: String = uuid.iter().map(|byte| format!("{byte:02x}")).collect();
+    let text = format!("lazurite data folder\nformat={FORMAT_VERSION}\nuuid={hex}\ncompatible=\nincompatible=\n");
+    replace_file(disk, path, "FORMAT", text.as_bytes()).map_err(io_error("cannot write FORMAT"))
+}
+
+/// The folder's uuid and the number of its format.
+fn read_format(text: &str) -> Result<([u8; 16], u32), OpenError> {
     let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='));
     let format = field("format").unwrap_or("unknown");
-    if format.parse() != Ok(FORMAT_VERSION) {
-        return Err(OpenError::Format { found: format.to_owned() });
-    }
+    let known = format.parse().ok().filter(|version| (FORMAT_OLDEST..=FORMAT_VERSION).contains(version));
+    let version = known.ok_or_else(|| OpenError::Format { found: format.to_owned() })?;
     if let Some(features) = field("incompatible").filter(|features| !features.is_empty()) {
         return Err(OpenError::Format { found: format!("{format} with {features}") });
     }
@@ -143,7 +207,7 @@ fn read_format(text: &str) -> Result<[u8; 16], OpenError> {
     u128::from_str_radix(hex, 16)
         .ok()
         .filter(|_| hex.len() == 32)
-        .map(u128::to_be_bytes)
+        .map(|uuid| (uuid.to_be_bytes(), version))
         .ok_or_else(|| OpenError::Damaged { place: "FORMAT".into(), why: "its uuid cannot be read".into() })
 }
 
@@ -162,7 +226,7 @@ fn replace_file(disk: &dyn Disk, folder: &Path, name: &str, bytes: &[u8]) -> io:
 }
 
 /// What the log must yield when it is replayed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct State {
     /// Replay begins with the log segment of this id or the next one after it...
     pub replay_segment: u64,
@@ -173,13 +237,37 @@ pub struct State {
     pub stamp_floor: u64,
     /// Batches up to this one are known to be durable: if one is missing, that is damage.
     pub durable_batch: u64,
+    /// The tree's files hold every batch below this number, and say so themselves. 0: they were never asked to.
+    pub in_tree: u64,
+    /// Every log from which something may have been acknowledged and that is not in the tree's files. A log is listed
+    /// here before its first batch. Format 1 did not list them.
+    pub logs: Option<Vec<KnownLog>>,
 }
+
+/// A log that must be there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct KnownLog {
+    pub id: u64,
+    /// Where it ended when it was replayed: what stands behind was cut off. `None`: batches may have come since.
+    pub end: Option<u64>,
+}
+
+const NUMBERS: usize = 5;
+const MAGIC_1: &[u8; 8] = b"LAZSTATE";
+const MAGIC_2: &[u8; 8] = b"LAZSTAT2";
+/// How an open end is written.
+const OPEN_END: u64 = u64::MAX;
 
 impl State {
     fn encode(&self) -> Vec<u8> {
         let numbers = [self.replay_segment, self.replay_batch, self.seq_floor, self.stamp_floor, self.durable_batch];
-        let mut out = b"LAZSTATE".to_vec();
+        let mut out = MAGIC_2.to_vec();
         numbers.iter().for_each(|number| out.extend_from_slice(&number.to_le_bytes()));
+        out.extend_from_slice(&self.in_tree.to_le_bytes());
+        for log in self.logs.iter().flatten() {
+            out.extend_from_slice(&log.id.to_le_bytes());
+            out.extend_from_slice(&log.end.unwrap_or(OPEN_END).to_le_bytes());
+        }
         let crc = crc32c::crc32c(&out);
         out.extend_from_slice(&crc.to_le_bytes());
         out
@@ -187,17 +275,33 @@ impl State {
 
     fn decode(bytes: &[u8]) -> Option<State> {
         let (body, crc) = bytes.split_last_chunk::<4>()?;
-        if body.len() != 48 || !body.starts_with(b"LAZSTATE") || crc32c::crc32c(body).to_le_bytes() != *crc {
+        if crc32c::crc32c(body).to_le_bytes() != *crc {
             return None;
         }
-        let number = |n: usize| u64::from_le_bytes(body[8 + n * 8..16 + n * 8].try_into().expect("eight bytes"));
-        Some(State {
-            replay_segment: number(0),
-            replay_batch: number(1),
-            seq_floor: number(2),
-            stamp_floor: number(3),
-            durable_batch: number(4),
-        })
+        let (magic, body) = body.split_first_chunk::<8>()?;
+        if body.len() % 8 != 0 {
+            return None;
+        }
+        let mut numbers =
+            body.chunks_exact(8).map(|number| u64::from_le_bytes(number.try_into().expect("eight bytes")));
+        let state = State {
+            replay_segment: numbers.next()?,
+            replay_batch: numbers.next()?,
+            seq_floor: numbers.next()?,
+            stamp_floor: numbers.next()?,
+            durable_batch: numbers.next()?,
+            in_tree: 0,
+            logs: None,
+        };
+        if magic == MAGIC_1 {
+            return (body.len() == NUMBERS * 8).then_some(state);
+        }
+        let in_tree = numbers.next()?;
+        let mut logs = Vec::new();
+        while let Some(id) = numbers.next() {
+            logs.push(KnownLog { id, end: Some(numbers.next()?).filter(|end| *end != OPEN_END) });
+        }
+        (magic == MAGIC_2).then_some(State { in_tree, logs: Some(logs), ..state })
     }
 }
 
@@ -265,9 +369,9 @@ mod tests {
         let dir = tempfile::tempdir().expect("a folder");
         drop(Folder::open(dir.path(), real()).expect("a new folder"));
         let text = std::fs::read_to_string(dir.path().join("FORMAT")).expect("text");
-        std::fs::write(dir.path().join("FORMAT"), text.replace("format=1", "format=2")).expect("written");
+        std::fs::write(dir.path().join("FORMAT"), text.replace("format=2", "format=3")).expect("written");
         let error = Folder::open(dir.path(), real()).expect_err("refused");
-        assert!(error.to_string().contains("format 2"), "{error}");
+        assert!(error.to_string().contains("format 3"), "{error}");
         std::fs::write(dir.path().join("FORMAT"), text.replace("incompatible=", "incompatible=x")).expect("written");
         assert!(matches!(Folder::open(dir.path(), real()), Err(OpenError::Format { .. })));
     }
@@ -275,10 +379,17 @@ mod tests {
     #[test]
     fn a_damaged_state_is_refused() {
         let dir = tempfile::tempdir().expect("a folder");
-        let folder = Folder::open(dir.path(), real()).expect("a new folder");
+        drop(Folder::open(dir.path(), real()).expect("a new folder"));
         let mut bytes = std::fs::read(dir.path().join("STATE")).expect("state");
         bytes[12] ^= 1;
         std::fs::write(dir.path().join("STATE"), bytes).expect("written");
-        assert!(matches!(folder.read_state(), Err(OpenError::Damaged { .. })));
+        assert!(matches!(Folder::open(dir.path(), real()), Err(OpenError::Damaged { .. })));
+    }
+
+    #[test]
+    fn a_state_reads_back_as_written() {
+        let logs = vec![KnownLog { id: 7, end: Some(8192) }, KnownLog { id: 9, end: None }];
+        let state = State { replay_segment: 7, in_tree: 3, logs: Some(logs), ..State::default() };
+        assert_eq!(State::decode(&state.encode()), Some(state));
     }
 }

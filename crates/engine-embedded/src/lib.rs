@@ -20,6 +20,7 @@ pub mod disk;
 #[doc(hidden)]
 pub mod faults;
 mod folder;
+mod free_space;
 #[doc(hidden)]
 pub mod fuzzing;
 mod manifest;
@@ -54,6 +55,7 @@ use collect::{Collector, Pace};
 use contents::{Lanes, Writer};
 use disk::{Disk, RealDisk};
 use folder::Folder;
+use free_space::Space;
 use pipeline::Pipeline;
 use probe::{Moment, Probe};
 use segment::Segments;
@@ -106,7 +108,8 @@ pub struct Options {
     pub log_bytes: u64,
     /// A data segment is closed at this size.
     pub segment_bytes: u64,
-    /// Growing writes are refused when less than this is free on the disk.
+    /// Growing writes are refused when less than this, or a quarter of the disk, is free. Deletes, flushes, compaction and
+    /// collection go on below it.
     pub reserve_bytes: u64,
     /// How many decisions may wait.
     pub waiting_max: usize,
@@ -130,7 +133,7 @@ impl Default for Options {
             memtable_bytes: 16 << 20,
             log_bytes: 64 << 20,
             segment_bytes: 256 << 20,
-            reserve_bytes: 64 << 20,
+            reserve_bytes: 512 << 20,
             waiting_max: 16 * 1024,
             waiting_bytes_max: 128 << 20,
             collects: true,
@@ -174,7 +177,9 @@ struct Inner {
     live: Mutex<HashMap<u64, u64>>,
     /// Batches below this number are synced. In relaxed durability it follows what is published.
     durable: AtomicU64,
-    disk_full: AtomicBool,
+    space: Space,
+    /// Somebody has removed or moved the data folder under us.
+    folder_gone: AtomicBool,
     /// Nothing new is begun: the collector ends.
     closing: AtomicBool,
     /// Everything is decided and written: the flusher and the compactor end.
@@ -260,7 +265,8 @@ impl Drop for EmbeddedEngine {
 
 impl Engine for EmbeddedEngine {
     fn commit(&self, decision: Box<dyn Decision>) -> BoxFuture<'_, Result<(), EngineError>> {
-        let waiting = self.inner.pipeline.submit(decision, self.inner.options.waiting_max);
+        let in_place = self.inner.refuse_without_folder();
+        let waiting = in_place.and_then(|()| self.inner.pipeline.submit(decision, self.inner.options.waiting_max));
         Box::pin(async move { waiting?.await.unwrap_or(Err(EngineError::Closed)) })
     }
 
@@ -319,7 +325,8 @@ impl Engine for EmbeddedEngine {
             ("paused_microseconds", load(&counters.paused_micros)),
             ("content_bytes", live),
             ("waiting_bytes", load(&self.inner.waiting_bytes)),
-            ("disk_full", u64::from(self.inner.disk_full.load(Ordering::Relaxed))),
+            ("disk_full", u64::from(self.inner.space.is_full())),
+            ("folder_gone", u64::from(self.inner.folder_gone.load(Ordering::Relaxed))),
         ];
         figures.extend(self.inner.tree.figures());
         figures
@@ -374,6 +381,20 @@ impl Inner {
             self.cache.learned(key, value.as_ref(), at);
         }
         Ok(value)
+    }
+
+    /// Whether so much can be written, the reserve included.
+    fn has_room_for(&self, bytes: u64) -> bool {
+        self.space.look(&self.folder).is_none_or(|free| free > bytes)
+    }
+
+    /// Nothing is acknowledged that would go with the last open file.
+    fn refuse_without_folder(&self) -> Result<(), EngineError> {
+        if self.folder_gone.load(Ordering::Acquire) {
+            let why = format!("the data folder {} was removed or moved", self.folder.path().display());
+            return Err(EngineError::Unavailable(why));
+        }
+        Ok(())
     }
 
     fn fatal(&self, why: &str) {

@@ -17,7 +17,7 @@ use engine::{
 };
 use tokio::sync::oneshot;
 
-use crate::background::EndedLog;
+use crate::background::{EndedLog, is_full, unavailable};
 use crate::batch::BatchBuilder;
 use crate::manifest::{Manifest, Place, content_key, is_content_key, segment_key};
 use crate::outside::{Footprint, RecentWrites, run_outside};
@@ -43,6 +43,11 @@ const ROWS_IN_TURN_MAX: usize = 1_000;
 const TRIES_OUTSIDE: u32 = 3;
 /// Growing writes leave this much of the log to deletes when no new log can be made.
 const LOG_ROOM_FOR_DELETES: u64 = 1 << 20;
+
+/// A log that has outgrown its length grows in such steps, if the disk has the room.
+const LOG_STEP: u64 = 1 << 20;
+/// The rows of live bytes that come with a batch: one for each segment it touches.
+const ROWS_OF_THE_ENGINE: u64 = 64 << 10;
 
 type Answer = Result<(), EngineError>;
 
@@ -287,6 +292,8 @@ struct Decider {
     offset: u64,
     /// Up to here the log was written out ahead; beyond it syncs cost more.
     log_limit: u64,
+    /// Up to here the file has room; at least `log_limit`.
+    log_room: u64,
     number: u64,
     open: Option<Open>,
     entropy: Entropy,
@@ -314,6 +321,7 @@ impl Decider {
             log,
             offset: PAGE,
             log_limit,
+            log_room: log_limit,
             number,
             open: None,
             entropy: Entropy::default(),
@@ -403,7 +411,7 @@ impl Decider {
     /// The log has outgrown what was written out ahead, and the next one is not ready.
     fn pressure_of_the_log(&self) -> Pressure {
         let (over, room) = (self.offset.saturating_sub(self.log_limit), self.log_max().saturating_sub(self.log_limit));
-        if over == 0 || self.inner.disk_full.load(Ordering::Acquire) {
+        if over == 0 || self.inner.space.is_full() {
             return Pressure(0);
         }
         Pressure(usize::try_from(over * PRESSURE_OF_THE_LOG_MAX / room.max(1)).unwrap_or(usize::MAX >> 1))
@@ -427,7 +435,7 @@ impl Decider {
         if !inner.pipeline.wait_until_idle() {
             return false;
         }
-        inner.tree.rotate();
+        inner.tree.rotate(self.number);
         let old = std::mem::replace(&mut self.log, next);
         inner.background.log_ended(EndedLog {
             log: old,
@@ -439,6 +447,7 @@ impl Decider {
         });
         self.offset = PAGE;
         self.log_limit = self.log.len().unwrap_or(0).max(PAGE);
+        self.log_room = self.log_limit;
         true
     }
 
@@ -517,9 +526,11 @@ impl Decider {
         if changes.is_empty() {
             return Ok(());
         }
-        if !changes.frees_space && self.is_full() {
+        let size = weight(&changes);
+        if !changes.frees_space && (self.is_full() || !self.inner.space.takes(&self.inner.folder, size)) {
             return Err(EngineError::Full);
         }
+        self.make_room(size)?;
         let dropped = self.dropped_rows(&changes)?;
         let mut writes = stored_rows(&changes);
         writes.extend(changes.rows);
@@ -551,7 +562,31 @@ impl Decider {
     /// Below the reserve, or no new log could be made and this one must last for the deletes.
     fn is_full(&self) -> bool {
         let log_is_short = self.offset + LOG_ROOM_FOR_DELETES > self.log_max();
-        self.inner.disk_full.load(Ordering::Acquire) || log_is_short
+        self.inner.space.is_full() || log_is_short
+    }
+
+    /// The log must have room for what is decided before it is: afterwards there is no way back. Beyond what was written out
+    /// ahead, room is made by writing zeroes, which fails while failing harms nobody.
+    fn make_room(&mut self, size: u64) -> Answer {
+        let filled = self.open.as_ref().map_or(0, |open| open.builder.len() as u64);
+        let end = page_up(self.offset + filled + size + ROWS_OF_THE_ENGINE);
+        if end <= self.log_room {
+            return Ok(());
+        }
+        let ahead = end + LOG_STEP;
+        if self.log.extend(self.log_room, ahead).is_ok() {
+            self.log_room = ahead;
+            return Ok(());
+        }
+        if let Err(error) = self.log.extend(self.log_room, end) {
+            if is_full(&error) {
+                self.inner.space.was_full();
+                return Err(EngineError::Full);
+            }
+            return Err(unavailable("making room in the log", &error));
+        }
+        self.log_room = end;
+        Ok(())
     }
 
     fn dropped_rows(&self, changes: &Changes) -> Result<Vec<Key>, EngineError> {
@@ -591,7 +626,8 @@ impl Decider {
         let mut live = inner.live.lock().expect("nothing panics under this lock");
         for (segment, change) in changes {
             let bytes = live.entry(*segment).or_default();
-            *bytes = bytes.saturating_add_signed(*change);
+            // More dead than ever lived: the rows do not add up, and going on would drop what lives.
+            *bytes = bytes.checked_add_signed(*change).expect("a segment has at least the live bytes that go");
             let touched = &mut self.open_batch().touched;
             if !touched.contains(segment) {
                 touched.push(*segment);
@@ -611,6 +647,17 @@ impl Decider {
             self.recent.note(open.builder.seq, key.as_bytes());
         }
     }
+}
+
+/// About how many bytes a decision takes in the log: never less than it does, but for the engine's own rows.
+fn weight(changes: &Changes) -> u64 {
+    let rows = changes.rows.iter().map(|(key, value)| key.as_bytes().len() + value.as_ref().map_or(0, Bytes::len) + 8);
+    let contents = changes.contents.iter().map(|staged| match staged.part() {
+        Part::Inline(bytes) => bytes.len() + 256,
+        Part::Placed { rows, .. } => rows.iter().map(|row| row.len() + 64).sum(),
+    });
+    let dropped = changes.dropped.len() * 128;
+    (rows.sum::<usize>() + contents.sum::<usize>() + dropped) as u64
 }
 
 /// The rows of contents that are in the byte store already.
@@ -748,7 +795,7 @@ impl Committer {
         closed.segment.write_at(&record, offset)?;
         let full = self.inner.options.durability == Durability::Full;
         if full || closed.ends_segment {
-            closed.segment.sync_now()?;
+            closed.segment.sync()?;
             self.inner.counters.syncs.fetch_add(1, Ordering::Relaxed);
             self.synced_through = number;
             self.unsynced = None;
@@ -773,7 +820,7 @@ impl Committer {
         let Some((segment, number, _)) = self.unsynced.take() else { return Ok(()) };
         // Nobody else publishes: this is all that has been written.
         let written = self.inner.tree.published();
-        segment.sync_now()?;
+        segment.sync()?;
         self.inner.durable.store(written, Ordering::Release);
         self.inner.counters.syncs.fetch_add(1, Ordering::Relaxed);
         self.synced_through = number;

@@ -5,7 +5,7 @@
 //! disk has lost something: the folder is refused and the place is named. Otherwise it was in flight when the machine
 //! stopped, nobody was told it had happened, and it is cut off.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -16,9 +16,10 @@ use crate::background::{EndedLog, Signals};
 use crate::batch::{Batch, BatchHeader, HEADER, pages_from};
 use crate::cache::RowCache;
 use crate::contents::Lanes;
-use crate::folder::{Folder, OpenError, State, io_error};
+use crate::folder::{Folder, KnownLog, OpenError, State, io_error};
+use crate::free_space::Space;
 use crate::pipeline::Pipeline;
-use crate::segment::{PAGE, Segment, SegmentKind, Segments, list_segments};
+use crate::segment::{Found, PAGE, Segment, SegmentKind, Segments, list_segments, segment_path};
 use crate::sync::{self, AtomicBool, AtomicU64, Mutex};
 use crate::tree::{self, Tree};
 use crate::{Counters, Inner, Options, stored_number};
@@ -28,23 +29,32 @@ const FIRST_LOG_BYTES: u64 = 1 << 20;
 
 pub fn open(path: &Path, options: Options) -> Result<Inner, OpenError> {
     let folder = Folder::open(path, Arc::clone(&options.disk))?;
-    let state = folder.read_state()?;
-    let tree = Tree::open(&folder, options.block_cache_bytes, state.seq_floor)?;
-    let ids = list_segments(&folder).map_err(io_error("cannot list the segments"))?;
-    let first_free = ids.last().map_or(1, |last| last + 1).max(state.replay_segment).max(1);
-    let replayed = replay(&folder, &ids, &state, &tree)?;
+    let state = folder.state();
+    let space = Space::new(&folder, options.reserve_bytes);
+    let tree = Tree::open(&folder, options.block_cache_bytes, state.seq_floor, space.table_bytes())?;
+    let found = look_at_segments(&folder)?;
+    let first_free = found.last_key_value().map_or(1, |(last, _)| last + 1).max(state.replay_segment).max(1);
+    let replayed = replay(&found, &folder, &state, &tree)?;
+    refuse_another_tree(&folder, &state, &tree, replayed.next_batch)?;
     let stamp_floor = Timestamp(state.stamp_floor.max(replayed.stamp));
     let stored = Stored::load(&tree)?;
     let segments = Segments::default();
-    open_segments(&folder, &ids, &stored.live, &replayed, &segments)?;
+    let dead = open_segments(&folder, found, &stored.live, &replayed, &segments)?;
+    replayed.make_durable()?;
     let (seq, log_id) = (tree.published(), first_free);
-    let log = Segment::create(&folder, log_id, SegmentKind::Log, FIRST_LOG_BYTES)
-        .map_err(io_error("cannot make a log segment"))?;
-    let log = Arc::new(log);
+    let log = make_first_log(&folder, log_id, &replayed, seq, stamp_floor.0)?;
     segments.insert(Arc::clone(&log));
+    // STATE no longer counts on these.
+    for id in dead {
+        let path = segment_path(&folder.segments(), id);
+        folder.disk().remove_file(&path).map_err(io_error(format!("cannot remove {}", path.display())))?;
+    }
+    for (log, length) in replayed.used() {
+        log.cut(*length).map_err(io_error(format!("cannot cut {}", log.path().display())))?;
+    }
     let ended = replayed.ended(seq, log_id, stamp_floor.0);
     if !ended.is_empty() {
-        tree.rotate();
+        tree.rotate(replayed.next_batch);
     }
     Ok(Inner {
         cache: RowCache::new(options.row_cache_bytes),
@@ -55,7 +65,8 @@ pub fn open(path: &Path, options: Options) -> Result<Inner, OpenError> {
         next_segment: AtomicU64::new(log_id + 1),
         live: Mutex::new(stored.live),
         durable: AtomicU64::new(0),
-        disk_full: AtomicBool::new(false),
+        space,
+        folder_gone: AtomicBool::new(false),
         closing: AtomicBool::new(false),
         stopping: AtomicBool::new(false),
         background: Signals::new(log, replayed.next_batch, ended),
@@ -69,17 +80,100 @@ pub fn open(path: &Path, options: Options) -> Result<Inner, OpenError> {
     })
 }
 
+/// Everything that stands in the folder of segments. One damaged header is enough to go no further: nobody knows what the
+/// segment was.
+fn look_at_segments(folder: &Folder) -> Result<BTreeMap<u64, Found>, OpenError> {
+    let ids = list_segments(folder).map_err(io_error("cannot list the segments"))?;
+    ids.into_iter().map(|id| Ok((id, Segment::open(folder, id)?))).collect()
+}
+
+/// Makes the log that this run begins with, and puts it into STATE together with what was replayed.
+fn make_first_log(
+    folder: &Folder,
+    id: u64,
+    replayed: &Replayed,
+    seq: u64,
+    stamp: u64,
+) -> Result<Arc<Segment>, OpenError> {
+    let log = Segment::create(folder, id, SegmentKind::Log, FIRST_LOG_BYTES);
+    let log = Arc::new(log.map_err(io_error("cannot make a log segment"))?);
+    let known = replayed.used().map(|(log, end)| KnownLog { id: log.id, end: Some(*end) });
+    let known: Vec<KnownLog> = known.chain([KnownLog { id, end: None }]).collect();
+    folder.upgrade()?;
+    let written = folder.change_state(|state| {
+        state.logs = Some(known);
+        state.durable_batch = replayed.next_batch - 1;
+        state.seq_floor = state.seq_floor.max(seq);
+        state.stamp_floor = state.stamp_floor.max(stamp);
+    });
+    written.map_err(io_error("cannot write STATE"))?;
+    Ok(log)
+}
+
+/// The tree's files must hold what STATE says they hold, and nothing that is in no log. Otherwise they are not the tree
+/// that belongs here: an older one, or one that was copied while a server wrote to it.
+fn refuse_another_tree(folder: &Folder, state: &State, tree: &Tree, next_batch: u64) -> Result<(), OpenError> {
+    let unreadable = |error: engine::EngineError| OpenError::Damaged { place: "rows".into(), why: error.to_string() };
+    let below = tree.holds_below().map_err(unreadable)?;
+    let place = || folder.rows().display().to_string();
+    if below < state.in_tree {
+        let why = format!("it must hold all batches below {}, and holds those below {below}", state.in_tree);
+        return Err(OpenError::Damaged { place: place(), why });
+    }
+    if below > next_batch {
+        let why = format!("it holds batches up to {}, but the log ends before batch {next_batch}", below - 1);
+        return Err(OpenError::Damaged { place: place(), why });
+    }
+    Ok(())
+}
+
 /// What replaying the log brought to light.
 struct Replayed {
     /// The logs that hold rows which may not be in the tree's files yet, and where their last batch ends.
     logs: Vec<(Arc<Segment>, u64)>,
     next_batch: u64,
     stamp: u64,
+    /// The batch up to which a sync is known to have succeeded.
+    durable: u64,
+    /// Batches that nobody says were durable: number, index of the log, from where, to where.
+    unproven: VecDeque<(u64, usize, u64, u64)>,
 }
 
 impl Replayed {
+    /// What was replayed counts from here on, so it must be on the disk, not only in the system's memory.
+    ///
+    /// If the last run ended because a sync failed, the system has dropped what it could not write but still shows it to
+    /// readers, and a further sync succeeds without writing it. Only the batches after the last sync that is known to have
+    /// succeeded can be of that kind. They are written again, each byte as it is, and synced.
+    fn make_durable(&self) -> Result<(), OpenError> {
+        for (_, log, from, to) in &self.unproven {
+            let log = &self.logs[*log].0;
+            let place = format!("cannot write {} again", log.path().display());
+            log.write_again(*from, *to).map_err(io_error(place))?;
+        }
+        for (log, _) in &self.logs {
+            log.sync().map_err(io_error(format!("cannot sync {}", log.path().display())))?;
+        }
+        Ok(())
+    }
+
+    /// The logs from which anything was replayed.
+    fn used(&self) -> impl Iterator<Item = &(Arc<Segment>, u64)> {
+        self.logs.iter().filter(|(_, end)| *end > PAGE)
+    }
+
+    fn saw(&mut self, log: usize, header: &BatchHeader) {
+        self.next_batch = header.number + 1;
+        self.stamp = self.stamp.max(header.stamp);
+        self.durable = self.durable.max(header.synced_through);
+        self.unproven.push_back((header.number, log, header.offset, header.end()));
+        while self.unproven.front().is_some_and(|(number, ..)| *number <= self.durable) {
+            self.unproven.pop_front();
+        }
+    }
+
     fn ended(&self, last_seq: u64, next_log: u64, stamp: u64) -> Vec<EndedLog> {
-        let ended = self.logs.iter().map(|(log, length)| EndedLog {
+        let ended = self.used().map(|(log, length)| EndedLog {
             log: Arc::clone(log),
             length: *length,
             next_log,
@@ -91,36 +185,57 @@ impl Replayed {
     }
 }
 
-fn replay(folder: &Folder, ids: &[u64], state: &State, tree: &Tree) -> Result<Replayed, OpenError> {
-    let mut logs = Vec::new();
-    for &id in ids.iter().filter(|id| **id >= state.replay_segment) {
-        match Segment::open(folder, id) {
-            Ok(segment) if segment.kind == SegmentKind::Log => logs.push(Arc::new(segment)),
-            Ok(_) => {}
-            // A file whose header never reached the disk holds nothing; if a batch is missing that is noticed below.
-            Err(error) => tracing::warn!(segment = id, %error, "a segment cannot be opened"),
-        }
-    }
-    let mut replayed = Replayed { logs: Vec::new(), next_batch: state.replay_batch, stamp: 0 };
-    for log in &logs {
-        let stopped_at = replay_log(log, tree, &mut replayed)?;
+fn replay(found: &BTreeMap<u64, Found>, folder: &Folder, state: &State, tree: &Tree) -> Result<Replayed, OpenError> {
+    refuse_missing_logs(found, folder, state)?;
+    let whole = found.values().filter_map(|found| match found {
+        Found::Whole(segment) if segment.kind == SegmentKind::Log => Some(segment),
+        _ => None,
+    });
+    let logs: Vec<&Arc<Segment>> = whole.filter(|log| log.id >= state.replay_segment).collect();
+    let mut replayed = Replayed {
+        logs: Vec::new(),
+        next_batch: state.replay_batch,
+        stamp: 0,
+        durable: state.durable_batch,
+        unproven: VecDeque::new(),
+    };
+    for log in logs {
+        let limit = known_end(state, log.id).unwrap_or(u64::MAX);
+        let stopped_at = replay_log(log, limit, tree, &mut replayed)?;
         log.keep();
         replayed.logs.push((Arc::clone(log), stopped_at));
     }
-    refuse_holes(&logs, state, &replayed)?;
-    for (log, length) in &replayed.logs {
-        let present = log.len().map_err(io_error("cannot look at a segment"))?;
-        if present > *length {
-            log.truncate(*length).map_err(io_error("cannot cut a segment"))?;
-        }
-    }
+    refuse_holes(state, &replayed)?;
     Ok(replayed)
 }
 
-/// Replays one log as far as the numbers go on. Returns where it stopped.
-fn replay_log(log: &Segment, tree: &Tree, replayed: &mut Replayed) -> Result<u64, OpenError> {
+/// A log that STATE lists may hold what was acknowledged: it must be there, and must not be one that was never used.
+fn refuse_missing_logs(found: &BTreeMap<u64, Found>, folder: &Folder, state: &State) -> Result<(), OpenError> {
+    for known in state.logs.iter().flatten() {
+        let why = match found.get(&known.id) {
+            Some(Found::Whole(segment)) if segment.kind == SegmentKind::Log => continue,
+            Some(Found::Whole(_)) => "STATE lists it as a log, and it is none",
+            Some(Found::Unborn) => "STATE lists this log, and its header is gone",
+            None => "STATE lists this log, and it is not there",
+        };
+        let place = format!("{} byte 0", segment_path(&folder.segments(), known.id).display());
+        return Err(OpenError::Damaged { place, why: why.into() });
+    }
+    Ok(())
+}
+
+/// Where a log ended when it was replayed before.
+fn known_end(state: &State, log: u64) -> Option<u64> {
+    state.logs.iter().flatten().find(|known| known.id == log)?.end
+}
+
+/// Replays one log as far as the numbers go on, and not beyond `limit`. Returns where it stopped.
+fn replay_log(log: &Segment, limit: u64, tree: &Tree, replayed: &mut Replayed) -> Result<u64, OpenError> {
+    let index = replayed.logs.len();
     let mut at = PAGE;
-    while let Some(batch) = read_batch(log, at).map_err(io_error("cannot read the log"))? {
+    while at < limit
+        && let Some(batch) = read_batch(log, at).map_err(io_error("cannot read the log"))?
+    {
         if batch.header.number != replayed.next_batch {
             break;
         }
@@ -129,8 +244,7 @@ fn replay_log(log: &Segment, tree: &Tree, replayed: &mut Replayed) -> Result<u64
             tree.insert(&key, value.map(|value| Bytes::copy_from_slice(&value)), batch.header.seq);
         }
         tree.saw_seq(batch.header.seq);
-        replayed.next_batch += 1;
-        replayed.stamp = replayed.stamp.max(batch.header.stamp);
+        replayed.saw(index, &batch.header);
         at = batch.header.end();
     }
     Ok(at)
@@ -154,7 +268,7 @@ pub fn read_batch(log: &Segment, at: u64) -> std::io::Result<Option<Batch>> {
 }
 
 /// Replay has stopped before `next_batch`. Was that batch, or a later one, ever known to be durable?
-fn refuse_holes(logs: &[Arc<Segment>], state: &State, replayed: &Replayed) -> Result<(), OpenError> {
+fn refuse_holes(state: &State, replayed: &Replayed) -> Result<(), OpenError> {
     let missing = replayed.next_batch;
     let stopped = replayed.logs.iter().rev().find(|(_, end)| *end > PAGE).or(replayed.logs.first());
     let where_it_stopped = || stopped.map_or("the log, which is not there".into(), |(log, end)| place(log, *end));
@@ -162,9 +276,10 @@ fn refuse_holes(logs: &[Arc<Segment>], state: &State, replayed: &Replayed) -> Re
         let why = format!("batch {missing} was stored and cannot be read");
         return Err(OpenError::Damaged { place: where_it_stopped(), why });
     }
-    for (log, from) in logs.iter().zip(replayed.logs.iter().map(|(_, end)| *end)) {
-        let end = log.len().map_err(io_error("cannot look at a segment"))?;
-        for at in pages_from(from, end) {
+    for (log, from) in &replayed.logs {
+        let length = log.len().map_err(io_error("cannot look at a segment"))?;
+        let end = length.min(known_end(state, log.id).unwrap_or(u64::MAX));
+        for at in pages_from(*from, end) {
             let Some(later) = read_batch(log, at).map_err(io_error("cannot read the log"))? else { continue };
             if later.header.number > missing && later.header.synced_through >= missing {
                 let why = format!(
@@ -207,31 +322,35 @@ impl Stored {
     }
 }
 
-/// Opens the segments that may hold contents. One that nothing was ever stored in is left over from a crash: it goes.
+/// Sorts the segments: those that may hold contents are put into `segments`. Returns the dead, which are of three kinds:
+/// never used (their header was never written), a log from which nothing was replayed and that holds no batch which was
+/// ever durable (a spare, or one whose first batch was cut off), and one in which the tree says nothing lives. What the
+/// tree says is good for that: it is known not to be older than STATE.
 fn open_segments(
     folder: &Folder,
-    ids: &[u64],
+    found: BTreeMap<u64, Found>,
     live: &HashMap<u64, u64>,
     replayed: &Replayed,
     segments: &Segments,
-) -> Result<(), OpenError> {
-    for (log, _) in replayed.logs.iter().filter(|(_, end)| *end > PAGE) {
+) -> Result<Vec<u64>, OpenError> {
+    for (log, _) in replayed.used() {
         segments.insert(Arc::clone(log));
     }
-    for &id in ids.iter().filter(|id| segments.get(**id).is_none()) {
-        let holds_nothing = live.get(&id).is_none_or(|bytes| *bytes == 0);
-        let path = crate::segment::segment_path(&folder.segments(), id);
-        if holds_nothing {
-            folder.disk().remove_file(&path).map_err(io_error(format!("cannot remove {}", path.display())))?;
-            continue;
+    let lives_in = |id: u64| live.get(&id).copied().unwrap_or(0);
+    let mut dead = Vec::new();
+    for (id, found) in found {
+        match found {
+            Found::Whole(segment) if lives_in(id) > 0 => segments.insert(segment),
+            _ if segments.get(id).is_none() => dead.push(id),
+            _ => {}
         }
-        let segment = Segment::open(folder, id).map_err(|error| OpenError::Damaged {
-            place: path.display().to_string(),
-            why: format!("a segment with contents: {error}"),
-        })?;
-        segments.insert(Arc::new(segment));
     }
-    Ok(())
+    let missing = live.iter().find(|(id, bytes)| **bytes > 0 && segments.get(**id).is_none());
+    if let Some((id, bytes)) = missing {
+        let place = format!("{} byte 0", segment_path(&folder.segments(), *id).display());
+        return Err(OpenError::Damaged { place, why: format!("{bytes} bytes of contents are in it, and it is gone") });
+    }
+    Ok(dead)
 }
 
 #[cfg(test)]

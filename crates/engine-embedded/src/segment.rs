@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::disk::DiskFile;
-use crate::folder::Folder;
-use crate::sync::{self, AtomicBool, AtomicU64, RwLock};
+use crate::folder::{Folder, OpenError, io_error};
+use crate::sync::{self, AtomicBool, AtomicU64, Mutex, RwLock};
 
 pub const PAGE: u64 = 4096;
 /// One CRC32C covers this much of a content, so that a range read checks only what it touches.
@@ -20,6 +20,9 @@ pub const CRC_CHUNK: usize = 64 * 1024;
 const SEGMENT_MAGIC: [u8; 8] = *b"LAZSEG\x00\x01";
 const EXTENT_MAGIC: u32 = 0x3154_5845;
 pub const EXTENT_HEADER: u64 = 64;
+const SEGMENT_HEADER: usize = 64;
+/// How much is read, or filled with zeroes, at a time.
+const PIECE: usize = 1 << 20;
 
 /// What a segment was made for. Both kinds serve contents.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -42,12 +45,25 @@ pub struct Segment {
     sync: SyncGroup,
 }
 
+/// Who has asked for a sync, and what came of it. A failure is remembered for good: the system reports it once, drops what
+/// it could not write, and calls the next sync a success.
 #[derive(Debug, Default)]
 struct SyncGroup {
+    /// Who waits here holds no thread.
     turn: tokio::sync::Mutex<()>,
+    /// Held while the system syncs.
+    syncing: Mutex<()>,
     requested: AtomicU64,
     completed: AtomicU64,
     failed: AtomicBool,
+}
+
+/// What stands under a segment's name.
+#[derive(Debug)]
+pub enum Found {
+    Whole(Arc<Segment>),
+    /// Making it never came to its end, so nothing was ever put in it.
+    Unborn,
 }
 
 impl Segment {
@@ -79,27 +95,46 @@ impl Segment {
     /// Written-out zeroes make later syncs cheap: no block is allocated and no length changes under them.
     fn prepare(&self, uuid: &[u8; 16], zeroed: u64) -> io::Result<()> {
         self.file.write_all_at(&encode_header(self.id, self.kind, uuid), 0)?;
-        let zeroes = vec![0_u8; 1 << 20];
-        let mut at = PAGE;
-        while at < zeroed {
-            let length = zeroes.len().min(usize::try_from(zeroed - at).unwrap_or(zeroes.len()));
-            self.file.write_all_at(&zeroes[..length], at)?;
-            at += length as u64;
-        }
+        self.extend(PAGE, zeroed)?;
         self.file.sync_all()
     }
 
+    /// Writes zeroes, so that there is room for what comes.
+    pub fn extend(&self, from: u64, to: u64) -> io::Result<()> {
+        let zeroes = vec![0_u8; PIECE];
+        let mut at = from;
+        while at < to {
+            let length = zeroes.len().min(usize::try_from(to - at).unwrap_or(zeroes.len()));
+            self.file.write_all_at(&zeroes[..length], at)?;
+            at += length as u64;
+        }
+        Ok(())
+    }
+
     /// Opens a segment of an earlier run. It will never be appended to.
-    pub fn open(folder: &Folder, id: u64) -> io::Result<Segment> {
+    ///
+    /// A segment's header is durable before anything else is written to it. So a file that is shorter than a header, or
+    /// holds nothing but zeroes, was never used. Any other file without a sound header is damaged.
+    pub fn open(folder: &Folder, id: u64) -> Result<Found, OpenError> {
         let path = segment_path(&folder.segments(), id);
-        let file = folder.disk().open(&path)?;
-        let mut header = [0_u8; 64];
-        file.read_exact_at(&mut header, 0)?;
-        let kind = decode_header(&header, id, &folder.uuid)
-            .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "its header is damaged or not ours"))?;
-        let segment = Segment::over(id, kind, path, file);
+        let cannot = |what: &str| io_error(format!("cannot {what} {}", path.display()));
+        let file = folder.disk().open(&path).map_err(cannot("open"))?;
+        let mut header = [0_u8; SEGMENT_HEADER];
+        match file.read_exact_at(&mut header, 0) {
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(Found::Unborn),
+            read => read.map_err(cannot("read"))?,
+        }
+        let Some(kind) = decode_header(&header, id, &folder.uuid) else {
+            if is_zero(&*file).map_err(cannot("read"))? {
+                return Ok(Found::Unborn);
+            }
+            let at = first_difference(&header, id, &folder.uuid);
+            let place = format!("{} byte {at}", path.display());
+            return Err(OpenError::Damaged { place, why: "the header of a segment is damaged or not ours".into() });
+        };
+        let segment = Segment::over(id, kind, path.clone(), file);
         segment.active.store(false, Ordering::Release);
-        Ok(segment)
+        Ok(Found::Whole(Arc::new(segment)))
     }
 
     pub fn len(&self) -> io::Result<u64> {
@@ -118,28 +153,61 @@ impl Segment {
         self.file.write_all_at(bytes, offset)
     }
 
-    pub fn sync_now(&self) -> io::Result<()> {
-        self.file.sync_data()
+    /// Syncs the file. Every sync of a segment that is in use goes through here, and one sync serves all who have asked
+    /// before it began.
+    pub fn sync(&self) -> io::Result<()> {
+        let mine = self.sync.requested.fetch_add(1, Ordering::AcqRel) + 1;
+        self.sync_as(mine, false)
     }
 
-    /// Syncs once for everybody who waits. After a failure nobody's bytes in this file are to be trusted.
+    /// Syncs once for everybody who waits. Whoever stops waiting takes nothing along: the sync goes on, and what came of it
+    /// is noted by the thread that does it.
     pub async fn sync_shared(self: &Arc<Self>) -> io::Result<()> {
         let mine = self.sync.requested.fetch_add(1, Ordering::AcqRel) + 1;
         let _turn = self.sync.turn.lock().await;
-        if self.sync.failed.load(Ordering::Acquire) {
+        if !self.has_failed() && self.sync.completed.load(Ordering::Acquire) >= mine {
+            return Ok(());
+        }
+        let segment = Arc::clone(self);
+        sync::blocking(move || segment.sync_as(mine, false)).await.map_err(io::Error::other)?
+    }
+
+    /// `whole`: its length too, whatever was synced before.
+    fn sync_as(&self, mine: u64, whole: bool) -> io::Result<()> {
+        let _syncing = self.sync.syncing.lock().expect("nothing panics under this lock");
+        if self.has_failed() {
             return Err(io::Error::other("an earlier sync of this segment failed"));
         }
-        if self.sync.completed.load(Ordering::Acquire) >= mine {
+        if !whole && self.sync.completed.load(Ordering::Acquire) >= mine {
             return Ok(());
         }
         let upto = self.sync.requested.load(Ordering::Acquire);
-        let segment = Arc::clone(self);
-        let synced = sync::blocking(move || segment.sync_now()).await.map_err(io::Error::other)?;
-        match synced {
+        let synced = if whole { self.file.sync_all() } else { self.file.sync_data() };
+        match &synced {
             Ok(()) => self.sync.completed.store(upto, Ordering::Release),
-            Err(_) => self.sync.failed.store(true, Ordering::Release),
+            Err(error) => {
+                self.sync.failed.store(true, Ordering::Release);
+                if self.kind == SegmentKind::Data {
+                    self.seal();
+                }
+                tracing::error!(segment = self.id, %error, "a sync failed; this segment takes no more");
+            }
         }
         synced
+    }
+
+    /// Writes a part again, as it reads now. What a failed sync has dropped may still be read from memory, and only what is
+    /// written anew will be written out by the next sync.
+    pub fn write_again(&self, from: u64, to: u64) -> io::Result<()> {
+        let mut piece = vec![0_u8; PIECE];
+        let mut at = from;
+        while at < to {
+            let length = piece.len().min(usize::try_from(to - at).unwrap_or(piece.len()));
+            self.file.read_exact_at(&mut piece[..length], at)?;
+            self.file.write_all_at(&piece[..length], at)?;
+            at += length as u64;
+        }
+        Ok(())
     }
 
     pub fn has_failed(&self) -> bool {
@@ -160,9 +228,14 @@ impl Segment {
         !self.active.load(Ordering::Acquire) && self.staged.load(Ordering::Acquire) == 0
     }
 
-    pub fn truncate(&self, length: u64) -> io::Result<()> {
+    /// Gives back what stands behind `length`.
+    pub fn cut(&self, length: u64) -> io::Result<()> {
+        if self.len()? <= length {
+            return Ok(());
+        }
         self.file.set_len(length)?;
-        self.file.sync_all()
+        let mine = self.sync.requested.fetch_add(1, Ordering::AcqRel) + 1;
+        self.sync_as(mine, true)
     }
 }
 
@@ -219,7 +292,7 @@ pub fn list_segments(folder: &Folder) -> io::Result<Vec<u64>> {
 }
 
 fn encode_header(id: u64, kind: SegmentKind, uuid: &[u8; 16]) -> Vec<u8> {
-    let mut page = vec![0_u8; 64];
+    let mut page = vec![0_u8; SEGMENT_HEADER];
     page[..8].copy_from_slice(&SEGMENT_MAGIC);
     page[8] = if kind == SegmentKind::Log { 1 } else { 2 };
     page[16..24].copy_from_slice(&id.to_le_bytes());
@@ -229,7 +302,7 @@ fn encode_header(id: u64, kind: SegmentKind, uuid: &[u8; 16]) -> Vec<u8> {
     page
 }
 
-fn decode_header(header: &[u8; 64], id: u64, uuid: &[u8; 16]) -> Option<SegmentKind> {
+fn decode_header(header: &[u8; SEGMENT_HEADER], id: u64, uuid: &[u8; 16]) -> Option<SegmentKind> {
     let sound = header[..8] == SEGMENT_MAGIC
         && header[40..44] == crc32c::crc32c(&header[..40]).to_le_bytes()
         && header[16..24] == id.to_le_bytes()
@@ -241,6 +314,30 @@ fn decode_header(header: &[u8; 64], id: u64, uuid: &[u8; 16]) -> Option<SegmentK
         1 => Some(SegmentKind::Log),
         2 => Some(SegmentKind::Data),
         _ => None,
+    }
+}
+
+/// Where a header differs from what it must be: the closer of the two kinds.
+fn first_difference(header: &[u8; SEGMENT_HEADER], id: u64, uuid: &[u8; 16]) -> usize {
+    let differs = |kind| {
+        let right = encode_header(id, kind, uuid);
+        header.iter().zip(&right).position(|(found, right)| found != right).unwrap_or(0)
+    };
+    differs(SegmentKind::Log).max(differs(SegmentKind::Data))
+}
+
+fn is_zero(file: &dyn DiskFile) -> io::Result<bool> {
+    let mut piece = vec![0_u8; PIECE];
+    let mut at = 0;
+    loop {
+        let read = file.read_at(&mut piece, at)?;
+        if read == 0 {
+            return Ok(true);
+        }
+        if piece[..read].iter().any(|byte| *byte != 0) {
+            return Ok(false);
+        }
+        at += read as u64;
     }
 }
 

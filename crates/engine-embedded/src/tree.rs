@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
-use engine::{EngineError, Key, Visit};
+use engine::{EngineError, Key, Visit, space};
 use lsm_tree::compaction::Leveled;
 use lsm_tree::{AbstractTree, AnyTree, Cache, Config, DescriptorTable, Guard, SequenceNumberCounter};
 
@@ -33,13 +33,22 @@ const SEALED_MAX: usize = 6;
 const RUNS_PER_SEALED: usize = 8;
 /// The longest pause after a batch.
 const PAUSE_MAX: Duration = Duration::from_millis(250);
+/// One round of compaction writes about so many tables: the first level has four, level 0 about as many, and deeper down it
+/// is one and those it overlaps.
+const TABLES_AT_ONCE: u64 = 8;
 /// Before a skip starts a new search it steps over this many rows: near targets are cheaper that way.
 const STEPS_BEFORE_SEEK: usize = 8;
+
+/// The row in which the tree says which batches it holds. A tree that is older than STATE is found out by it.
+fn holds_below_key() -> Key {
+    Key::new(space::CLOCK).text("batches")
+}
 
 pub struct Tree {
     tree: AnyTree,
     disk: Arc<dyn Disk>,
     path: PathBuf,
+    table_bytes: u64,
     seqno: SequenceNumberCounter,
     published: AtomicU64,
     pins: Mutex<BTreeMap<u64, u64>>,
@@ -52,12 +61,12 @@ impl std::fmt::Debug for Tree {
 }
 
 impl Tree {
-    pub fn open(folder: &Folder, cache_bytes: u64, seq_floor: u64) -> Result<Tree, OpenError> {
+    pub fn open(folder: &Folder, cache_bytes: u64, seq_floor: u64, table_bytes: u64) -> Result<Tree, OpenError> {
         let disk = Arc::clone(folder.disk());
         let path = disk.tree_folder(&folder.rows());
         let mut opened = None;
         let worked = disk.tree_work(&mut || {
-            opened = Some(Tree::open_at(&disk, path.clone(), cache_bytes, seq_floor).map_err(io_error)?);
+            opened = Some(Tree::open_at(&disk, path.clone(), cache_bytes, seq_floor, table_bytes).map_err(io_error)?);
             Ok(())
         });
         let place = || folder.rows().display().to_string();
@@ -70,7 +79,13 @@ impl Tree {
         }
     }
 
-    fn open_at(disk: &Arc<dyn Disk>, path: PathBuf, cache_bytes: u64, floor: u64) -> Result<Tree, lsm_tree::Error> {
+    fn open_at(
+        disk: &Arc<dyn Disk>,
+        path: PathBuf,
+        cache_bytes: u64,
+        floor: u64,
+        table_bytes: u64,
+    ) -> Result<Tree, lsm_tree::Error> {
         let seqno = SequenceNumberCounter::new(floor + 1);
         // The tree's own idea of what is visible runs ahead of what is durable; nobody looks at it.
         let unused_visible = SequenceNumberCounter::default();
@@ -82,7 +97,7 @@ impl Tree {
             seqno.fetch_max(highest + 1);
         }
         let published = AtomicU64::new(seqno.get());
-        Ok(Tree { tree, disk: Arc::clone(disk), path, seqno, published, pins: Mutex::default() })
+        Ok(Tree { tree, disk: Arc::clone(disk), path, table_bytes, seqno, published, pins: Mutex::default() })
     }
 
     /// The number for the next batch.
@@ -167,9 +182,20 @@ impl Tree {
         self.tree.active_memtable().size()
     }
 
-    /// Seals the active memtable. Only between two batches.
-    pub fn rotate(&self) {
+    /// Seals the active memtable. Only between two batches, and with all batches below `next_batch` durable: the tree's
+    /// files will say of themselves that they hold them.
+    pub fn rotate(&self, next_batch: u64) {
+        if self.holds_below().is_ok_and(|below| below >= next_batch) && self.tree.active_memtable().is_empty() {
+            return;
+        }
+        let seq = self.next_seq();
+        self.insert(holds_below_key().as_bytes(), Some(Bytes::copy_from_slice(&next_batch.to_be_bytes())), seq);
         self.tree.rotate_memtable();
+    }
+
+    /// Every batch below this number is in here.
+    pub fn holds_below(&self) -> Result<u64, EngineError> {
+        Ok(crate::stored_number(self.get(holds_below_key().as_bytes(), NEWEST)?))
     }
 
     /// Whether another memtable may be sealed. Otherwise the present one grows meanwhile.
@@ -192,11 +218,22 @@ impl Tree {
         })
     }
 
+    /// How many memtables wait to be written out.
+    pub fn sealed(&self) -> usize {
+        self.tree.sealed_memtable_count()
+    }
+
+    /// About how much one round of compaction writes before it can remove anything.
+    pub fn compaction_bytes(&self) -> u64 {
+        self.tree.disk_space().min(TABLES_AT_ONCE * self.table_bytes)
+    }
+
     /// One round of compaction. `true`: something changed, there may be more to do.
     pub fn compact(&self) -> io::Result<bool> {
         let before = self.tree.current_version().id();
         self.disk.tree_work(&mut || {
-            self.tree.compact(Arc::new(Leveled::default()), self.watermark()).map_err(io_error)?;
+            let strategy = Leveled::default().with_table_target_size(self.table_bytes);
+            self.tree.compact(Arc::new(strategy), self.watermark()).map_err(io_error)?;
             Ok(())
         })?;
         Ok(self.tree.current_version().id() != before)

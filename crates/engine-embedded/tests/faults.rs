@@ -94,7 +94,11 @@ async fn below_the_reserve_only_deletes_go_on() {
     put(&*engine, "kept", &pattern("kept", 1, 500)).await.expect("put");
     engine.close().await.expect("closed");
     drop(engine);
-    let options = Options { reserve_bytes: u64::MAX, ..Options::default() };
+    let disk = FaultyDisk::new(|point, _| match point {
+        Point::FreeSpace => Err(io::ErrorKind::StorageFull.into()),
+        _ => Ok(()),
+    });
+    let options = Options { disk: Arc::new(disk), ..Options::default() };
     let engine = EmbeddedEngine::open(folder.path(), options).expect("opened");
     while put(&*engine, "more", &pattern("more", 1, 500)).await != Err(EngineError::Full) {
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;

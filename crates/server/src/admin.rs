@@ -85,10 +85,12 @@ impl Admin {
 
     /// Whether to send clients here. (Before the server runs nobody answers on this port at all.)
     fn readiness(&self) -> Said {
-        let is_full = || self.engine.figures().iter().any(|(name, value)| *name == "disk_full" && *value > 0);
+        let figures = self.engine.figures();
+        let is = |wanted: &str| figures.iter().any(|(name, value)| *name == wanted && *value > 0);
         let (status, word) = match () {
             () if self.connections.is_ending() => (StatusCode::SERVICE_UNAVAILABLE, "stopping"),
-            () if is_full() => (StatusCode::SERVICE_UNAVAILABLE, "disk full"),
+            () if is("folder_gone") => (StatusCode::SERVICE_UNAVAILABLE, "data folder gone"),
+            () if is("disk_full") => (StatusCode::SERVICE_UNAVAILABLE, "disk full"),
             () => (StatusCode::OK, "ready"),
         };
         Said::Json(status, json!({"status": word}))

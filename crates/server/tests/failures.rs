@@ -23,6 +23,8 @@ const BUSY: u8 = 1;
 const FULL: u8 = 2;
 const CORRUPT: u8 = 3;
 const PANIC: u8 = 4;
+/// The data folder was taken away.
+const GONE: u8 = 6;
 /// Everything works, in a few seconds.
 const SLOW: u8 = 5;
 
@@ -70,7 +72,9 @@ impl Engine for Faulty {
 
     fn figures(&self) -> Vec<(&'static str, u64)> {
         let is_full = self.fault.load(Ordering::Relaxed) == FULL;
-        self.engine.figures().into_iter().chain([("disk_full", u64::from(is_full))]).collect()
+        let is_gone = self.fault.load(Ordering::Relaxed) == GONE;
+        let troubles = [("disk_full", u64::from(is_full)), ("folder_gone", u64::from(is_gone))];
+        self.engine.figures().into_iter().chain(troubles).collect()
     }
 
     fn close(&self) -> BoxFuture<'_, Result<(), EngineError>> {
@@ -146,7 +150,9 @@ fn with_a_full_disk_others_should_be_asked() {
     let engine = Arc::new(Faulty::default());
     let server = start_on(Arc::clone(&engine) as _, Limits::default(), false);
     let mut admin = Client::to(server.admin);
-    for (fault, status, word) in [(FINE, 200, "ready"), (FULL, 503, "disk full"), (FINE, 200, "ready")] {
+    let troubles = [(FULL, "disk full"), (GONE, "data folder gone")];
+    let each = troubles.iter().flat_map(|(fault, word)| [(FINE, 200, "ready"), (*fault, 503, *word)]);
+    for (fault, status, word) in each.chain([(FINE, 200, "ready")]) {
         engine.fault.store(fault, Ordering::Relaxed);
         let answer = admin.ask(&raw("GET", "/health/ready", "", b""));
         assert_eq!((answer.status, answer.text()), (status, format!("{{\"status\":\"{word}\"}}").as_str()));

@@ -1,0 +1,182 @@
+//! What a crash cannot leave is refused, with the place named, and nothing is removed.
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use common::{assert_clean, crash_copy, get, open, pattern, put};
+use engine::Engine;
+use engine_embedded::faults::{FaultyDisk, Point};
+use engine_embedded::{EmbeddedEngine, OpenError, Options};
+
+const OBJECTS: u64 = 12;
+
+/// A folder as a crash leaves it, with small contents in the log and a large one in a data segment.
+async fn crashed() -> tempfile::TempDir {
+    let live = tempfile::tempdir().expect("a folder");
+    let engine = open(live.path());
+    for round in 0..OBJECTS {
+        let name = format!("{round}");
+        put(&*engine, &name, &pattern(&name, round, 3_000)).await.expect("put");
+    }
+    put(&*engine, "large", &pattern("large", 1, 100_000)).await.expect("put");
+    let folder = tempfile::tempdir().expect("a folder");
+    crash_copy(live.path(), folder.path());
+    folder
+}
+
+async fn assert_whole(folder: &Path) {
+    let engine = open(folder);
+    for round in 0..OBJECTS {
+        let name = format!("{round}");
+        assert_eq!(get(&*engine, &name).await, Ok(Some(pattern(&name, round, 3_000))), "{name}");
+    }
+    assert_eq!(get(&*engine, "large").await, Ok(Some(pattern("large", 1, 100_000))));
+}
+
+fn segments(folder: &Path) -> Vec<PathBuf> {
+    let files = std::fs::read_dir(folder.join("segments")).expect("listed");
+    files.map(|entry| entry.expect("an entry").path()).collect()
+}
+
+fn contents(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    segments(folder).into_iter().map(|path| (path.clone(), std::fs::read(path).expect("read"))).collect()
+}
+
+fn has_batches(path: &Path) -> bool {
+    std::fs::read(path).expect("read").get(4096..).is_some_and(|rest| rest.starts_with(b"BAT1"))
+}
+
+/// Opening and checking refuse, say where, and leave every file as it is.
+fn assert_refused(folder: &Path, place: &str) {
+    let before = contents(folder);
+    let error = EmbeddedEngine::open(folder, Options::default()).map(drop).expect_err("refused");
+    assert!(matches!(error, OpenError::Damaged { .. }), "{error:?}");
+    assert!(error.to_string().contains(place), "{error}, but not {place}");
+    assert!(engine_embedded::check(folder, &mut |_| {}).is_err(), "the check must see it");
+    assert!(contents(folder) == before, "nothing is removed and nothing is changed");
+}
+
+fn change(path: &Path, change: impl FnOnce(&mut Vec<u8>)) {
+    let mut bytes = std::fs::read(path).expect("read");
+    change(&mut bytes);
+    std::fs::write(path, bytes).expect("written");
+}
+
+#[tokio::test]
+async fn a_damaged_header_is_refused_and_named() {
+    let crashed = crashed().await;
+    for name in segments(crashed.path()).iter().map(|path| path.file_name().expect("a name")) {
+        for at in [0, 8, 20, 30, 41] {
+            let copy = tempfile::tempdir().expect("a folder");
+            crash_copy(crashed.path(), copy.path());
+            let path = copy.path().join("segments").join(name);
+            change(&path, |bytes| bytes[at] ^= 0x40);
+            assert_refused(copy.path(), &format!("{} byte {at}", path.display()));
+            change(&path, |bytes| bytes[at] ^= 0x40);
+            assert_whole(copy.path()).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_header_of_zeroes_before_batches_is_refused() {
+    let crashed = crashed().await;
+    let log = segments(crashed.path()).into_iter().find(|path| has_batches(path)).expect("a log");
+    change(&log, |bytes| bytes[..4096].fill(0));
+    assert_refused(crashed.path(), &format!("{} byte 0", log.display()));
+}
+
+#[tokio::test]
+async fn a_log_that_was_in_use_must_be_there() {
+    let crashed = crashed().await;
+    let log = segments(crashed.path()).into_iter().find(|path| has_batches(path)).expect("a log");
+    for gone in [None, Some(vec![]), Some(vec![0; 8192])] {
+        let copy = tempfile::tempdir().expect("a folder");
+        crash_copy(crashed.path(), copy.path());
+        let path = copy.path().join("segments").join(log.file_name().expect("a name"));
+        match gone {
+            None => std::fs::remove_file(&path).expect("removed"),
+            Some(bytes) => std::fs::write(&path, bytes).expect("written"),
+        }
+        assert_refused(copy.path(), &format!("{} byte 0", path.display()));
+    }
+}
+
+#[tokio::test]
+async fn a_segment_with_contents_must_be_there() {
+    let crashed = crashed().await;
+    assert_whole(crashed.path()).await;
+    let with_contents = |path: &PathBuf| std::fs::metadata(path).expect("there").len() > 4096;
+    for path in segments(crashed.path()).into_iter().filter(with_contents) {
+        let copy = tempfile::tempdir().expect("a folder");
+        crash_copy(crashed.path(), copy.path());
+        let path = copy.path().join("segments").join(path.file_name().expect("a name"));
+        std::fs::remove_file(&path).expect("removed");
+        assert_refused(copy.path(), &format!("{} byte 0", path.display()));
+    }
+}
+
+#[tokio::test]
+async fn a_file_that_was_never_used_is_passed_over() {
+    let crashed = crashed().await;
+    for (id, bytes) in [(0xff0, vec![]), (0xff1, vec![7; 20]), (0xff2, vec![0; 2 << 20])] {
+        std::fs::write(crashed.path().join(format!("segments/{id:016x}.seg")), bytes).expect("written");
+    }
+    assert_whole(crashed.path()).await;
+    assert_clean(crashed.path());
+    for id in [0xff0, 0xff1, 0xff2] {
+        assert!(!crashed.path().join(format!("segments/{id:016x}.seg")).exists());
+    }
+}
+
+#[tokio::test]
+async fn an_error_of_the_disk_is_not_damage_and_removes_nothing() {
+    let (eio, eacces, emfile) = (5, 13, 24);
+    let crashed = crashed().await;
+    for (point, errno) in [(Point::Open, eacces), (Point::Open, emfile), (Point::Read, eio), (Point::Tree, eio)] {
+        let before = contents(crashed.path());
+        let disk = FaultyDisk::new(move |at, path| {
+            let here = at == point && (at != Point::Read || path.extension().is_some());
+            if here { Err(io::Error::from_raw_os_error(errno)) } else { Ok(()) }
+        });
+        let options = Options { disk: Arc::new(disk), ..Options::default() };
+        let error = EmbeddedEngine::open(crashed.path(), options).map(drop).expect_err("refused");
+        assert!(matches!(error, OpenError::Io { .. }), "{point:?}: {error:?}");
+        assert!(contents(crashed.path()) == before, "{point:?}");
+    }
+    assert_whole(crashed.path()).await;
+}
+
+#[tokio::test]
+async fn a_tree_that_is_older_than_the_state_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let engine = open(folder.path());
+    put(&*engine, "first", &pattern("first", 1, 100)).await.expect("put");
+    drop(engine);
+    let old = tempfile::tempdir().expect("a folder");
+    crash_copy(folder.path(), old.path());
+    let engine = open(folder.path());
+    put(&*engine, "second", &pattern("second", 1, 100)).await.expect("put");
+    drop(engine);
+    std::fs::remove_dir_all(folder.path().join("rows")).expect("removed");
+    std::fs::rename(old.path().join("rows"), folder.path().join("rows")).expect("renamed");
+    assert_refused(folder.path(), "rows");
+}
+
+#[tokio::test]
+async fn a_state_that_is_older_than_the_tree_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    drop(open(folder.path()));
+    let old = std::fs::read(folder.path().join("STATE")).expect("read");
+    let engine = open(folder.path());
+    engine.advance_clock(1).await.expect("a row");
+    drop(engine);
+    // The log of that run is given back, because nothing lives in it.
+    drop(open(folder.path()));
+    std::fs::write(folder.path().join("STATE"), old).expect("written");
+    assert_refused(folder.path(), "rows");
+}

@@ -1,0 +1,245 @@
+//! A disk that is filled up: deletes and reads go on at every moment, the space comes back, and a restart works.
+
+mod common;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use common::{assert_clean, delete, get, key, pattern, put, sweep};
+use engine::{Changes, Commit, Engine, EngineError};
+use engine_embedded::faults::{FaultyDisk, Point};
+use engine_embedded::{EmbeddedEngine, OnFatal, Options};
+
+/// Ends the test instead of the process.
+fn options() -> Options {
+    let on_fatal = OnFatal(Arc::new(|why| {
+        eprintln!("the engine broke down: {why}");
+        std::process::exit(101);
+    }));
+    Options { on_fatal, ..Options::default() }
+}
+
+/// One row without a content.
+async fn put_row(engine: &dyn Engine, name: &str, bytes: usize) -> Result<(), EngineError> {
+    let (key, value) = (key(name), pattern(name, 7, bytes));
+    let done = engine::commit::<_, std::convert::Infallible, _>(engine, key.clone(), move |_, _| {
+        let mut changes = Changes::none();
+        changes.put(key.clone(), value.clone());
+        Ok(Commit { changes, outcome: () })
+    });
+    done.await.map_err(common::failure)
+}
+
+async fn delete_row(engine: &dyn Engine, name: &str) -> Result<(), EngineError> {
+    let key = key(name);
+    let done = engine::commit::<_, std::convert::Infallible, _>(engine, key.clone(), move |_, _| {
+        let mut changes = Changes::none().freeing_space();
+        changes.delete(key.clone());
+        Ok(Commit { changes, outcome: () })
+    });
+    done.await.map_err(common::failure)
+}
+
+fn length(round: u64) -> usize {
+    match round % 4 {
+        0 => 3_000_000,
+        1 => 300_000,
+        _ => 40_000,
+    }
+}
+
+/// Fills the disk with contents and rows until it is full. Returns how many of each there are.
+async fn fill(engine: &dyn Engine) -> (u64, u64) {
+    let (mut contents, mut rows) = (0, 0);
+    // That there is room again is noticed in the background; how soon is not promised.
+    let mut tries = 0;
+    while put(engine, "c0", &pattern("c", 0, length(0))).await == Err(EngineError::Full) {
+        assert!(tries < 600, "there is no room: {:?}", engine.figures());
+        tries += 1;
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    loop {
+        match put(engine, &format!("c{contents}"), &pattern("c", contents, length(contents))).await {
+            Ok(_) => contents += 1,
+            Err(EngineError::Full) => break,
+            Err(error) => panic!("content {contents}: {error:?}"),
+        }
+        for _ in 0..20 {
+            match put_row(engine, &format!("r{rows}"), 2_000).await {
+                Ok(()) => rows += 1,
+                Err(EngineError::Full) => break,
+                Err(error) => panic!("row {rows}: {error:?}"),
+            }
+        }
+    }
+    assert_eq!(get(engine, "c0").await, Ok(Some(pattern("c", 0, length(0)))), "reads go on");
+    (contents, rows)
+}
+
+async fn empty(engine: &dyn Engine, (contents, rows): (u64, u64)) {
+    for round in 0..contents {
+        assert_eq!(delete(engine, &format!("c{round}")).await, Ok(()), "content {round} of {contents}");
+    }
+    for round in 0..rows {
+        assert_eq!(delete_row(engine, &format!("r{round}")).await, Ok(()), "row {round} of {rows}");
+    }
+    sweep(engine).await;
+}
+
+/// How many bytes the files in a folder take, whatever comes and goes meanwhile.
+fn used(folder: &Path) -> u64 {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries
+        .map(
+            |entry| {
+                if entry.path().is_dir() { used(&entry.path()) } else { entry.metadata().map_or(0, |data| data.len()) }
+            },
+        )
+        .sum()
+}
+
+/// The engine gives space back by itself; how soon is not promised.
+async fn wait_for_space(engine: &Arc<EmbeddedEngine>, folder: &Path, at_most: u64) {
+    for round in 0.. {
+        let collector = Arc::clone(engine);
+        let _ = tokio::task::spawn_blocking(move || collector.collect_now()).await.expect("a thread");
+        // Something must be written for the log to end, and its rows to be written out.
+        let _ = put_row(&**engine, "again", 500_000).await;
+        let left = used(folder);
+        if left < at_most {
+            return;
+        }
+        assert!(round < 600, "{left} bytes are still used: {:?}", engine.figures());
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+}
+
+async fn fill_and_empty(folder: &Path, options: Options, disk_bytes: u64) {
+    let mut engine = EmbeddedEngine::open(folder, options.clone()).expect("opened");
+    for round in 0..2 {
+        let filled = fill(&*engine).await;
+        println!("round {round}: {} contents and {} rows filled the disk", filled.0, filled.1);
+        engine.close().await.expect("a full disk can be closed");
+        drop(engine);
+        engine = EmbeddedEngine::open(folder, options.clone()).expect("a full disk can be opened");
+        assert_eq!(get(&*engine, "c0").await, Ok(Some(pattern("c", 0, length(0)))), "after the restart");
+        empty(&*engine, filled).await;
+        wait_for_space(&engine, folder, disk_bytes / 2).await;
+    }
+    drop(engine);
+    assert_clean(folder);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_small_disk_is_filled_and_emptied() {
+    const DISK: u64 = 512 << 20;
+    let Some(disk) = LoopDisk::new(DISK) else {
+        println!("SKIPPED: a disk cannot be mounted here");
+        return;
+    };
+    fill_and_empty(&disk.mount_point().join("data"), options(), DISK).await;
+}
+
+/// The same quickly, on a disk that only says it is small: what is asked for beyond its end fails as the system's would.
+#[tokio::test(flavor = "multi_thread")]
+async fn deletes_go_on_when_the_disk_is_full() {
+    const DISK: u64 = 48 << 20;
+    let folder = tempfile::tempdir().expect("a folder");
+    let (path, at_most) = (folder.path().to_path_buf(), Arc::new(AtomicU64::new(DISK)));
+    let (limit, looked) = (Arc::clone(&at_most), path.clone());
+    let disk = FaultyDisk::new(move |point, _| {
+        let reserve = match point {
+            // Growing writes end at a reserve of a third.
+            Point::FreeSpace => DISK / 3,
+            Point::Create | Point::LogWrite | Point::DataWrite | Point::Tree => 0,
+            _ => return Ok(()),
+        };
+        let full = used(&looked) + reserve > limit.load(Ordering::Acquire);
+        if full { Err(std::io::ErrorKind::StorageFull.into()) } else { Ok(()) }
+    });
+    let options = Options {
+        disk: Arc::new(disk),
+        memtable_bytes: 1 << 20,
+        log_bytes: 4 << 20,
+        segment_bytes: 8 << 20,
+        ..options()
+    };
+    fill_and_empty(&path, options, DISK).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_state_that_cannot_be_written_for_a_while_leaves_no_log_behind() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let fails = Arc::new(AtomicU64::new(0));
+    let failed = Arc::clone(&fails);
+    let disk = FaultyDisk::new(move |point, _| {
+        let fails = || failed.try_update(Ordering::AcqRel, Ordering::Acquire, |left| left.checked_sub(1)).is_ok();
+        if point == Point::StateWrite && fails() { Err(std::io::Error::other("not now")) } else { Ok(()) }
+    });
+    let options =
+        Options { disk: Arc::new(disk), log_bytes: 256 << 10, memtable_bytes: 32 << 10, ..Options::default() };
+    let engine = EmbeddedEngine::open(folder.path(), options).expect("opened");
+    for round in 0..400 {
+        let name = format!("{round}");
+        put(&*engine, &name, &pattern(&name, round, 20_000)).await.expect("put");
+        if round % 100 == 50 {
+            fails.store(2, Ordering::Release);
+        }
+    }
+    while fails.load(Ordering::Acquire) > 0 {
+        let _ = put(&*engine, "more", &pattern("more", 1, 20_000)).await;
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    for round in 0..400 {
+        delete(&*engine, &format!("{round}")).await.expect("deleted");
+    }
+    sweep(&*engine).await;
+    // The logs end and are given up in the background; how soon is not promised.
+    for round in 0.. {
+        assert!(round < 2_000, "the logs are not given back: {:?}", engine.figures());
+        let _ = put(&*engine, "more", &pattern("more", 1, 20_000)).await;
+        sweep(&*engine).await;
+        let collector = Arc::clone(&engine);
+        tokio::task::spawn_blocking(move || collector.collect_now()).await.expect("a thread").expect("collected");
+        if used(&folder.path().join("segments")) < 4 << 20 {
+            break;
+        }
+    }
+    drop(engine);
+    assert_clean(folder.path());
+}
+
+/// An ext4 image on a loop device.
+struct LoopDisk {
+    folder: tempfile::TempDir,
+}
+
+impl LoopDisk {
+    /// `None` where we may not mount, or the tools are missing.
+    fn new(bytes: u64) -> Option<LoopDisk> {
+        let disk = LoopDisk { folder: tempfile::tempdir().ok()? };
+        std::fs::create_dir(disk.mount_point()).ok()?;
+        let image = disk.folder.path().join("image");
+        std::fs::File::create(&image).ok()?.set_len(bytes).ok()?;
+        let made = works(Command::new("mkfs.ext4").arg("-q").arg(&image));
+        let mounted = made && works(Command::new("mount").args(["-o", "loop"]).arg(&image).arg(disk.mount_point()));
+        mounted.then_some(disk)
+    }
+
+    fn mount_point(&self) -> PathBuf {
+        self.folder.path().join("disk")
+    }
+}
+
+impl Drop for LoopDisk {
+    fn drop(&mut self) {
+        works(Command::new("umount").arg(self.mount_point()));
+    }
+}
+
+fn works(command: &mut Command) -> bool {
+    let command = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
