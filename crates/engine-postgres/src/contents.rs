@@ -10,7 +10,7 @@ use bytes::{Bytes, BytesMut};
 use engine::byte_store::ByteStore;
 use engine::{BoxFuture, ContentId, ContentReader, ContentWriter, EngineError, INLINE_MAX, Part, Staged};
 use tokio::runtime::Handle;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError};
 use tokio::task::JoinHandle;
 
 use crate::node::{Node, ReadHold, Taken};
@@ -24,6 +24,11 @@ const SUM_BYTES: usize = 64 * 1024;
 const READ_AHEAD_BYTES: u64 = 4 << 20;
 /// How much of bodies may be in memory on the way to the byte store.
 const UPLOAD_MEMORY_KIB: usize = 512 * 1024;
+/// Memory for a body is taken in steps of this...
+const RESERVE_STEP_KIB: usize = 256;
+/// ...and when less than this is left, extents of this length are sent off already.
+const UPLOAD_MEMORY_SHORT_KIB: usize = UPLOAD_MEMORY_KIB / 4;
+const SHORT_EXTENT_BYTES: u64 = 1 << 20;
 
 /// What readers and writers need of the engine.
 #[derive(Clone, Debug)]
@@ -327,17 +332,46 @@ impl Writer {
     async fn gather(&mut self, mut bytes: Bytes) -> Result<(), EngineError> {
         while !bytes.is_empty() {
             let room = usize::try_from(self.extent_bytes() - self.pieces_bytes).unwrap_or(usize::MAX);
-            let part = bytes.split_to(bytes.len().min(room));
+            let part = bytes.split_to(bytes.len().min(room).min(RESERVE_STEP_KIB * 1024));
             self.pieces_bytes += part.len() as u64;
             self.pieces.push(part);
-            if self.pieces_bytes > INLINE_MAX as u64 && self.permit.is_none() {
-                let kib = u32::try_from(self.extent_bytes().div_ceil(1024)).unwrap_or(u32::MAX);
-                let permit = Arc::clone(&self.source.memory).acquire_many_owned(kib).await;
-                self.permit = Some(permit.map_err(|_| EngineError::Closed)?);
-            }
-            if self.pieces_bytes == self.extent_bytes() && (self.written > 0 || self.pieces_bytes > INLINE_MAX as u64) {
+            self.reserve().await?;
+            let is_whole = self.pieces_bytes > 0 && self.pieces_bytes == self.extent_bytes();
+            if is_whole && (self.written > 0 || self.pieces_bytes > INLINE_MAX as u64) {
                 self.send().await?;
             }
+        }
+        Ok(())
+    }
+
+    /// Memory for what was gathered, taken as it arrives: a slow upload holds no more than it has sent. When memory is short,
+    /// what was gathered is sent off as a shorter extent, so that nobody sits on a part while all wait for the rest.
+    async fn reserve(&mut self) -> Result<(), EngineError> {
+        if self.written == 0 && self.pieces_bytes <= INLINE_MAX as u64 {
+            return Ok(());
+        }
+        let is_enough = match self.source.memory.available_permits() {
+            left if left < RESERVE_STEP_KIB => true,
+            left if left < UPLOAD_MEMORY_SHORT_KIB => self.pieces_bytes >= SHORT_EXTENT_BYTES,
+            _ => false,
+        };
+        if is_enough && self.permit.is_some() {
+            return self.send().await;
+        }
+        let held = self.permit.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
+        let wanted = usize::try_from(self.pieces_bytes.div_ceil(1024)).unwrap_or(usize::MAX);
+        let Some(missing) = wanted.checked_sub(held).filter(|missing| *missing > 0) else { return Ok(()) };
+        let step = u32::try_from(missing.max(RESERVE_STEP_KIB)).unwrap_or(u32::MAX);
+        let memory = Arc::clone(&self.source.memory);
+        let more = match memory.clone().try_acquire_many_owned(step) {
+            Ok(more) => more,
+            // Nothing is held while waiting: what is there goes first.
+            Err(TryAcquireError::NoPermits) if held > 0 => return self.send().await,
+            Err(_) => memory.acquire_many_owned(step).await.map_err(|_| EngineError::Closed)?,
+        };
+        match &mut self.permit {
+            Some(permit) => permit.merge(more),
+            None => self.permit = Some(more),
         }
         Ok(())
     }

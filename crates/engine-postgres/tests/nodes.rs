@@ -7,6 +7,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use engine::due::Kind;
 use engine::memory::MemoryBytes;
 use engine::{Changes, Commit, Engine, EngineError, Key, NotCommitted, Stop, Visit};
@@ -309,5 +310,30 @@ async fn ids_of_many_nodes_never_meet() {
             let stamp = stamp.await.expect("a tick");
             assert!((0..engine::IDS_PER_TICK).all(|n| ids.insert(stamp.0 + n)), "an id came twice");
         }
+    }
+}
+
+/// An upload that stops in the middle of an extent holds what it has sent, not what it might send.
+#[tokio::test(flavor = "multi_thread")]
+async fn slow_uploads_do_not_take_all_memory() {
+    const EXTENT: usize = 8 << 20;
+    let Some(url) = common::postgres() else { return };
+    let [one, _two] = two_nodes(url).await;
+    let most = Bytes::from(vec![7; EXTENT - 1]);
+    let mut slow = Vec::new();
+    for _ in 0..66 {
+        let mut writer = one.writer(Some(EXTENT as u64));
+        let written = tokio::time::timeout(Duration::from_secs(60), writer.write(most.clone())).await;
+        written.expect("there is memory for a part").expect("written");
+        slow.push(writer);
+    }
+    let staged = tokio::time::timeout(Duration::from_secs(60), stage(&*one, EXTENT)).await.expect("there is memory");
+    store(&*one, &staged, 1).await.expect("stored");
+    let content = open_content(&*one, staged.id()).await.expect("opened");
+    assert_eq!(content.length(), EXTENT as u64);
+    for mut writer in slow.into_iter().rev().take(3) {
+        writer.write(Bytes::from_static(b"7")).await.expect("the rest");
+        let staged = writer.finish().await.expect("staged");
+        assert_eq!(staged.length(), EXTENT as u64);
     }
 }
