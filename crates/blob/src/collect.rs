@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::convert::Infallible;
 
 use bytes::Bytes;
-use engine::collector::{Handler, delete_some, is_referred, steps};
+use engine::collector::{Handled, Handler, delete_some, is_referred, steps};
 use engine::due::{self, Due, Kind};
 use engine::{BoxFuture, Changes, Engine, EngineError, Key, NotCommitted, Rows, Tick, Unread, read, space};
 
@@ -26,7 +26,7 @@ const ROWS_PER_STEP: usize = 50;
 const LIST_ENTRIES_PER_STEP: usize = 1_000;
 
 impl Handler for BlobService {
-    fn handle<'a>(&'a self, engine: &'a dyn Engine, due: &'a Due) -> BoxFuture<'a, Result<bool, EngineError>> {
+    fn handle<'a>(&'a self, engine: &'a dyn Engine, due: &'a Due) -> BoxFuture<'a, Result<Handled, EngineError>> {
         Box::pin(async move {
             match (due.kind, due.owner_id()) {
                 (Kind::BlockList, Some(list)) => {
@@ -62,15 +62,15 @@ impl Handler for BlobService {
                     Some(Other::DeletedContainer(key)) => {
                         steps(engine, due, move |rows, tick, changes| end_container(rows, &key, tick, changes))
                     }
-                    None => return Ok(false),
+                    None => return Ok(Handled::NotMine),
                 },
                 // Not ours, or written by somebody who is not us.
                 (Kind::Content | Kind::BlockList | Kind::Staging | Kind::ContainerPurge | Kind::TablePurge, _) => {
-                    return Ok(false);
+                    return Ok(Handled::NotMine);
                 }
             }
             .await?;
-            Ok(true)
+            Ok(Handled::Done)
         })
     }
 }
@@ -326,8 +326,8 @@ mod tests {
     }
 
     impl Handler for AllBut<'_> {
-        fn handle<'a>(&'a self, engine: &'a dyn Engine, due: &'a Due) -> BoxFuture<'a, Result<bool, EngineError>> {
-            if due.kind == self.0 { Box::pin(async { Ok(false) }) } else { self.1.service.handle(engine, due) }
+        fn handle<'a>(&'a self, engine: &'a dyn Engine, due: &'a Due) -> BoxFuture<'a, Result<Handled, EngineError>> {
+            if due.kind == self.0 { Box::pin(async { Ok(Handled::Left) }) } else { self.1.service.handle(engine, due) }
         }
     }
 

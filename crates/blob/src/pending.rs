@@ -12,6 +12,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::{Bytes, BytesMut};
 use concurrency::Timestamp;
+use engine::collector::Handled;
 use engine::due::{self, Due, Kind};
 use engine::{Changes, Commit, Engine, EngineError, Key, Rows, Staged, Tick, Unread, commit, space};
 use minicbor::{Decode, Encode};
@@ -249,9 +250,9 @@ impl From<EngineError> for Halted {
 }
 
 impl BlobService {
-    /// Looks after a copy: has it done if nobody does it. `false`: somebody else does.
-    pub(crate) async fn tend(&self, due: &Due) -> Result<bool, EngineError> {
-        let Some(id) = due_owner(&due.owner) else { return Ok(false) };
+    /// Looks after a background copy: runs it on this node unless another node does, which leaves the row to that node.
+    pub(crate) async fn tend(&self, due: &Due) -> Result<Handled, EngineError> {
+        let Some(id) = due_owner(&due.owner) else { return Ok(Handled::NotMine) };
         let (key, doer) = (due.key(), self.copies.doer(id));
         let is_possible = self.outside.is_some();
         let fate = commit::<_, Infallible, _>(&*self.engine, due.key(), move |rows, tick| {
@@ -284,10 +285,10 @@ impl BlobService {
             Fate::Over => self.abandon(id),
             Fate::AnothersConcern => {
                 self.leave(id, doer);
-                return Ok(false);
+                return Ok(Handled::Left);
             }
         }
-        Ok(true)
+        Ok(Handled::Done)
     }
 
     /// Does a copy beside the requests, unless that is being done. `begun`: the answer of the source is already there.

@@ -60,10 +60,21 @@ pub fn is_referred(rows: &dyn Rows, thing: u64) -> Result<bool, Unread> {
     Ok(found)
 }
 
-/// Somebody who handles due rows of their own kinds.
+/// What became of a due row.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Handled {
+    /// The work is done, or a part of it; the row is removed with the last part.
+    Done,
+    /// The row stays because its work is under way elsewhere. That is no failure.
+    Left,
+    /// The row belongs to another service.
+    NotMine,
+}
+
+/// A service that handles due rows of its own kinds.
 pub trait Handler: Debug + Send + Sync {
-    /// Does what `due` asks for in decisions of its own, the last of which removes the row. `false`: not mine.
-    fn handle<'a>(&'a self, engine: &'a dyn Engine, due: &'a Due) -> BoxFuture<'a, Result<bool, EngineError>>;
+    /// Does what `due` asks for in decisions of its own, the last of which removes the row.
+    fn handle<'a>(&'a self, engine: &'a dyn Engine, due: &'a Due) -> BoxFuture<'a, Result<Handled, EngineError>>;
 }
 
 /// Does what is due now, once. Returns how many rows it handled, or what went wrong first, having done the rest.
@@ -183,11 +194,11 @@ impl Sweeper {
         Ok(swept)
     }
 
-    fn note(&self, key: &Key, done: Result<(), EngineError>, moment: Instant, swept: &mut Swept) {
+    fn note(&self, key: &Key, done: Result<Handled, EngineError>, moment: Instant, swept: &mut Swept) {
         match done {
-            Ok(()) => {
+            Ok(handled) => {
                 self.memory().failing.remove(key);
-                swept.handled += 1;
+                swept.handled += usize::from(handled == Handled::Done);
             }
             Err(EngineError::Closed) => swept.is_closed = true,
             Err(error) => swept.failures.push(self.memory().note_failure(key, error, moment)),
@@ -270,7 +281,7 @@ fn describe(key: &Key) -> String {
     }
 }
 
-type Work<'a> = BoxFuture<'a, (&'a Key, Result<(), EngineError>)>;
+type Work<'a> = BoxFuture<'a, (&'a Key, Result<Handled, EngineError>)>;
 
 /// A handler that panics is a fault of its service and fails alone.
 fn handle<'a>(engine: &'a dyn Engine, handlers: &'a [&'a dyn Handler], key: &'a Key) -> Work<'a> {
@@ -280,15 +291,16 @@ fn handle<'a>(engine: &'a dyn Engine, handlers: &'a [&'a dyn Handler], key: &'a 
     })
 }
 
-async fn handle_one(engine: &dyn Engine, handlers: &[&dyn Handler], key: &Key) -> Result<(), EngineError> {
+async fn handle_one(engine: &dyn Engine, handlers: &[&dyn Handler], key: &Key) -> Result<Handled, EngineError> {
     let unknown = || EngineError::Unavailable("nobody handles it".into());
     let due = Due::from_key(key.as_bytes()).ok_or_else(unknown)?;
     if due.kind == Kind::Content {
-        return collect_content(engine, &due).await;
+        return collect_content(engine, &due).await.map(|()| Handled::Done);
     }
     for handler in handlers {
-        if handler.handle(engine, &due).await? {
-            return Ok(());
+        match handler.handle(engine, &due).await? {
+            Handled::NotMine => {}
+            handled @ (Handled::Done | Handled::Left) => return Ok(handled),
         }
     }
     Err(unknown())
@@ -298,7 +310,7 @@ async fn handle_one(engine: &dyn Engine, handlers: &[&dyn Handler], key: &Key) -
 /// come to their end and no other is begun.
 async fn each_at_once<'a>(
     mut works: impl Iterator<Item = Work<'a>>,
-    mut each: impl FnMut(&Key, Result<(), EngineError>) -> bool,
+    mut each: impl FnMut(&Key, Result<Handled, EngineError>) -> bool,
 ) {
     let mut running: Vec<Work<'a>> = Vec::new();
     let mut goes_on = true;
@@ -425,13 +437,13 @@ mod tests {
     struct Picky;
 
     impl Handler for Picky {
-        fn handle<'a>(&'a self, engine: &'a dyn Engine, due: &'a Due) -> BoxFuture<'a, Result<bool, EngineError>> {
+        fn handle<'a>(&'a self, engine: &'a dyn Engine, due: &'a Due) -> BoxFuture<'a, Result<Handled, EngineError>> {
             Box::pin(async move {
                 assert!(!due.owner.starts_with(b"worse"), "this test panics on purpose");
                 if due.owner.starts_with(b"bad") {
                     return Err(EngineError::Corrupt("a bad row".into()));
                 }
-                steps(engine, due, |_, _, _| Ok(false)).await.map(|()| true)
+                steps(engine, due, |_, _, _| Ok(false)).await.map(|()| Handled::Done)
             })
         }
     }
@@ -514,8 +526,8 @@ mod tests {
         #[derive(Debug)]
         struct Slow;
         impl Handler for Slow {
-            fn handle<'a>(&'a self, _: &'a dyn Engine, _: &'a Due) -> BoxFuture<'a, Result<bool, EngineError>> {
-                Box::pin(async { Ok(true) })
+            fn handle<'a>(&'a self, _: &'a dyn Engine, _: &'a Due) -> BoxFuture<'a, Result<Handled, EngineError>> {
+                Box::pin(async { Ok(Handled::Done) })
             }
         }
         let (engine, sweeper, began) = (MemoryEngine::new(1), Sweeper::default(), Instant::now());
@@ -525,6 +537,29 @@ mod tests {
             assert_eq!(swept.handled, 1);
         }
         assert!(sweeper.memory().low.as_ref().is_none_or(|low| *low <= row));
+    }
+
+    /// Another node may be at work on a row: the row stays and rests no longer than any other.
+    #[tokio::test]
+    async fn a_row_that_is_left_to_another_is_no_failure() {
+        #[derive(Debug)]
+        struct Elsewhere;
+        impl Handler for Elsewhere {
+            fn handle<'a>(&'a self, _: &'a dyn Engine, _: &'a Due) -> BoxFuture<'a, Result<Handled, EngineError>> {
+                Box::pin(async { Ok(Handled::Left) })
+            }
+        }
+        let (engine, sweeper) = (MemoryEngine::new(1), Sweeper::default());
+        put_due(&engine, Timestamp(7), "a copy").await;
+        for _ in 0..2 {
+            let swept = sweeper.sweep(&engine, &[&Elsewhere]).await.expect("swept");
+            assert_eq!((swept.handled, swept.failures.len()), (0, 0));
+        }
+        assert_eq!(
+            sweeper.sweep(&engine, &[&Picky]).await.expect("swept").handled,
+            1,
+            "it is still there, and not resting"
+        );
     }
 
     const ROWS: u64 = 200;
@@ -537,12 +572,12 @@ mod tests {
     }
 
     impl Handler for Together {
-        fn handle<'a>(&'a self, _: &'a dyn Engine, due: &'a Due) -> BoxFuture<'a, Result<bool, EngineError>> {
+        fn handle<'a>(&'a self, _: &'a dyn Engine, due: &'a Due) -> BoxFuture<'a, Result<Handled, EngineError>> {
             Box::pin(async move {
                 self.barrier.wait().await;
                 let owner = due.owner_id().unwrap_or(0);
                 self.seen.lock().unwrap().push(owner);
-                if owner.is_multiple_of(10) { Err(EngineError::Busy) } else { Ok(true) }
+                if owner.is_multiple_of(10) { Err(EngineError::Busy) } else { Ok(Handled::Done) }
             })
         }
     }

@@ -1,6 +1,6 @@
 //! What goes later: the handlers of the due rows that the service writes.
 
-use engine::collector::{Handler, steps, steps_in};
+use engine::collector::{Handled, Handler, steps, steps_in};
 use engine::due::{Due, Kind};
 use engine::{BoxFuture, Engine, EngineError};
 
@@ -8,10 +8,10 @@ use crate::QueueService;
 use crate::shelf::{self, Asked, Shelf};
 
 impl Handler for QueueService {
-    fn handle<'a>(&'a self, engine: &'a dyn Engine, due: &'a Due) -> BoxFuture<'a, Result<bool, EngineError>> {
+    fn handle<'a>(&'a self, engine: &'a dyn Engine, due: &'a Due) -> BoxFuture<'a, Result<Handled, EngineError>> {
         Box::pin(async move {
             if due.kind != Kind::Other {
-                return Ok(false);
+                return Ok(Handled::NotMine);
             }
             match Asked::of(&due.owner) {
                 Some(Asked::Expiry { generation, queue }) => {
@@ -27,9 +27,9 @@ impl Handler for QueueService {
                 Some(Asked::Purge { generation }) => {
                     steps(engine, due, move |rows, _, changes| shelf::purge(rows, generation, changes)).await?;
                 }
-                None => return Ok(false),
+                None => return Ok(Handled::NotMine),
             }
-            Ok(true)
+            Ok(Handled::Done)
         })
     }
 }

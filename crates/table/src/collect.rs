@@ -1,6 +1,6 @@
 //! What is done later: the rows of deleted tables.
 
-use engine::collector::{Handler, delete_some, steps};
+use engine::collector::{Handled, Handler, delete_some, steps};
 use engine::due::{Due, Kind};
 use engine::{BoxFuture, Engine, EngineError};
 
@@ -11,16 +11,16 @@ use crate::key::entities;
 const ROWS_PER_STEP: usize = 500;
 
 impl Handler for TableService {
-    fn handle<'a>(&'a self, engine: &'a dyn Engine, due: &'a Due) -> BoxFuture<'a, Result<bool, EngineError>> {
+    fn handle<'a>(&'a self, engine: &'a dyn Engine, due: &'a Due) -> BoxFuture<'a, Result<Handled, EngineError>> {
         Box::pin(async move {
             // Another kind is not ours, and an owner that is no generation was written by somebody who is not us.
-            let (Kind::TablePurge, Some(generation)) = (due.kind, due.owner_id()) else { return Ok(false) };
+            let (Kind::TablePurge, Some(generation)) = (due.kind, due.owner_id()) else { return Ok(Handled::NotMine) };
             let all = entities(generation);
             steps(engine, due, move |rows, _, changes| {
                 delete_some(rows, &all, &all.after_all(), ROWS_PER_STEP, changes, |_, _, _| {})
             })
             .await?;
-            Ok(true)
+            Ok(Handled::Done)
         })
     }
 }
