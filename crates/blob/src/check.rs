@@ -161,13 +161,15 @@ mod tests {
         changed.await.unwrap();
     }
 
+    type Damage = fn(&dyn Rows, &mut Changes);
+
     #[tokio::test]
     async fn each_row_too_few_or_too_many_is_seen() {
         let bench = Bench::with_container().await;
         bench.call("PUT", "cont/blob", &TAGGED, b"x").await.unwrap();
         bench.call("PUT", "cont/blob?comp=snapshot", &[], b"").await.unwrap();
         assert_eq!(bench.problems().await, Vec::<String>::new());
-        let damages: [(&str, fn(&dyn Rows, &mut Changes)); 4] = [
+        let damages: [(&str, Damage); 4] = [
             ("is missing in the index", |rows, changes| _ = changes.delete(last(rows, space::TAG).unwrap())),
             ("is left behind", |rows, changes| {
                 let row = rows.get(&last(rows, space::TAG).unwrap()).unwrap().unwrap();
