@@ -227,8 +227,7 @@ impl<'a> Row<'a> {
     }
 
     fn compared(&self, left: &Value<'_>, right: &Value<'_>) -> Result<Option<Ordering>, Trouble> {
-        self.steps.spend(weight(left).min(weight(right)))?;
-        Ok(compared(left.as_deref(), right.as_deref()))
+        compared(left.as_deref(), right.as_deref(), self.steps)
     }
 
     fn call(&self, function: Function, arguments: &'a [Expression]) -> Result<Value<'a>, Trouble> {
@@ -340,7 +339,18 @@ fn text_of(value: Option<&Json>) -> Option<Cow<'_, str>> {
 }
 
 /// How two values stand to each other: as numbers if one of them is one, else as text. `None`: not at all.
-pub fn compared(left: Option<&Json>, right: Option<&Json>) -> Option<Ordering> {
+pub fn compared(left: Option<&Json>, right: Option<&Json>, steps: &Steps) -> Result<Option<Ordering>, Trouble> {
+    let weights = [left, right].map(|value| value.map_or(0, Json::weight));
+    steps.spend(match (left, right) {
+        // Looked at up to where they differ.
+        (Some(Json::Text(_)), Some(Json::Text(_))) => weights[0].min(weights[1]),
+        // Read as numbers or written as texts, each of them whole, and again for each comparison.
+        _ => weights[0] + weights[1],
+    })?;
+    Ok(order(left, right))
+}
+
+fn order(left: Option<&Json>, right: Option<&Json>) -> Option<Ordering> {
     match (left, right) {
         (Some(Json::Number(_)), _) | (_, Some(Json::Number(_))) => number_in(left)?.partial_cmp(&number_in(right)?),
         (Some(Json::Bool(_)), _) | (_, Some(Json::Bool(_))) => {
@@ -432,33 +442,46 @@ impl Part {
 /// `%` stands for any text and `_` for any character. Parts of the pattern without `_` take time by the length of the text;
 /// the others are compared at each place, and each comparison is a step.
 fn is_like(text: &str, pattern: &str, escape: Option<char>, steps: &Steps) -> Result<bool, Trouble> {
-    let mut parts = pattern_parts(pattern, escape);
-    // Before the first `%`, and behind the last.
-    let first = parts.remove(0);
-    let Some(rest) = first.strip(text, steps)? else { return Ok(false) };
-    let Some(last) = parts.pop() else { return Ok(rest.is_empty()) };
-    let mut rest = rest;
-    for part in parts.iter().filter(|part| !part.chars.is_empty()) {
-        let Some(after) = part.find(rest, steps)? else { return Ok(false) };
-        rest = after;
+    // One part at a time: a pattern may have as many as it has characters.
+    let mut pattern = Pattern { chars: pattern.chars(), escape };
+    let (first, mut has_more) = pattern.next_part();
+    let Some(mut rest) = first.strip(text, steps)? else { return Ok(false) };
+    if !has_more {
+        return Ok(rest.is_empty());
     }
-    last.ends(rest, steps)
-}
-
-/// One more than there are `%`.
-fn pattern_parts(pattern: &str, escape: Option<char>) -> Vec<Part> {
-    let (mut parts, mut part) = (Vec::new(), Vec::new());
-    let mut chars = pattern.chars();
-    while let Some(char) = chars.next() {
-        match char {
-            char if Some(char) == escape => part.push(Some(chars.next().unwrap_or(char))),
-            '%' => parts.push(Part::new(std::mem::take(&mut part))),
-            '_' => part.push(None),
-            char => part.push(Some(char)),
+    loop {
+        let part;
+        (part, has_more) = pattern.next_part();
+        if !has_more {
+            return part.ends(rest, steps);
+        }
+        if !part.chars.is_empty() {
+            let Some(after) = part.find(rest, steps)? else { return Ok(false) };
+            rest = after;
         }
     }
-    parts.push(Part::new(part));
-    parts
+}
+
+/// What has not been read of a pattern.
+struct Pattern<'p> {
+    chars: std::str::Chars<'p>,
+    escape: Option<char>,
+}
+
+impl Pattern<'_> {
+    /// What stands before the next `%`, and whether there is one. Then another part follows, be it empty.
+    fn next_part(&mut self) -> (Part, bool) {
+        let mut part = Vec::new();
+        while let Some(char) = self.chars.next() {
+            match char {
+                char if Some(char) == self.escape => part.push(Some(self.chars.next().unwrap_or(char))),
+                '%' => return (Part::new(part), true),
+                '_' => part.push(None),
+                char => part.push(Some(char)),
+            }
+        }
+        (Part::new(part), false)
+    }
 }
 
 #[cfg(test)]
@@ -620,5 +643,19 @@ mod tests {
             let found = evaluated(&expression, &record);
             assert_eq!(found.map_or_else(|trouble| trouble.name, |_| ""), expected, "{}", &expression[..40]);
         }
+    }
+
+    /// Each comparison reads a number, or writes an object as a text, from its beginning to its end.
+    #[test]
+    fn a_long_value_against_a_long_list_is_bounded() {
+        let digits = Record::Fields(vec![Json::Text("1".repeat(crate::RECORD_BYTES_MAX - 1))]);
+        let object = Json::Object(vec![("b".into(), Json::Text("x".repeat(crate::RECORD_BYTES_MAX - 1)))]);
+        let object = Record::Object(vec![("_1".into(), object)]);
+        for (record, entry) in [(&digits, "2, "), (&object, "'y', "), (&object, "TRUE, ")] {
+            let found = evaluated(&format!("_1 IN ({}NULL)", entry.repeat(1_000)), record);
+            assert_eq!(found.map_err(|trouble| trouble.name), Err("QueryTooComplex"), "{entry}");
+        }
+        let short = Record::Fields(vec![Json::Text("2".into())]);
+        assert_eq!(evaluated(&format!("_1 IN ({}2)", "1, ".repeat(10_000)), &short).as_deref(), Ok("true"));
     }
 }

@@ -206,15 +206,16 @@ impl Run {
         let mut out = RowWriter::begin(&self.output, &mut self.data);
         match &self.query.columns {
             Columns::Totals(columns) => {
-                let weight = |total: &Running| total.extreme.as_ref().map_or(0, Json::weight);
-                let mut held: usize = self.totals.iter().map(weight).sum();
+                // Each is looked at, also one that computes nothing, as `COUNT(*)`.
+                steps.spend(columns.len())?;
+                let mut held: usize = self.totals.iter().map(|total| total.weight).sum();
                 for (total, column) in self.totals.iter_mut().zip(columns) {
-                    held -= weight(total);
+                    held -= total.weight;
                     match &column.value.of {
                         None => total.count += 1,
-                        Some(of) => total.add(&row.value(of)?, column.value.kind),
+                        Some(of) => total.add(&row.value(of)?, column.value.kind, steps)?,
                     }
-                    held += weight(total);
+                    held += total.weight;
                     if held > ROW_BYTES_MAX {
                         return Err(row_too_long());
                     }
@@ -418,11 +419,13 @@ struct Running {
     sum: f64,
     /// The least value, or the largest.
     extreme: Option<Json>,
+    /// Of the extreme.
+    weight: usize,
 }
 
 impl Running {
-    fn add(&mut self, value: &Value<'_>, kind: TotalKind) {
-        let Some(found) = value.as_deref().filter(|value| **value != Json::Null) else { return };
+    fn add(&mut self, value: &Value<'_>, kind: TotalKind, steps: &Steps) -> Result<(), Trouble> {
+        let Some(found) = value.as_deref().filter(|value| **value != Json::Null) else { return Ok(()) };
         self.count += 1;
         let number = as_number(value);
         if let Some(number) = number {
@@ -430,16 +433,18 @@ impl Running {
             self.sum += number;
         }
         let wanted = match kind {
-            TotalKind::Count | TotalKind::Sum | TotalKind::Average => return,
+            TotalKind::Count | TotalKind::Sum | TotalKind::Average => return Ok(()),
             TotalKind::Least => Ordering::Less,
             TotalKind::Most => Ordering::Greater,
         };
         // Text that says a number is one here.
         let number = number.map(|number| number_of(Some(number)));
         let found = number.as_ref().unwrap_or(found);
-        if self.extreme.is_none() || compared(Some(found), self.extreme.as_ref()) == Some(wanted) {
+        if self.extreme.is_none() || compared(Some(found), self.extreme.as_ref(), steps)? == Some(wanted) {
+            self.weight = found.weight();
             self.extreme = Some(found.clone());
         }
+        Ok(())
     }
 
     fn result(&self, kind: TotalKind) -> Json {
@@ -633,6 +638,25 @@ mod tests {
         }
         let (data, errors) = run("SELECT _1,_1,_1 FROM BlobStorage", &text(), &plain(), blob.as_bytes(), 100_000);
         assert_eq!((data.len(), errors), (3 * RECORD_BYTES_MAX, vec![]));
+    }
+
+    /// Totals that compute little of a short record, but of very many columns, or against a long one that came before.
+    #[test]
+    fn a_turn_of_totals_ends() {
+        let counts = format!("SELECT {} FROM BlobStorage", vec!["COUNT(*)"; 10_000].join(","));
+        let long = format!("{{\"a\":{{\"z\":\"{}\"}}}}", "x".repeat(RECORD_BYTES_MAX - 100));
+        let most = "SELECT MAX(a) FROM BlobStorage".to_owned();
+        for (query, input, blob) in
+            [(counts, text(), "x\n".repeat(1_000)), (most, Input::Json, long + &"{\"a\":{\"b\":1}}".repeat(100))]
+        {
+            let (mut out, mut rest) = (Vec::new(), blob.as_bytes());
+            let query = Query::parse(&query).unwrap();
+            let mut run = Run::begin(query, input, plain(), blob.len() as u64, SYNC, &mut out);
+            for _ in 0..3 {
+                run.push(&mut rest, &mut out);
+            }
+            assert!(!rest.is_empty() && !run.is_over());
+        }
     }
 
     /// Rows that become longer go out in many pieces; each turn makes one.
