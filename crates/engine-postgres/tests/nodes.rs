@@ -13,7 +13,7 @@ use engine::memory::MemoryBytes;
 use engine::{Changes, Commit, Engine, EngineError, Key, NotCommitted, Stop, Visit};
 use engine_postgres::{Options, PostgresEngine, Setting};
 
-use common::acts::{count, increment, key, open_content, put, stage, store};
+use common::acts::{count, increment, key, open_content, put, stage, store, try_to_stage};
 use common::proxy::Proxy;
 
 async fn two_nodes(url: &str) -> [Arc<PostgresEngine>; 2] {
@@ -252,11 +252,12 @@ async fn what_a_dead_node_never_stored_is_removed_and_cannot_be_stored_any_more(
     assert!(matches!(store(&*dead, &staged, 2).await, Err(NotCommitted::Failed(EngineError::Unavailable(_)))));
     assert!(open_content(&*other, staged.id()).await.is_err());
     assert_eq!(open_content(&*other, kept.id()).await.map(|content| content.length()), Ok(200_000));
-    // The node goes on under a new name.
+    // The node goes on under a new name; until it has one it is busy.
     let again = loop {
-        let staged = stage(&*dead, 200_000).await;
-        if store(&*dead, &staged, 3).await.is_ok() {
-            break staged;
+        match try_to_stage(&*dead, 200_000).await {
+            Ok(staged) if store(&*dead, &staged, 3).await.is_ok() => break staged,
+            Ok(_) | Err(EngineError::Busy) => {}
+            Err(error) => panic!("an upload failed: {error}"),
         }
         tokio::time::sleep(Duration::from_millis(200)).await;
     };

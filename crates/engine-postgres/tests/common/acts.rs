@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 
 use bytes::Bytes;
-use engine::{Changes, Commit, Content, ContentId, Engine, Key, NotCommitted, Staged, Timestamp};
+use engine::{Changes, Commit, Content, ContentId, Engine, EngineError, Key, NotCommitted, Staged, Timestamp};
 
 use super::proxy::MARK;
 
@@ -33,9 +33,13 @@ pub async fn count(engine: &dyn Engine, name: &str) -> u64 {
 }
 
 pub async fn stage(engine: &dyn Engine, bytes: usize) -> Staged {
+    try_to_stage(engine, bytes).await.expect("staged")
+}
+
+pub async fn try_to_stage(engine: &dyn Engine, bytes: usize) -> Result<Staged, EngineError> {
     let mut writer = engine.writer(Some(bytes as u64));
-    writer.write(Bytes::from(vec![7; bytes])).await.expect("written");
-    writer.finish().await.expect("staged")
+    writer.write(Bytes::from(vec![7; bytes])).await?;
+    writer.finish().await
 }
 
 pub async fn store(engine: &dyn Engine, staged: &Staged, owner: u64) -> Result<(), NotCommitted<Infallible>> {
