@@ -10,7 +10,7 @@ use crate::Inner;
 use crate::contents::{Extent, placed};
 use crate::key::StoredKey;
 use crate::pool::Loan;
-use crate::session::Session;
+use crate::session::{END_TURN, Session};
 use crate::trouble::Trouble;
 use crate::view::{Loaded, Overlay, Seen};
 
@@ -115,6 +115,10 @@ async fn call(
     let pool = &inner.source.pool;
     let (loan, open, in_turn) = session.into_parts();
     let Loan { conn, .. } = &loan;
+    if conn.client.is_closed() {
+        // This node stood still for so long that it was cut off. Nothing was sent, so nothing was done.
+        return Err(Trouble::Refused("the connection was closed before".into()));
+    }
     conn.was_warned();
     let answer = pool.answer(async {
         let ended = async {
@@ -127,8 +131,8 @@ async fn call(
         let called = conn.client.query_one(&conn.statements.commit, &parameters);
         let unlocked = async {
             match in_turn {
-                Some(number) => conn.client.batch_execute(&format!("SELECT pg_advisory_unlock({number})")).await,
-                None => Ok(()),
+                true => conn.client.batch_execute(END_TURN).await,
+                false => Ok(()),
             }
         };
         let (ended, called, unlocked) = tokio::join!(biased; ended, called, unlocked);
@@ -148,7 +152,7 @@ async fn call(
             Ok(answer)
         }
         Err(Trouble::Conflict) => {
-            if in_turn.is_none() {
+            if !in_turn {
                 pool.give_back(loan);
             }
             Err(Trouble::Conflict)

@@ -2,7 +2,7 @@
 //!
 //! At most one batch of a partition is under way on a node; it runs all that wait, one after another, each on the changes
 //! of those before it. Between nodes the database decides: a commit holds only if all that was read is still so, else the
-//! batch is run again.
+//! batch is run again. One that keeps losing gets its turn: first those of the same partition wait for it, then all do.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::Ordering;
@@ -14,7 +14,7 @@ use tokio::sync::{Notify, oneshot};
 
 use crate::commit::{self, Committed};
 use crate::key::partition_number;
-use crate::session::Session;
+use crate::session::{Session, Turn};
 use crate::trouble::Trouble;
 use crate::view::{Loaded, Overlay, Seen, View};
 use crate::{Inner, Options};
@@ -25,6 +25,10 @@ const DECISIONS_PER_BATCH: usize = 128;
 const BYTES_PER_BATCH: usize = 4 << 20;
 /// After so many conflicts in a row the nodes queue up for the partition.
 const CONFLICTS_BEFORE_QUEUEING: u32 = 2;
+/// After so many, others have changed what they had no need to queue for: then all that commit wait for one try.
+const CONFLICTS_BEFORE_ALL_WAIT: u32 = 4;
+/// How many decisions a batch keeps that all others wait for.
+const DECISIONS_ALL_WAIT_FOR: usize = 8;
 /// The longest pause before another try.
 const PAUSE_MAX: Duration = Duration::from_millis(500);
 
@@ -204,11 +208,10 @@ impl Batch<'_> {
     async fn try_once(&mut self, deadline: Instant) -> Result<(Vec<Answer>, Vec<Request>), Trouble> {
         let pool = &self.inner.source.pool;
         let number = partition_number(self.partition);
-        let queued = self.conflicts >= CONFLICTS_BEFORE_QUEUEING;
-        let mut session = None;
-        if queued {
-            session = Some(Session::begin_in_turn(pool, number).await?);
-        }
+        let mut session = match self.turn(number) {
+            None => None,
+            Some(turn) => Some(Session::begin_in_turn(pool, turn).await?),
+        };
         let mut loaded = Loaded::default();
         let decided = self.decide(&mut session, &mut loaded).await?;
         let left = self.requests.split_off(decided.answers.len());
@@ -240,6 +243,19 @@ impl Batch<'_> {
                 }
                 self.requests.extend(left);
                 Err(trouble)
+            }
+        }
+    }
+
+    /// Who must wait, so that this batch is not always the one that loses.
+    fn turn(&mut self, partition: i64) -> Option<Turn> {
+        match self.conflicts {
+            ..CONFLICTS_BEFORE_QUEUEING => None,
+            CONFLICTS_BEFORE_QUEUEING..CONFLICTS_BEFORE_ALL_WAIT => Some(Turn::Partition(partition)),
+            CONFLICTS_BEFORE_ALL_WAIT.. => {
+                let others = self.requests.split_off(self.requests.len().min(DECISIONS_ALL_WAIT_FOR));
+                self.inner.waiting.put_back(self.partition, others);
+                Some(Turn::All)
             }
         }
     }

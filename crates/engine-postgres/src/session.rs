@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use engine::EngineError;
@@ -22,26 +23,51 @@ const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 const EXTENTS: &str =
     "SELECT content, object, length, sums FROM extent WHERE content = ANY ($1::bigint[]) ORDER BY content, number";
 
+/// A node that is stopped in its turn is cut off after this long: nobody waits for it longer.
+const IDLE_IN_TURN: Duration = Duration::from_secs(4);
+/// The next ones get their turn, and the connection is as it was.
+pub const END_TURN: &str =
+    "SELECT pg_advisory_unlock_all(); RESET idle_session_timeout; RESET idle_in_transaction_session_timeout";
+
 /// A snapshot that is being read.
 #[derive(Debug)]
 pub struct Session {
     pool: Arc<Pool>,
     loan: Loan,
     begun: bool,
-    /// The partition that is held: nobody else commits to it meanwhile.
-    in_turn: Option<i64>,
+    /// Others wait until this ends.
+    in_turn: bool,
+}
+
+/// Who waits while a decision that keeps losing is read and committed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// Those that commit to the same partition.
+    Partition(i64),
+    /// All that commit: what was read cannot change.
+    All,
 }
 
 impl Session {
     pub async fn begin(pool: &Arc<Pool>) -> Result<Session, Trouble> {
-        Ok(Session { pool: Arc::clone(pool), loan: pool.get().await?, begun: false, in_turn: None })
+        Ok(Session { pool: Arc::clone(pool), loan: pool.get().await?, begun: false, in_turn: false })
     }
 
-    /// Waits for the partition first, as the nodes do that keep getting in each other's way.
-    pub async fn begin_in_turn(pool: &Arc<Pool>, partition: i64) -> Result<Session, Trouble> {
+    /// Waits for its turn first, and takes the snapshot then. In one message, so that a node that is stopped in between is
+    /// always either cut off or at work.
+    pub async fn begin_in_turn(pool: &Arc<Pool>, turn: Turn) -> Result<Session, Trouble> {
         let loan = pool.get().await?;
-        pool.ask(&loan, "SELECT pg_advisory_lock($1)", &[&partition]).await?;
-        Ok(Session { pool: Arc::clone(pool), loan, begun: false, in_turn: Some(partition) })
+        let partition = match turn {
+            Turn::Partition(number) => number.to_string(),
+            Turn::All => "NULL".to_owned(),
+        };
+        let idle = IDLE_IN_TURN.as_millis();
+        let begin = format!(
+            "BEGIN; SET idle_session_timeout = {idle}; SET idle_in_transaction_session_timeout = {idle}; \
+             SELECT take_turn({partition}); COMMIT; {BEGIN}"
+        );
+        pool.answer(async { Ok(loan.conn.client.batch_execute(&begin).await?) }).await?;
+        Ok(Session { pool: Arc::clone(pool), loan, begun: true, in_turn: true })
     }
 
     /// Adds what is wanted to what is loaded, in one round trip. The first one takes the snapshot.
@@ -140,10 +166,10 @@ impl Session {
     /// Nothing more is read. Nobody waits for the snapshot's end.
     pub fn end(self) {
         let end = match (self.begun, self.in_turn) {
-            (false, None) => return self.pool.give_back(self.loan),
-            (true, None) => "COMMIT".to_owned(),
-            (false, Some(partition)) => format!("SELECT pg_advisory_unlock({partition})"),
-            (true, Some(partition)) => format!("COMMIT; SELECT pg_advisory_unlock({partition})"),
+            (false, false) => return self.pool.give_back(self.loan),
+            (true, false) => "COMMIT".to_owned(),
+            (false, true) => END_TURN.to_owned(),
+            (true, true) => format!("COMMIT; {END_TURN}"),
         };
         tokio::spawn(async move {
             let ended = self.loan.conn.client.batch_execute(&end);
@@ -153,8 +179,8 @@ impl Session {
         });
     }
 
-    /// The connection, whether its snapshot must be ended, and the partition it holds.
-    pub fn into_parts(self) -> (Loan, bool, Option<i64>) {
+    /// The connection, whether its snapshot must be ended, and whether others wait for it.
+    pub fn into_parts(self) -> (Loan, bool, bool) {
         (self.loan, self.begun, self.in_turn)
     }
 }

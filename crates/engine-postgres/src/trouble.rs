@@ -23,11 +23,17 @@ pub enum Trouble {
 impl Trouble {
     pub fn of(error: &tokio_postgres::Error) -> Trouble {
         let Some(db) = error.as_db_error() else { return Trouble::Lost(whole_story(error)) };
-        let text = format!("{} ({})", db.message(), db.code().code());
-        match db.code().code() {
+        let code = db.code().code();
+        Trouble::of_code(code, format!("{} ({code})", db.message()))
+    }
+
+    fn of_code(code: &str, text: String) -> Trouble {
+        match code {
             ROW_HAS_COME | "40001" | "40P01" | "55P03" => Trouble::Conflict,
             // Read-only: this server is not, or no longer, the one that takes writes.
             "25006" | "53300" | "53400" => Trouble::Refused(text),
+            // A node that was stopped within a transaction is cut off, and reads so in answer to its next question.
+            "25P03" => Trouble::Lost(text),
             code if code.starts_with("08") || code.starts_with("57") => Trouble::Lost(text),
             // A disk that is full, memory that is short: it may pass.
             code if code.starts_with("53") || code.starts_with("58") => Trouble::Refused(text),
@@ -81,4 +87,20 @@ impl From<tokio_postgres::Error> for Trouble {
 /// Whether the schema is missing, which needs a clearer sentence than the server's.
 pub fn is_missing_table(error: &tokio_postgres::Error) -> bool {
     error.code().is_some_and(|code| *code == SqlState::UNDEFINED_TABLE || *code == SqlState::INVALID_SCHEMA_NAME)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_was_cut_off_asks_again_and_is_not_refused() {
+        let of = |code| Trouble::of_code(code, String::new());
+        // Idle in a transaction, idle in its turn, ended by an administrator, a broken connection.
+        for code in ["25P03", "57P05", "57P01", "08006"] {
+            assert_eq!(of(code), Trouble::Lost(String::new()), "{code}");
+        }
+        assert_eq!(of("25006"), Trouble::Refused(String::new()), "a server that takes no writes");
+        assert_eq!(of("25P02"), Trouble::Fatal(String::new()), "a fault of ours");
+    }
 }

@@ -8,16 +8,17 @@ mod standby;
 use std::collections::HashSet;
 use std::convert::Infallible;
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
 
 use bytes::Bytes;
-use common::acts::{count, increment, key, open_content, put, stage, store};
+use common::acts::{count, increment, key, number, open_content, put, stage, store, try_to_stage};
 use common::proxy::Proxy;
 use engine::byte_store::ByteStore;
 use engine::due::Kind;
 use engine::memory::MemoryBytes;
-use engine::{BoxFuture, Changes, Commit, ContentId, Engine, EngineError, NotCommitted, Timestamp};
+use engine::{BoxFuture, Changes, Commit, ContentId, Engine, EngineError, NotCommitted, Timestamp, Visit};
 use engine_postgres::{Options, PostgresEngine};
 use standby::StalledStandbys;
 
@@ -271,6 +272,90 @@ async fn commits_that_cross_do_not_lock_each_other_out() {
     assert_eq!(deadlocks, 0, "each of them costs a second");
 }
 
+/// Others write `rows` without a pause, each in a partition of its own, until what this returns is told to stop. Then each
+/// says how often it wrote.
+fn write_on(
+    node: &Arc<PostgresEngine>,
+    rows: &'static [&'static str],
+) -> (Arc<AtomicBool>, Vec<tokio::task::JoinHandle<u64>>) {
+    let stop = Arc::new(AtomicBool::new(false));
+    let writer = |row: &'static str| {
+        let (node, stop) = (Arc::clone(node), Arc::clone(&stop));
+        tokio::spawn(async move {
+            let mut written = 0;
+            while !stop.load(Ordering::Acquire) {
+                increment(&*node, row).await.expect("nobody who writes is told that the server is busy");
+                written += 1;
+            }
+            written
+        })
+    };
+    let writers = rows.iter().copied().map(writer).collect();
+    (stop, writers)
+}
+
+/// A decision that takes longer than others leave what it reads alone.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_decision_that_keeps_losing_gets_its_turn() {
+    let Some(url) = common::postgres() else { return };
+    let options = common::fresh(url).await;
+    let node = common::open(url, Arc::new(MemoryBytes::default()), &options).await;
+    let (stop, writers) = write_on(&node, &["a", "b", "c"]);
+    eventually("they write", async || count(&*node, "c").await > 0).await;
+    let decided = engine::commit::<_, Infallible, _>(&*node, key("slow"), |rows, _| {
+        let seen = number(rows.get(&key("a"))?.as_ref());
+        let mut others = 0;
+        rows.scan(&key("b"), &key("d"), 3, &mut |_, _| {
+            others += 1;
+            Visit::Next
+        })?;
+        std::thread::sleep(Duration::from_millis(300));
+        let mut changes = Changes::none();
+        changes.put(key("slow"), "done");
+        Ok(Commit { changes, outcome: (seen, others) })
+    })
+    .await;
+    let at_most = count(&*node, "a").await;
+    stop.store(true, Ordering::Release);
+    for writer in writers {
+        assert!(writer.await.expect("a writer") > 0);
+    }
+    let (seen, others) = decided.expect("it gets its turn");
+    assert!((1..=at_most).contains(&seen) && others == 2);
+    assert!(figure(&*node, "conflicts") > 0, "nothing was in its way: this shows nothing");
+}
+
+/// All others wait for a node in its turn, but not for one that stands still.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_node_that_is_stopped_in_its_turn_is_not_waited_for() {
+    let Some(url) = common::postgres() else { return };
+    let (options, objects) = (common::fresh(url).await, Arc::new(MemoryBytes::default()));
+    let (stopped, node) =
+        (common::open(url, objects.clone(), &options).await, common::open(url, objects, &options).await);
+    let (stop, writers) = write_on(&node, &["a", "b"]);
+    eventually("they write", async || count(&*node, "b").await > 0).await;
+    let mut runs = 0;
+    let decided = engine::commit::<_, Infallible, _>(&*stopped, key("slow"), move |rows, _| {
+        rows.get(&key("a"))?;
+        runs += 1;
+        // It loses four times; then all others wait, and it stands still.
+        std::thread::sleep(if runs <= 4 { Duration::from_millis(300) } else { Duration::from_secs(15) });
+        let mut changes = Changes::none();
+        changes.put(key("slow"), "done");
+        Ok(Commit { changes, outcome: runs })
+    })
+    .await;
+    let before = count(&*node, "a").await;
+    eventually("they go on", async || count(&*node, "a").await > before).await;
+    stop.store(true, Ordering::Release);
+    for writer in writers {
+        assert!(writer.await.expect("a writer") > 0);
+    }
+    // It was cut off, and others have written since.
+    assert_eq!(decided, Err(NotCommitted::Failed(EngineError::Busy)));
+    assert_eq!(count(&*node, "slow").await, 0, "nothing was done");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nodes_that_start_together_check_the_store_without_harm() {
     let Some(server) = common::Server::start("test-s3", &[]) else { return };
@@ -421,11 +506,7 @@ async fn a_node_without_a_place_writes_no_objects() {
     let node = common::open(url, objects.clone(), &options).await;
     sql(url, &options, "UPDATE node SET epoch = 999, expires = 'infinity'").await;
     assert!(node.collect_now().await.is_err(), "it notices");
-    let upload = async || {
-        let mut writer = node.writer(Some(200_000));
-        writer.write(Bytes::from(vec![7; 200_000])).await?;
-        writer.finish().await
-    };
+    let upload = async || try_to_stage(&*node, 200_000).await;
     assert_eq!(upload().await.map(|_| ()), Err(EngineError::Busy));
     assert_eq!(objects.count(), 0, "nobody would ever remove it");
     sql(url, &options, "UPDATE node SET epoch = 0, expires = '-infinity' WHERE slot = 3").await;

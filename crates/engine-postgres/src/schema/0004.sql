@@ -45,11 +45,23 @@ BEGIN
     END IF;
 END $$;
 
+-- Makes others wait until this session ends its turn: those that commit to the partition or, without one, all that commit.
+-- For decisions that others keep getting ahead of. `commit_batch` takes the same locks in the same order.
+CREATE FUNCTION take_turn(p_part bigint) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    IF p_part IS NULL THEN
+        PERFORM pg_advisory_lock(1, 'state'::regclass::oid::integer);
+    ELSE
+        PERFORM pg_advisory_lock_shared(1, 'state'::regclass::oid::integer);
+        PERFORM pg_advisory_lock(p_part);
+    END IF;
+END $$;
+
 -- Commits a batch of decisions of one partition, if all they have read is still so.
 --
--- The order matters: first the partition, then every row that is read or changed, so that nobody changes them before this
--- ends; then what cannot be locked (rows that are not there, ranges) is looked at, each with a fresh snapshot; then the
--- writes. Rows are locked in the order of their keys, those that are only read among those that are changed, so that no two
+-- The order matters: first whose turn it is (`take_turn`) and the partition, then every row that is read or changed, so that
+-- nobody changes them before this ends; then what cannot be locked (rows that are not there, ranges) is looked at, each with
+-- a fresh snapshot; then the writes. Rows are locked in the order of their keys, those that are only read among those that are changed, so that no two
 -- calls wait for each other: `p_run_end` says where each run of one kind ends, `p_run_count` how many of its rows must
 -- be of their version (the others, without one, are locked as they are). Answers `outcome`: 0 committed, 1 something has
 -- changed, 2 a node whose objects are stored has ended. `last` is the partition's last stamp.
@@ -80,6 +92,7 @@ DECLARE
 BEGIN
     outcome := 1;
     dropped_bytes := 0;
+    PERFORM pg_advisory_xact_lock_shared(1, 'state'::regclass::oid::integer);
     PERFORM pg_advisory_xact_lock(p_part);
     SELECT stamp INTO last FROM committed WHERE part = p_part ORDER BY stamp DESC LIMIT 1;
     last := coalesce(last, 0);
