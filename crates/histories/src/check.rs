@@ -49,8 +49,27 @@ impl Verdict {
     }
 }
 
+/// A power cut after which the newest calls may be gone although they were answered, as relaxed durability allows: the object is
+/// as it was at some moment between two orders, and that moment is not before the order `kept`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Forgetting {
+    pub since: u64,
+    pub until: u64,
+    pub kept: u64,
+}
+
 /// Looks for an order of the calls. `slack` is by how much the clocks of clients and servers may differ.
 pub fn check<M: Model>(first: M, calls: &[Call<M::Call, M::Answer>], slack: u64) -> Verdict {
+    check_forgetting(first, calls, slack, &[])
+}
+
+/// The same where some calls may have been forgotten; one after another, in order.
+pub fn check_forgetting<M: Model>(
+    first: M,
+    calls: &[Call<M::Call, M::Answer>],
+    slack: u64,
+    forgotten: &[Forgetting],
+) -> Verdict {
     let mut marks: Vec<(u64, usize, bool)> = Vec::with_capacity(calls.len() * 2);
     for (number, call) in calls.iter().enumerate() {
         marks.push((call.begin.order, number, false));
@@ -59,12 +78,19 @@ pub fn check<M: Model>(first: M, calls: &[Call<M::Call, M::Answer>], slack: u64)
     marks.sort_unstable();
     let mut walk = Walk { calls, slack, under_way: BTreeSet::new() };
     let mut ways = vec![Way { state: first, happened: BTreeSet::new() }];
-    for (_, number, is_end) in marks {
+    let mut forgotten = forgotten.iter().peekable();
+    let mut past = Past::default();
+    for (order, number, is_end) in marks {
+        while let Some(forgetting) = forgotten.next_if(|forgetting| forgetting.until < order) {
+            ways = std::mem::take(&mut past).back_to(ways, *forgetting);
+        }
+        past.order = forgotten.peek().filter(|forgetting| forgetting.since <= order).map(|_| order);
+        ways.iter().for_each(|way| past.note(&way.state));
         if !is_end {
             walk.under_way.insert(number);
             continue;
         }
-        let Some(next) = walk.end(&ways, number) else {
+        let Some(next) = walk.end(&ways, number, &mut past) else {
             return Verdict::NotJudged(format!("too many ways at {}", walk.show(number, &ways)));
         };
         if next.is_empty() {
@@ -74,6 +100,39 @@ pub fn check<M: Model>(first: M, calls: &[Call<M::Call, M::Answer>], slack: u64)
         ways = next;
     }
     Verdict::Fine
+}
+
+/// The states that an object may have been in, each with the last order at which it may have been.
+struct Past<M> {
+    had: HashMap<M, u64>,
+    /// `None`: nobody will go back to here.
+    order: Option<u64>,
+}
+
+impl<M> Default for Past<M> {
+    fn default() -> Past<M> {
+        Past { had: HashMap::new(), order: None }
+    }
+}
+
+impl<M: Model> Past<M> {
+    fn note(&mut self, state: &M) {
+        if let Some(order) = self.order {
+            self.had.insert(state.clone(), order);
+        }
+    }
+
+    /// The ways after the newest calls may have been forgotten. None is under way then.
+    fn back_to(self, ways: Vec<Way<M>>, forgetting: Forgetting) -> Vec<Way<M>> {
+        let kept = self.had.into_iter().filter(|(_, last)| *last >= forgetting.kept).map(|(state, _)| state);
+        let mut states: Vec<M> = kept.collect();
+        for way in ways {
+            if !states.contains(&way.state) {
+                states.push(way.state);
+            }
+        }
+        states.into_iter().map(|state| Way { state, happened: BTreeSet::new() }).collect()
+    }
 }
 
 /// One way to have got here.
@@ -92,7 +151,12 @@ struct Walk<'a, C, A> {
 
 impl<C: Debug, A: Debug> Walk<'_, C, A> {
     /// Every way in which the call has happened when it ends; `None` if there are too many.
-    fn end<M: Model<Call = C, Answer = A>>(&self, ways: &[Way<M>], number: usize) -> Option<Vec<Way<M>>> {
+    fn end<M: Model<Call = C, Answer = A>>(
+        &self,
+        ways: &[Way<M>],
+        number: usize,
+        past: &mut Past<M>,
+    ) -> Option<Vec<Way<M>>> {
         let must_have_happened = self.calls[number].answer.is_some();
         let (mut tried, mut ended) = (Ways::default(), Ways::default());
         let mut open: VecDeque<Way<M>> = ways.iter().cloned().collect();
@@ -103,6 +167,7 @@ impl<C: Debug, A: Debug> Walk<'_, C, A> {
             }
             for next in self.under_way.iter().filter(|next| !way.happened.contains(next)) {
                 for state in self.states_after(&way.state, *next) {
+                    past.note(&state);
                     let mut happened = way.happened.clone();
                     happened.insert(*next);
                     let led_on = Way { state, happened };

@@ -16,7 +16,7 @@ mod lease;
 mod message;
 mod register;
 
-pub use check::{CONFIGURATIONS_MAX, Model, Verdict, check};
+pub use check::{CONFIGURATIONS_MAX, Forgetting, Model, Verdict, check, check_forgetting};
 pub use container::{Container, ContainerAnswer, ContainerCall};
 pub use dice::Dice;
 pub use group::{Group, GroupAnswer, GroupCall, GroupWrite};

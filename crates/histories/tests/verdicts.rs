@@ -349,3 +349,28 @@ fn happen(state: &mut Option<(u64, String)>, call: &RegisterCall, step: u64) -> 
         }
     }
 }
+
+/// Two answered writes, a power cut after them, and what is read then.
+#[test]
+fn a_power_cut_may_take_the_newest_calls_but_none_before_what_is_left() {
+    let left = |read: RegisterAnswer, kept: Option<u64>| {
+        let history = History::default();
+        let end = |call, answer, time| {
+            let ticket = history.begin(1, call, time);
+            history.end(&ticket, answer, time + 1);
+        };
+        end(put(1), stored("a"), 0);
+        end(put(2), stored("b"), 2);
+        history.settle(4);
+        end(RegisterCall::Get, read.clone(), 10);
+        end(RegisterCall::Get, read, 12);
+        let forgotten = kept.map(|kept| histories::Forgetting { since: 1, until: 5, kept });
+        let forgotten: Vec<_> = forgotten.into_iter().collect();
+        histories::check_forgetting(Register::default(), &history.into_calls(), 0, &forgotten) == Verdict::Fine
+    };
+    assert!(left(found(2, "b"), None) && !left(found(1, "a"), None), "a durable write stays");
+    assert!(left(found(2, "b"), Some(0)) && left(found(1, "a"), Some(0)) && left(RegisterAnswer::Missing, Some(0)));
+    assert!(left(found(1, "a"), Some(3)), "it was so when the second write began");
+    assert!(!left(RegisterAnswer::Missing, Some(3)), "the first write had been answered then");
+    assert!(!left(found(1, "a"), Some(5)) && left(found(2, "b"), Some(5)));
+}
