@@ -273,8 +273,12 @@ impl Segments {
         self.0.write().expect("nothing panics under this lock").remove(&id)
     }
 
+    /// The oldest first, so that a simulation finds them in the same order every time.
     pub fn all(&self) -> Vec<Arc<Segment>> {
-        self.0.read().expect("nothing panics under this lock").values().cloned().collect()
+        let mut all: Vec<Arc<Segment>> =
+            self.0.read().expect("nothing panics under this lock").values().cloned().collect();
+        all.sort_by_key(|segment| segment.id);
+        all
     }
 }
 
