@@ -23,6 +23,8 @@ cargo xtask <command>
   fuzz-http seed S  the same requests again
   histories [N]  many clients at once while the server is killed N times (20 unless told): could one server have answered so?
   fuzz NAME MINUTES  mutated inputs for a decoder (`all`: one after another), from seeds that are new with each run
+  sim SEED     the services and the embedded engine on a simulated disk, by one seed: replays it and tells its story
+  sim --seeds N [--from S]   runs N seeds and names those that are wrong
   cluster-figures  what a commit costs with PostgreSQL and a standby, beside the embedded engine and plain PostgreSQL
   bench        how to measure
   help         this list
@@ -77,6 +79,11 @@ fn main() -> ExitCode {
         ["histories"] => run([histories(CRASH_ROUNDS_DEFAULT)]),
         ["histories", rounds] if rounds.parse::<u32>().is_ok() => run([histories(rounds)]),
         ["fuzz", name, minutes] if minutes.parse::<u32>().is_ok() => run([fuzz(name, minutes)]),
+        ["sim", seed] if seed.parse::<u64>().is_ok() => run([sim(seed)]),
+        ["sim", "--seeds", seeds] if seeds.parse::<u64>().is_ok() => run([sim(&format!("--seeds {seeds}"))]),
+        ["sim", "--seeds", seeds, "--from", from] if seeds.parse::<u64>().is_ok() && from.parse::<u64>().is_ok() => {
+            run([sim(&format!("--seeds {seeds} --from {from}"))])
+        }
         ["cluster-figures"] => run([Step::cargo("run --release --package lazurite-engine-postgres --example figures")]),
         ["bench"] => say(BENCH),
         _ => {
@@ -148,16 +155,23 @@ fn fuzz_http(setting: &'static str, value: &str) -> Step {
     Step::cargo("test -p lazurite --test fuzz-http -- --nocapture nothing_that_is_sent").with(setting, value)
 }
 
+/// It stands outside the workspace and builds into a place of its own.
+fn sim(what: &str) -> Step {
+    Step::cargo(&format!(
+        "run --release --quiet --manifest-path crates/sim/Cargo.toml --target-dir .cache/sim -- {what}"
+    ))
+}
+
 /// One program call from the root of the repository.
 #[derive(Debug)]
 struct Step {
-    arguments: Vec<&'static str>,
+    arguments: Vec<String>,
     settings: Vec<(&'static str, String)>,
 }
 
 impl Step {
-    fn cargo(arguments: &'static str) -> Self {
-        Self { arguments: arguments.split(' ').collect(), settings: Vec::new() }
+    fn cargo(arguments: &str) -> Self {
+        Self { arguments: arguments.split(' ').map(str::to_owned).collect(), settings: Vec::new() }
     }
 
     fn with(mut self, name: &'static str, value: &str) -> Self {
