@@ -104,7 +104,7 @@ impl Source {
         const RANGE: &str = "x-ms-source-range";
         let url = request::required(head, URL)?;
         if url.len() > URL_BYTES_MAX {
-            return Err(BlobError::header(URL, url));
+            return Err(BlobError::header(URL, without_signature(url)));
         }
         let range = match request::text(head, RANGE)? {
             None => RangeHeader::None,

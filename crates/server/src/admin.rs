@@ -51,9 +51,10 @@ impl Admin {
             Some(host) => host.to_str().is_ok_and(|host| self.is_ours(host)),
             None => request.version < Version::HTTP_11,
         };
+        // Only a page of this very port: others can come from an address, too, or from another port of this machine.
         let is_origin_ours = |origin: &HeaderValue| {
             let site = origin.to_str().ok().and_then(|origin| origin.split_once("://"));
-            site.is_some_and(|(_, host)| self.is_ours(host))
+            site.zip(host).is_some_and(|((_, site), host)| host.as_bytes().eq_ignore_ascii_case(site.as_bytes()))
         };
         is_host_ours && another.is_none() && request.headers.get_all(header::ORIGIN).iter().all(is_origin_ours)
     }

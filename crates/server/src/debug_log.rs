@@ -40,11 +40,13 @@ pub(crate) fn request(parts: &Parts) -> Option<LoggedRequest> {
     is_on().then(|| LoggedRequest { text: request_text(parts), secrets: secrets(parts) })
 }
 
-/// What the request signs in with, as it was sent and as it is read.
+/// What the request, or the source that it names, is signed in with, as it was sent and as it is read.
 fn secrets(parts: &Parts) -> Vec<String> {
-    let in_query = parts.uri.query().unwrap_or_default().split('&').filter_map(|pair| pair.split_once('='));
-    let in_query = in_query.filter(|(name, _)| is_secret(name)).map(|(_, value)| value);
-    let mut secrets: Vec<String> = in_query.map(str::to_owned).collect();
+    let in_headers = parts.headers.values().filter_map(|value| value.to_str().ok());
+    let texts = parts.uri.query().into_iter().chain(in_headers);
+    let pairs = texts.flat_map(|text| text.split(['?', '&', '#'])).filter_map(|pair| pair.split_once('='));
+    let mut secrets: Vec<String> =
+        pairs.filter(|(name, _)| is_secret(name)).map(|(_, value)| value.to_owned()).collect();
     let decoded = secrets.iter().filter_map(|secret| Some(wire::percent::decode_query(secret).ok()?.into_owned()));
     secrets.extend(decoded.collect::<Vec<_>>());
     let values = parts
@@ -206,8 +208,10 @@ mod tests {
     #[test]
     fn a_refusal_does_not_repeat_what_was_signed_in_with() {
         let request = http::Request::builder().uri("/a?sig=c2Vj%3Dx").header("authorization", "SharedKey a:c2VjcmV0");
+        let request = request.header("x-ms-copy-source", "http://a/b?sv=1&sig=c2Vj%3Dz#x");
         let secrets = secrets(&request.body(()).unwrap().into_parts().0);
-        let said = "The signature 'c2VjcmV0', or 'c2Vj=x', or 'c2Vj%3Dx'";
+        let said =
+            "The signature 'c2VjcmV0', or 'c2Vj=x', or 'c2Vj%3Dx', or 'http://a/b?sv=1&sig=c2Vj%3Dz#x', or 'c2Vj=z'";
         let error = ErrorReply::new(403, "AuthenticationFailed", said).detail("AuthenticationErrorDetail", said);
         let text = outcome(&secrets, Some(&error), (StatusCode::FORBIDDEN, &HeaderMap::new()));
         assert!(!text.contains("c2V") && text.contains("signature 'REDACTED'"), "{text}");

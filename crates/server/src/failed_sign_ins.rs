@@ -1,8 +1,9 @@
 //! Slows down who guesses: signatures and tokens that are not good, by address.
 //!
 //! Only refusals wait, never a request that is good, so a client behind the same address as somebody who guesses notices
-//! nothing. Some failures are free, because a clock that is wrong or a key that was changed makes many of them at once; from
-//! then on an address gets its refusals at a fixed rate, however many connections it has.
+//! nothing. Some failures are free, because a clock that is wrong or a key that was changed makes many of them at once. From
+//! then on an address gets its refusals at a fixed rate, but none waits longer than [`FAILED_SIGN_IN_WAIT_MAX`]: whoever has
+//! more connections than the rate allows in that time gets one refusal in that time on each of them.
 
 use std::collections::HashMap;
 use std::net::IpAddr;

@@ -96,8 +96,12 @@ impl CallersSources<'_> {
         };
         let account = self.pipeline.house.account_ids.of(&head.account).await?;
         let (accounts, path_style) = (&self.entered.accounts, target.path_style);
-        let caller =
-            self.pipeline.identify(&head, path_style, self.entered.peer, accounts, account, self.entered.now).await?;
+        let peer = self.entered.peer;
+        let caller = self.pipeline.identify(&head, path_style, peer, accounts, account, self.entered.now).await;
+        if matches!(caller, Err(Stop::Refused(_))) {
+            self.pipeline.slow_down(peer).await;
+        }
+        let caller = caller?;
         if caller == Caller::Anonymous && wish.manner == Manner::Copy && self.may_as_caller(&head, wish) {
             return Ok((account, head));
         }

@@ -74,7 +74,7 @@ fn the_admin_port_is_for_who_calls_it_by_its_name() {
         "Host: LOCALHOST:10010\r\n",
         "Host: a.localhost\r\n",
         "Host: admin.example.org\r\n",
-        "Host: localhost\r\nOrigin: http://127.0.0.1:3000\r\n",
+        "Host: localhost:10010\r\nOrigin: http://LOCALHOST:10010\r\n",
     ] {
         assert_eq!(ask(headers), 200, "{headers}");
     }
@@ -86,6 +86,10 @@ fn the_admin_port_is_for_who_calls_it_by_its_name() {
         "Host: localhost\r\nHost: rebound.example.org\r\n",
         "Host: localhost\r\nOrigin: http://example.org\r\n",
         "Host: localhost\r\nOrigin: null\r\n",
+        // Pages can come from an address, and from another port of this machine.
+        "Host: localhost\r\nOrigin: http://203.0.113.5\r\n",
+        "Host: 127.0.0.1:10010\r\nOrigin: http://127.0.0.1:3000\r\n",
+        "Host: localhost:10010\r\nOrigin: http://127.0.0.1:10010\r\n",
         "",
     ] {
         assert_eq!(ask(headers), 403, "{headers}");
@@ -125,8 +129,12 @@ fn failed_sign_ins_are_counted() {
     }
     // No signature at all is no failure to sign in.
     server.client().ask(&raw("GET", "/acct/box/thing", "", b""));
+    // Whoever may write must not guess what opens a source, either.
+    let source = format!("http://127.0.0.1:{}/acct/box/thing?sv=2021-12-02&sig=AAAA", server.blob.port());
+    let headers = format!("x-ms-copy-source: {source}\r\n");
+    assert!(server.client().ask(&signed("PUT", "/acct/box/copy", &headers, b"")).status >= 400);
     let metrics = Client::to(server.admin).ask(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
-    assert!(metrics.text().contains("\nlazurite_authentication_failures_total 3\n"));
+    assert!(metrics.text().contains("\nlazurite_authentication_failures_total 4\n"));
     assert!(metrics.text().contains("\nlazurite_authentication_failures_slowed_total 0\n"));
 }
 
