@@ -76,8 +76,8 @@ pub async fn run(
             trouble if lost.is_none() => return Err(trouble),
             // Not done so far; but the lost try may still be under way, so nobody may do it any more.
             Trouble::Conflict | Trouble::Fatal(_) => match forbid(inner, batch).await {
-                Ok(true) => return Err(trouble),
-                Ok(false) => return Ok(Committed { dropped_bytes: 0 }),
+                Ok(Name::Forbidden) => return Err(trouble),
+                Ok(Name::Done) => return Ok(Committed { dropped_bytes: 0 }),
                 Err(_) => {}
             },
             Trouble::Refused(_) | Trouble::Away(_) => {}
@@ -89,14 +89,28 @@ pub async fn run(
     }
 }
 
-/// Takes the commit's name, so that a call still on its way finds it taken. `false`: it was done after all.
-async fn forbid(inner: &Inner, batch: &Batch<'_>) -> Result<bool, Trouble> {
+/// What a commit's name stands for.
+enum Name {
+    /// It was done after all.
+    Done,
+    /// It was not, and will not be.
+    Forbidden,
+}
+
+/// Takes the commit's name, so that a call still on its way finds it taken. However often it is asked, it says the same; and
+/// it writes in any case, so that what it says waits for the standby.
+async fn forbid(inner: &Inner, batch: &Batch<'_>) -> Result<Name, Trouble> {
     let pool = &inner.source.pool;
     let loan = pool.get().await?;
-    let sql = "INSERT INTO committed (part, stamp) VALUES ($1, $2) ON CONFLICT DO NOTHING";
-    let taken = pool.tell(&loan, sql, &[&batch.part, &batch.stamp]).await?;
+    loan.conn.was_warned();
+    let sql = "INSERT INTO committed (part, stamp, done) VALUES ($1, $2, false) \
+               ON CONFLICT (part, stamp) DO UPDATE SET at = clock_timestamp() RETURNING done";
+    let is_done: bool = pool.ask_one(&loan, sql, &[&batch.part, &batch.stamp]).await?.get(0);
+    if loan.conn.was_warned() {
+        return Err(Trouble::Lost("the standby was not waited for".into()));
+    }
     pool.give_back(loan);
-    Ok(taken == 1)
+    Ok(if is_done { Name::Done } else { Name::Forbidden })
 }
 
 struct CallAnswer {

@@ -179,6 +179,24 @@ async fn a_thousand_lost_answers_and_each_commit_is_done_once() {
     assert!(proxy.cuts() >= CUTS && commits > CUTS / 4, "few commits were cut often");
 }
 
+/// Who forbids a commit whose answer got lost, and loses that answer, too, asks again: it must not be told that all was done.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_commit_that_was_forbidden_never_counts_as_done() {
+    let Some(url) = common::postgres() else { return };
+    let options = common::fresh(url).await;
+    let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await.expect("a connection");
+    tokio::spawn(connection);
+    let names = "INSERT INTO committed (part, stamp, done) VALUES (1, 5, false), (2, 5, true)";
+    let names = format!("SET search_path = {}; {names}", options.schema);
+    client.batch_execute(&names).await.expect("two names");
+    let nothing = ["'{}'"; 37].join(", ");
+    for (part, outcome) in [(1, 1), (2, 0)] {
+        let again = format!("SELECT outcome FROM commit_batch({part}, 5, 5, {nothing})");
+        let answer: i32 = client.query_one(&again, &[]).await.expect("an answer").get(0);
+        assert_eq!(answer, outcome, "partition {part}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_database_that_goes_away_makes_busy_and_comes_back_by_itself() {
     let Some(url) = common::postgres() else { return };

@@ -12,6 +12,9 @@ ALTER TABLE epoch ADD COLUMN tries integer NOT NULL DEFAULT 0,
 -- Nodes that had lost their place wrote objects under this run, which never was one.
 INSERT INTO epoch (id, ended) OVERRIDING SYSTEM VALUE VALUES (0, true);
 
+-- `false`: the name was taken so that a call still on its way comes too late; nothing was committed.
+ALTER TABLE committed ADD COLUMN done boolean NOT NULL DEFAULT true;
+
 -- A slot for a node that starts: one that nobody holds, whose stamps lie furthest back. That of a node that is only silent
 -- is taken last: it may be alive, with uploads and downloads under way.
 CREATE OR REPLACE FUNCTION claim_slot(p_lease interval, OUT slot integer, OUT epoch bigint, OUT ceiling bigint)
@@ -99,7 +102,7 @@ BEGIN
     IF last >= p_first THEN
         -- Done already, by a call whose answer got lost? Then this one must not end before that one is as durable as any:
         -- a write of its own makes it wait for the standby.
-        UPDATE committed SET at = clock_timestamp() WHERE part = p_part AND stamp = p_stamp;
+        UPDATE committed SET at = clock_timestamp() WHERE part = p_part AND stamp = p_stamp AND done;
         IF FOUND THEN
             outcome := 0;
         END IF;
