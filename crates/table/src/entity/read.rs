@@ -1,6 +1,7 @@
 //! An entity as it comes: a JSON object whose annotations say what its properties are.
 
 use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::fmt;
 
@@ -29,16 +30,21 @@ pub struct Incoming {
 /// Reads a body. A property that is null counts as not sent.
 pub fn read(body: &[u8]) -> Result<Incoming, TableError> {
     let Object(members) = object(body)?;
-    let types: Vec<(&str, &str)> = members.iter().filter_map(type_of).collect();
+    // By name, and the first of several for a name stays the first.
+    let mut types: Vec<(&str, &str)> = members.iter().filter_map(type_of).collect();
+    types.sort_by_key(|(of, _)| *of);
+    let written = OnceCell::new();
     let properties = Vec::with_capacity(members.len());
     let mut incoming = Incoming { partition: None, row: None, odd_key: None, properties };
     for (Text(name), json) in &members {
-        let json = if is_negative_zero(json) { &whole_zero(body, name).unwrap_or(Json::Fraction(-0.0)) } else { json };
+        let is_whole_zero = is_negative_zero(json) && written.get_or_init(|| Written::read(body)).is_whole_zero(name);
+        let json = if is_whole_zero { &Json::Whole(0) } else { json };
         if name.contains("odata.") || name == TIMESTAMP || *json == Json::Null {
             continue;
         }
         let bad_type = || TableError::InvalidValueType { name: name.clone().into_owned() };
-        let annotated = types.iter().find(|(of, _)| of == name).map(|(_, kind)| *kind);
+        let at = types.partition_point(|(of, _)| *of < &**name);
+        let annotated = types.get(at).filter(|(of, _)| of == name).map(|(_, kind)| *kind);
         if let Some(key) = [PARTITION_KEY, ROW_KEY].into_iter().find(|key| key == name) {
             let Json::Text(text) = json else { return Err(bad_type()) };
             if annotated.is_some_and(|kind| kind != "Edm.String") {
@@ -76,10 +82,18 @@ fn is_negative_zero(json: &Json<'_>) -> bool {
     matches!(json, Json::Fraction(value) if *value == 0.0 && value.is_sign_negative())
 }
 
-/// Zero as a whole number, if that is how the body writes this member. Rare enough to read the body again for it.
-fn whole_zero(body: &[u8], name: &str) -> Option<Json<'static>> {
-    let written: HashMap<Cow<'_, str>, &RawValue> = serde_json::from_slice(body).ok()?;
-    (written.get(name)?.get() == "-0").then_some(Json::Whole(0))
+/// The members as they are written. Rare enough to read the body again for them, once.
+struct Written<'a>(HashMap<Cow<'a, str>, &'a RawValue>);
+
+impl<'a> Written<'a> {
+    fn read(body: &'a [u8]) -> Written<'a> {
+        Written(serde_json::from_slice(body).unwrap_or_default())
+    }
+
+    /// Whether a member that is `-0` has no point and no exponent.
+    fn is_whole_zero(&self, name: &str) -> bool {
+        self.0.get(name).is_some_and(|value| value.get() == "-0")
+    }
 }
 
 fn type_of<'a>((Text(name), json): &'a (Text<'_>, Json<'_>)) -> Option<(&'a str, &'a str)> {
@@ -312,5 +326,18 @@ mod tests {
         assert_eq!(table_name(b"{\"TableName\":\"abc\"}"), Ok("abc".into()));
         assert_eq!(table_name(b"{\"TableName\":5}"), Err(TableError::PropertiesNeedValue));
         assert_eq!(table_name(b"{}"), Err(TableError::PropertiesNeedValue));
+    }
+
+    /// Neither is the body read again for each zero, nor are all annotations looked through for each property: both would take
+    /// minutes here.
+    #[test]
+    fn very_many_members_are_refused_and_cost_little() {
+        let zeros: Vec<String> = (0..20_000).map(|at| format!("\"p{at}\":-0")).collect();
+        let types: Vec<String> =
+            (0..60_000).map(|at| format!("\"p{at}@odata.type\":\"Edm.Int64\",\"q{at}\":1")).collect();
+        for members in [zeros, types] {
+            let refused = read(format!("{{{}}}", members.join(",")).as_bytes());
+            assert_eq!(refused, Err(TableError::TooManyProperties));
+        }
     }
 }
