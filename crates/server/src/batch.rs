@@ -16,6 +16,7 @@ use wire::http::{Body, ErrorReply, FixedBody, Head, Reply, ReplyBody, StatusCode
 use wire::multipart::{self, Malformed, Writer};
 
 use crate::access_log::Line;
+use crate::debug_log;
 use crate::limits::HEAD_BYTES_MAX;
 use crate::patience;
 use crate::pipeline::{Entered, Pipeline, Progress, Stop, settled, wall_clock};
@@ -143,6 +144,7 @@ impl Pipeline {
         let began = Instant::now();
         let id = &part.request_id;
         let envelope = self.envelope(&outer.head, Some(&part.head));
+        let asked_for = debug_log::request_inside(&part.head.method, &part.uri, &part.head.headers);
         let mut progress = Progress::new(self.service, envelope.version.clone());
         let walk = async {
             let entered = self.enter(part.head.clone(), part.path_style, peer, &mut progress).await?;
@@ -170,6 +172,10 @@ impl Pipeline {
             took,
             request_id: id.as_str(),
         });
+        if let Some(asked_for) = asked_for {
+            let (operation, answer) = (progress.asked.operation(), (reply.status, &reply.headers));
+            debug_log::write(&asked_for, id, peer, operation, progress.caller.as_deref(), error.as_ref(), answer);
+        }
         written(reply, error.as_ref(), &envelope, id)
     }
 

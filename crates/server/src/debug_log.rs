@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 
 use auth::{Caller, GrantKind};
 use http::request::Parts;
-use http::{HeaderMap, StatusCode, header};
+use http::{HeaderMap, Method, StatusCode, Uri, header};
 use wire::http::ErrorReply;
 
 use crate::access_log::{is_secret, put_query};
@@ -38,6 +38,15 @@ pub(crate) struct LoggedRequest {
 /// The head of a request, if somebody wants to know. It is taken apart later.
 pub(crate) fn request(parts: &Parts) -> Option<LoggedRequest> {
     is_on().then(|| LoggedRequest { text: request_text(parts), secrets: secrets(parts) })
+}
+
+/// The same for a request that came inside another.
+pub(crate) fn request_inside(method: &Method, uri: &Uri, headers: &HeaderMap) -> Option<LoggedRequest> {
+    is_on().then(|| {
+        let (mut parts, ()) = http::Request::new(()).into_parts();
+        (parts.method, parts.uri, parts.headers) = (method.clone(), uri.clone(), headers.clone());
+        LoggedRequest { text: request_text(&parts), secrets: secrets(&parts) }
+    })
 }
 
 /// What the request, or the source that it names, is signed in with, as it was sent and as it is read.
