@@ -434,13 +434,24 @@ fn within_files(limits: Limits, ports: usize, files: Option<u64>) -> Limits {
     }
 }
 
+/// What macOS allows a process whose limit it does not name.
+#[cfg(unix)]
+const OPEN_MAX: u64 = 10_240;
+
 /// Every connection is a file, and the usual soft limit of 1024 is soon reached. What is allowed is taken, and said.
 #[cfg(unix)]
 fn allow_many_files() -> Option<u64> {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);
+    let before = limit.current;
     limit.current = limit.maximum;
-    if let Err(error) = setrlimit(Resource::Nofile, limit) {
+    let mut raised = setrlimit(Resource::Nofile, limit);
+    // macOS says that there is no limit, and then refuses more than it opens. (There, 256 are usual otherwise.)
+    if raised.is_err() && before.is_some_and(|before| before < OPEN_MAX) {
+        limit.current = Some(OPEN_MAX);
+        raised = setrlimit(Resource::Nofile, limit);
+    }
+    if let Err(error) = raised {
         tracing::debug!(%error, "the limit of open files stays as it is");
     }
     getrlimit(Resource::Nofile).current
