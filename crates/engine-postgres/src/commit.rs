@@ -65,6 +65,7 @@ pub async fn run(
             Ok(answer) if answer.outcome == 2 => {
                 Trouble::Fatal("the node that took this upload counts as ended; it must be sent again".into())
             }
+            Ok(answer) if answer.outcome == 3 => Trouble::Refused("it was decided too long ago".into()),
             Ok(answer) => {
                 inner.source.node.raise_stamps(answer.last);
                 Trouble::Conflict

@@ -30,6 +30,8 @@ pub const BEAT_PATIENCE: Duration = Duration::from_secs(10);
 const RESERVE: Duration = Duration::from_secs(10);
 /// The clocks of two nodes are never farther apart than this, unless something is wrong with them.
 const CLOCKS_APART_TICKS: u64 = 100 * 10_000;
+/// A function whose rows arrive later than this begins again at the time it is then.
+const MOMENT_AGE_TICKS_MAX: u64 = 2 * Timestamp::TICKS_PER_SECOND;
 /// A node that starts asks for the time until an answer is as quick as this, and so often at most.
 const TIME_WITHIN: Duration = Duration::from_millis(20);
 const TIME_TRIES: u32 = 10;
@@ -77,6 +79,8 @@ pub struct Moment {
     pub now: Timestamp,
     offset_seconds: u64,
     difference: i64,
+    /// How old it may be when rows arrive.
+    age_ticks_max: u64,
 }
 
 #[derive(Debug, Default)]
@@ -112,16 +116,19 @@ impl Node {
     /// The time of a function: the same however often it is run, or what it asks for would never end.
     pub fn moment(&self) -> Moment {
         let (offset_seconds, difference) = (self.offset_seconds(), self.clock.difference());
-        Moment { now: self.clock.now(), offset_seconds, difference }
+        Moment { now: self.clock.now(), offset_seconds, difference, age_ticks_max: MOMENT_AGE_TICKS_MAX }
     }
 
-    /// What a load brings may include that the clock was moved on or was far behind, or rows that a node with a faster clock wrote: nobody
-    /// decides at a time before that of what he has read, or a message just put could not be seen yet. `true`: the moment is
-    /// another. `newest` is the latest stamp among the rows; one far ahead is no reason to believe that it is so late.
+    /// What a load brings may include that the clock was moved on or was far behind, or rows that a node with a faster clock
+    /// wrote: nobody decides at a time before that of what he has read, or a message just put could not be seen yet. And a
+    /// node that stood still does not go on at the time it had then: a lease would end before its holder hears of it. Each
+    /// time that happens twice as long is allowed, so that it ends. `true`: the moment is another. `newest` is the latest stamp among the rows; one far ahead is no reason to believe that it is so late.
     pub fn follow(&self, moment: &mut Moment, newest: i64) -> bool {
         let is_old = moment.offset_seconds != self.offset_seconds() || self.clock.has_leapt_since(moment.difference);
-        if is_old {
-            *moment = self.moment();
+        let is_late = self.now().0.saturating_sub(moment.now.0) > moment.age_ticks_max;
+        if is_old || is_late {
+            let age_ticks_max = moment.age_ticks_max << u32::from(is_late);
+            *moment = Moment { age_ticks_max, ..self.moment() };
         }
         let ahead = u64::try_from(newest).unwrap_or(0).saturating_sub(moment.now.0);
         let is_early = (1..=CLOCKS_APART_TICKS).contains(&ahead);
@@ -129,7 +136,7 @@ impl Node {
             moment.now.0 += ahead;
             self.raise_stamps(newest);
         }
-        is_old || is_early
+        is_old || is_late || is_early
     }
 
     pub fn offset_seconds(&self) -> u64 {
@@ -450,6 +457,22 @@ mod tests {
         node.hear(node.clock_run(), 1_000_008_000_000);
         assert!(node.follow(&mut moment, 0), "this machine slept for eight seconds");
         assert!(!node.follow(&mut moment, 0) && moment.now.0 >= Timestamp::UNIX_EPOCH.0 + 10_000_080_000_000);
+    }
+
+    #[test]
+    fn a_node_that_stood_still_does_not_go_on_at_the_time_it_had() {
+        let node = node();
+        let mut moment = node.moment();
+        let now = moment.now.0;
+        let mut follows_after = |seconds: u64| {
+            moment.now.0 = node.now().0 - seconds * TICKS_PER_SECOND;
+            node.follow(&mut moment, 0) && moment.now.0 >= now
+        };
+        assert!(!follows_after(1) && follows_after(3), "stopped, while the machine's clock went on");
+        assert!(
+            !follows_after(3) && follows_after(5),
+            "twice as long each time, or a slow database would never be done with"
+        );
     }
 
     #[test]

@@ -64,10 +64,11 @@ END $$;
 --
 -- The order matters: first whose turn it is (`take_turn`) and the partition, then every row that is read or changed, so that
 -- nobody changes them before this ends; then what cannot be locked (rows that are not there, ranges) is looked at, each with
--- a fresh snapshot; then the writes. Rows are locked in the order of their keys, those that are only read among those that are changed, so that no two
--- calls wait for each other: `p_run_end` says where each run of one kind ends, `p_run_count` how many of its rows must
--- be of their version (the others, without one, are locked as they are). Answers `outcome`: 0 committed, 1 something has
--- changed, 2 a node whose objects are stored has ended. `last` is the partition's last stamp.
+-- a fresh snapshot; then the writes. Rows are locked in the order of their keys, those that are only read among those that
+-- are changed, so that no two calls wait for each other: `p_run_end` says where each run of one kind ends, `p_run_count` how
+-- many of its rows must be of their version (the others, without one, are locked as they are). Answers `outcome`: 0
+-- committed, 1 something has changed, 2 a node whose objects are stored has ended, 3 it was decided more than 30 seconds
+-- ago. `last` is the partition's last stamp.
 DROP FUNCTION commit_batch(
     bigint, bigint, bigint, bytea[], bytea[], bigint[], bytea[], bytea[], bigint[], bytea[], bytea[],
     bytea[], bytea[], bytea[], bytea[], bigint[], text[], bytea[], bytea[], bytea[], bigint[], bytea[],
@@ -106,6 +107,12 @@ BEGIN
         IF FOUND THEN
             outcome := 0;
         END IF;
+        RETURN;
+    END IF;
+    -- A stamp is a time, in ticks of 100 ns since the year 1. Names of commits are not kept for ever, so one that is too old
+    -- may be that of a node which stood still: others have written since, with later stamps that nobody remembers.
+    IF p_first < (extract(epoch FROM cluster_time()) * 10000000)::bigint + 621355968000000000 - 300000000 THEN
+        outcome := 3;
         RETURN;
     END IF;
 
