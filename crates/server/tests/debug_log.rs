@@ -3,7 +3,7 @@
 mod support;
 
 use std::fmt::{Debug, Write as _};
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 
 use support::{signed, start};
 use tracing::field::{Field, Visit};
@@ -39,7 +39,7 @@ impl Subscriber for Listener {
     fn event(&self, event: &Event<'_>) {
         let mut line = Line(String::new());
         event.record(&mut line);
-        HEARD.lock().unwrap().push_str(&line.0);
+        HEARD.lock().unwrap_or_else(PoisonError::into_inner).push_str(&line.0);
     }
 
     fn enter(&self, _: &Id) {}
