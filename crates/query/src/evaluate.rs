@@ -127,22 +127,28 @@ impl<'a> Row<'a> {
     fn path(&self, steps: &[Step]) -> Result<Option<&'a Json>, Trouble> {
         match self.record {
             Record::Fields(fields) => self.field(fields, steps).map(Some),
-            Record::Object(members) => {
-                let mut rest = steps.iter();
-                let Some(Step::Name(first)) = rest.next() else {
-                    return Ok(None);
-                };
-                let mut found = self.member(members, first)?;
-                for step in rest {
-                    found = match (step, found) {
-                        (Step::Name(name), Some(Json::Object(members))) => self.member(members, name)?,
-                        (Step::Index(index), Some(Json::Array(values))) => values.get(*index),
-                        _ => None,
-                    };
-                }
-                Ok(found)
-            }
+            Record::Object(members) => self.follow(members, steps.iter()),
         }
+    }
+
+    /// What stands at the end of a path. It may be much longer than anything nests, so it ends where there is nothing.
+    fn follow<'s>(
+        &self,
+        members: &'a [(String, Json)],
+        mut steps: impl Iterator<Item = &'s Step>,
+    ) -> Result<Option<&'a Json>, Trouble> {
+        let Some(Step::Name(first)) = steps.next() else { return Ok(None) };
+        let mut found = self.member(members, first)?;
+        while let Some(value) = found
+            && let Some(step) = steps.next()
+        {
+            found = match (step, value) {
+                (Step::Name(name), Json::Object(members)) => self.member(members, name)?,
+                (Step::Index(index), Json::Array(values)) => values.get(*index),
+                _ => None,
+            };
+        }
+        Ok(found)
     }
 
     fn member(&self, members: &'a [(String, Json)], name: &str) -> Result<Option<&'a Json>, Trouble> {
@@ -573,6 +579,19 @@ mod tests {
         ] {
             assert_eq!(evaluated(expression, &record).as_deref(), Ok(expected), "{expression}");
         }
+    }
+
+    /// As long as a query may be; nothing nests as deep.
+    #[test]
+    fn a_path_is_followed_as_far_as_there_is_something() {
+        let (record, steps) = (Record::Object(Vec::new()), Steps::new(crate::RECORD_STEPS_MAX));
+        let row = Row { record: &record, headers: None, steps: &steps };
+        let members = [("a".to_owned(), Json::Null)];
+        let path = std::iter::repeat_n(Step::Name("a".into()), 100_000).collect::<Vec<_>>();
+        let mut looked_at = 0;
+        let counted = path.iter().inspect(|_| looked_at += 1);
+        assert_eq!(row.follow(&members, counted), Ok(None));
+        assert_eq!(looked_at, 2);
     }
 
     fn like(text: &str, pattern: &str) -> Result<bool, Trouble> {

@@ -33,7 +33,7 @@ pub const VALUE_BYTES_MAX: usize = 2 * RECORD_BYTES_MAX;
 pub const ROW_BYTES_MAX: usize = 8 * RECORD_BYTES_MAX;
 /// Rows go out together, up to about this many bytes.
 pub const DATA_BYTES: usize = 1024 * 1024;
-/// A step is an expression computed or a byte of a value looked at. This many are done before others have their turn,
+/// A step is an expression computed, a byte of a value looked at, or a byte of a name written. This many are done before others have their turn,
 /// unless one record needs more.
 pub const TURN_STEPS: u64 = 1024 * 1024;
 /// One record may need this many. What an expression makes costs a step for each byte, so they bound the memory, too.

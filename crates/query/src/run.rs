@@ -203,7 +203,7 @@ impl Run {
         {
             return Ok(false);
         }
-        let mut out = RowWriter::begin(&self.output, &mut self.data);
+        let mut out = RowWriter::begin(&self.output, &mut self.data, steps);
         match &self.query.columns {
             Columns::Totals(columns) => {
                 // Each is looked at, also one that computes nothing, as `COUNT(*)`.
@@ -253,7 +253,8 @@ impl Run {
     fn write_totals(&mut self) -> Result<(), Trouble> {
         let Columns::Totals(columns) = &self.query.columns else { return Ok(()) };
         let name = |at: usize| columns[at].name.clone().unwrap_or(ordinal(at));
-        let mut out = RowWriter::begin(&self.output, &mut self.data);
+        let steps = Steps::new(RECORD_STEPS_MAX);
+        let mut out = RowWriter::begin(&self.output, &mut self.data, &steps);
         if self.owes_headers {
             (0..columns.len()).try_for_each(|at| out.name(&name(at)))?;
             out.end_names();
@@ -290,6 +291,8 @@ impl Run {
 struct RowWriter<'a> {
     output: &'a Output,
     data: &'a mut Vec<u8>,
+    /// Names are paid for here. Values were when they were computed.
+    steps: &'a Steps,
     began: usize,
     /// Columns written, and those of them that are there.
     names: usize,
@@ -297,12 +300,13 @@ struct RowWriter<'a> {
 }
 
 impl<'a> RowWriter<'a> {
-    fn begin(output: &'a Output, data: &'a mut Vec<u8>) -> RowWriter<'a> {
-        RowWriter { output, began: data.len(), data, names: 0, columns: 0 }
+    fn begin(output: &'a Output, data: &'a mut Vec<u8>, steps: &'a Steps) -> RowWriter<'a> {
+        RowWriter { output, began: data.len(), data, steps, names: 0, columns: 0 }
     }
 
     /// The name of the next column, in a row of names.
     fn name(&mut self, name: &str) -> Result<(), Trouble> {
+        self.steps.spend(name.len())?;
         if let Output::Delimited(form) = self.output {
             form.write_field(self.names, name.as_bytes(), self.data);
         }
@@ -325,8 +329,10 @@ impl<'a> RowWriter<'a> {
             // A member that is not there is not there in the answer.
             (Output::Json { .. }, None) => return Ok(()),
             (Output::Json { .. }, Some(value)) => {
+                let name = name();
+                self.steps.spend(name.len())?;
                 self.data.push(if self.columns == 0 { b'{' } else { b',' });
-                write_name(&name(), self.data);
+                write_name(&name, self.data);
                 value.write(self.data);
             }
         }
@@ -656,6 +662,21 @@ mod tests {
                 run.push(&mut rest, &mut out);
             }
             assert!(!rest.is_empty() && !run.is_over());
+        }
+    }
+
+    /// A long name is written again for each record, also if a later column then makes nothing of it.
+    #[test]
+    fn a_turn_of_long_names_ends() {
+        let query = format!("SELECT 1 AS {}, _9 FROM BlobStorage", "x".repeat(200_000));
+        let headed = Output::Delimited(Delimited { has_headers: true, ..Delimited::default() });
+        for output in [json(), headed] {
+            let blob = "x\n".repeat(100);
+            let (mut out, mut rest) = (Vec::new(), blob.as_bytes());
+            let query = Query::parse(&query).unwrap();
+            let mut run = Run::begin(query, text(), output, blob.len() as u64, SYNC, &mut out);
+            run.push(&mut rest, &mut out);
+            assert!(!rest.is_empty());
         }
     }
 
