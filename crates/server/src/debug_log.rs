@@ -35,7 +35,7 @@ pub(crate) struct LoggedRequest {
     secrets: Vec<String>,
 }
 
-/// The head of a request, if somebody wants to know. It is taken apart later.
+/// The head of a request, if somebody wants to know. To be called first: the walk takes the head apart.
 pub(crate) fn request(parts: &Parts) -> Option<LoggedRequest> {
     is_on().then(|| LoggedRequest { text: request_text(parts), secrets: secrets(parts) })
 }

@@ -11,11 +11,11 @@ pub const CONNECTION_BUFFER_BYTES: usize = 128 * 1024;
 pub const CLIENT_REQUEST_ID_BYTES_MAX: usize = 1024;
 /// Connections waiting to be accepted, per port.
 pub const BACKLOG: u32 = 1024;
-/// How often the server looks whether a crowd of connections has left,
+/// How often the server looks whether a crowd of connections has left, so that it should give memory back.
 pub const MEMORY_PAUSE: Duration = Duration::from_secs(5);
-/// which is this many, and at least half of them.
+/// So many connections that have left are a crowd, if they are at least half of those that there were.
 pub const CROWD: usize = 256;
-/// What is large for the allocator: it has a place of its own.
+/// An allocation of this size is large for the allocator: to free it makes it give back what is free.
 pub const LARGE_BYTES: usize = 8 * 1024 * 1024;
 /// After a failed accept (out of file descriptors, mostly) wait this long.
 pub const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -36,11 +36,11 @@ pub const ACCESS_LOG_BYTES_MAX: usize = 1024 * 1024;
 pub const ACCESS_LOG_PAUSE: Duration = Duration::from_millis(100);
 /// A line of the log that would come again and again comes this seldom.
 pub const LOG_PAUSE: Duration = Duration::from_secs(10);
-/// An address may fail to sign in this often before its refusals begin to wait,
+/// An address may fail to sign in this often before its refusals begin to wait.
 pub const FAILED_SIGN_INS_BURST: f64 = 1_000.0;
-/// and gets so many in a second from then on,
+/// So many failures of an address are forgiven in a second; refusals that wait go out at this rate.
 pub const FAILED_SIGN_INS_PER_SECOND: f64 = 100.0;
-/// each after no longer than this.
+/// No refusal waits longer than this.
 pub const FAILED_SIGN_IN_WAIT_MAX: Duration = Duration::from_secs(5);
 /// Addresses of which failures are remembered.
 pub const FAILED_SIGN_IN_ADDRESSES_MAX: usize = 4_096;
