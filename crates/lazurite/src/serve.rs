@@ -427,11 +427,9 @@ fn within_files(limits: Limits, ports: usize, files: Option<u64>) -> Limits {
         // Somebody asked for more.
         false => tracing::warn!("{said}"),
     }
-    Limits {
-        connections: most,
-        connections_per_address: limits.connections_per_address.min(most.div_ceil(2)),
-        ..limits
-    }
+    // Half of them for one address, unless one address was said to get all.
+    let for_one = if limits.connections_per_address >= limits.connections { most } else { most.div_ceil(2) };
+    Limits { connections: most, connections_per_address: limits.connections_per_address.min(for_one), ..limits }
 }
 
 /// What macOS allows a process whose limit it does not name.
@@ -555,5 +553,26 @@ impl Signals {
         if tokio::signal::ctrl_c().await.is_err() {
             std::future::pending().await
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_files_mean_few_connections_and_what_was_said_of_an_address_holds() {
+        let within = |connections, connections_per_address, files| {
+            let limits = Limits { connections, connections_per_address, ..Limits::default() };
+            let limits = within_files(limits, 4, files);
+            (limits.connections, limits.connections_per_address)
+        };
+        assert_eq!(within(8_192, 4_096, None), (8_192, 4_096));
+        assert_eq!(within(8_192, 4_096, Some(1_000_000)), (8_192, 4_096));
+        assert_eq!(within(8_192, 4_096, Some(4_512)), (1_000, 500));
+        assert_eq!(within(8_192, 100, Some(4_512)), (1_000, 100));
+        assert_eq!(within(8_192, 4_096, Some(256)), (32, 16));
+        // Behind a load balancer all clients have one address, and it was said to get everything.
+        assert_eq!(within(8_192, 8_192, Some(4_512)), (1_000, 1_000));
     }
 }
