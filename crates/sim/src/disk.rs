@@ -41,7 +41,8 @@ pub struct Plan {
     pub stops_in_tree_work: Option<u64>,
     /// Out of 1,000 syncs of a file.
     pub failing_syncs: u64,
-    /// Out of 100 files, how many are bad: half of their syncs fail.
+    /// Out of 100 data segments, how many are bad: half of their syncs fail. Logs are spared, because the process ends when
+    /// the sync of a log fails.
     pub bad_files: u64,
     /// Out of 1,000 writes.
     pub failing_writes: u64,
@@ -311,8 +312,14 @@ impl Platters {
 
     fn sync_fails(&mut self, number: usize) -> bool {
         let (failing, bad) = (self.plan.failing_syncs, self.plan.bad_files);
-        let is_bad = Dice::new(self.seed ^ (number as u64) << 32).below(100) < bad;
+        let is_bad = self.is_data_segment(number) && Dice::new(self.seed ^ (number as u64) << 32).below(100) < bad;
         self.random.below(1000) < if is_bad { 500 } else { failing }
+    }
+
+    /// By the kind that stands in its header.
+    fn is_data_segment(&self, number: usize) -> bool {
+        let mut header = [0; 9];
+        self.contents.inodes[number].cached.read(&mut header, 0) == 9 && header.starts_with(b"LAZSEG") && header[8] == 2
     }
 
     fn folder(&mut self, path: &Path) -> io::Result<&mut Folder> {

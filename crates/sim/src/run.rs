@@ -43,7 +43,7 @@ struct Profile {
 enum Faults {
     None,
     FailingSyncs,
-    /// Some files fail again and again; contents are large, and clients go away.
+    /// Some data segments fail again and again; contents are large, and clients go away.
     BadFiles,
     FailingWrites,
     FullDisk,
@@ -91,7 +91,7 @@ impl Profile {
         match self.faults {
             Faults::None => {}
             Faults::FailingSyncs => plan.failing_syncs = 40,
-            Faults::BadFiles => plan.bad_files = 15,
+            Faults::BadFiles => plan.bad_files = 40,
             Faults::FailingWrites => plan.failing_writes = 10,
             Faults::FullDisk => {
                 let from = dice.below(200);
