@@ -401,9 +401,9 @@ fn life(stage: &Arc<Stage>, notes: &Arc<Notes>, profile: &Profile, clients: usiz
     stage.story.tell(format_args!("the engine is open"));
     let world = Arc::new(World::new(Arc::clone(&engine), Arc::clone(notes)));
     if world.prepare() {
+        stage.result.lock().expect("nothing panics under this lock").opened = true;
         stage.answered();
         world.read_back();
-        stage.result.lock().expect("nothing panics under this lock").opened = true;
         stage.answered();
         let threads: Vec<_> = (1..=clients).map(|number| client(stage, &world, profile, number, seed)).collect();
         for thread in threads {
