@@ -33,6 +33,8 @@ const QUEUE_SHARE: u64 = 20;
 const TABLE_SHARE: u64 = 20;
 const SWEEP_SHARE: u64 = 5;
 
+/// The first of the numbers by which a client chooses Put Blob.
+const PUT_BLOB: u64 = 8;
 /// A value with this bit is a large blob.
 const LARGE: Value = 1 << 40;
 
@@ -347,6 +349,13 @@ pub struct Client<'a> {
 }
 
 impl Client<'_> {
+    /// The first clients make the containers, so that few calls find none.
+    pub fn begin(&self) {
+        if let Some(container) = self.number.checked_sub(1).filter(|container| *container < CONTAINERS) {
+            self.blob(container, BlobCall::CreateContainer);
+        }
+    }
+
     pub fn call(&mut self) {
         let all = BLOB_SHARE + QUEUE_SHARE + TABLE_SHARE + SWEEP_SHARE;
         match self.random.below(all) {
@@ -383,10 +392,11 @@ impl Client<'_> {
         let blob = u8::try_from(self.random.below(u64::from(BLOBS))).unwrap_or(0);
         let in_blocks = blob == IN_BLOCKS;
         let lease = if !in_blocks && self.random.chance(25) { Some(lease_id(self.random.below(2))) } else { None };
-        match self.random.below(100) {
+        let kind = if self.large && self.random.chance(50) { PUT_BLOB } else { self.random.below(100) };
+        match kind {
             0..6 => BlobCall::CreateContainer,
-            6..8 => BlobCall::DeleteContainer,
-            8..45 => {
+            6..PUT_BLOB => BlobCall::DeleteContainer,
+            PUT_BLOB..45 => {
                 let size = if self.large { LARGE } else { 0 };
                 let (value, mut when) = (self.notes().fresh() | size, self.choose_when(container, blob));
                 // Whoever holds the lease may write a new blob over the old one all the same.

@@ -25,7 +25,7 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let number = |text: &str| text.parse::<u64>().ok();
-    match words[..] {
+    let code = match words[..] {
         [seed] if number(seed).is_some() => replay(number(seed).unwrap_or(0)),
         ["--seeds", count] if number(count).is_some() => many(0, number(count).unwrap_or(0)),
         ["--seeds", count, "--from", from] if number(count).is_some() && number(from).is_some() => {
@@ -36,7 +36,9 @@ fn main() -> ExitCode {
             eprintln!("{USAGE}");
             ExitCode::from(2)
         }
-    }
+    };
+    tree_folder::clear_scratch_of(std::process::id());
+    code
 }
 
 /// Tells the story of one seed.
@@ -95,7 +97,12 @@ fn many(from: u64, count: u64) -> ExitCode {
 fn runs_well(from: u64, count: u64) -> bool {
     let program = std::env::current_exe().expect("this program has a path");
     let arguments = ["--here".to_owned(), from.to_string(), count.to_string()];
-    match Command::new(program).args(arguments).status() {
+    let status = Command::new(program).args(arguments).spawn().and_then(|mut child| {
+        let status = child.wait();
+        tree_folder::clear_scratch_of(child.id());
+        status
+    });
+    match status {
         Ok(status) if status.success() => true,
         Ok(status) => {
             println!("of the seeds {from}..{} some are wrong ({status})", from + count);

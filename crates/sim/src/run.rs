@@ -429,6 +429,7 @@ fn client(
     shuttle::thread::spawn(move || {
         let dice = Dice::new(seed.wrapping_add(number as u64));
         let mut client = Client { number, random: dice, world: &world, dropping, large };
+        client.begin();
         for _ in 0..calls {
             client.call();
             stage.answered();

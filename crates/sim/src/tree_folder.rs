@@ -129,7 +129,21 @@ fn gather(root: &Path, below: &str, known: &Files, found: &mut Files) {
 fn scratch_path() -> PathBuf {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    if number == 0 {
+        // A process that was killed may have had the same number.
+        clear_scratch_of(std::process::id());
+    }
+    scratch_of(std::process::id()).join(number.to_string())
+}
+
+/// Where a process keeps its real folders: in memory where that is possible.
+fn scratch_of(process: u32) -> PathBuf {
     let memory = Path::new("/dev/shm");
     let root = if memory.is_dir() { memory.to_path_buf() } else { std::env::temp_dir() };
-    root.join(format!("lazurite-sim-{}-{number}", std::process::id()))
+    root.join(format!("lazurite-sim-{process}"))
+}
+
+/// Removes what a process leaves behind: a machine that was switched off never closes its tree.
+pub fn clear_scratch_of(process: u32) {
+    let _ = std::fs::remove_dir_all(scratch_of(process));
 }
