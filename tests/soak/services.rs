@@ -44,6 +44,8 @@ struct Messages {
     there: BTreeSet<String>,
     /// A put or a delete was not answered: they may be there or not.
     unknown: BTreeSet<String>,
+    /// A delete was asked for: perhaps before the put of the message was answered.
+    taken: BTreeSet<String>,
     /// When the delete was acknowledged: nobody who asks later may be given them.
     gone: BTreeMap<String, Instant>,
 }
@@ -162,8 +164,11 @@ fn write_messages(writer: u64, address: SocketAddr, books: &Books, stop: &Atomic
         let Some(answer) = ask(&client, "POST soak/messages", &[], body) else { return };
         answer.ok();
         let mut book = open(&books.messages);
-        book.unknown.remove(&text);
-        book.there.insert(text);
+        // Another client may have taken it before its put was answered.
+        if !book.taken.contains(&text) {
+            book.unknown.remove(&text);
+            book.there.insert(text);
+        }
         drop(book);
         if number % 2 == 1 && !take_and_delete(&client, books) {
             return;
@@ -183,6 +188,7 @@ fn take_and_delete(client: &Client, books: &Books) -> bool {
         assert!(book.gone.get(&text).is_none_or(|gone| *gone > asked), "{text} came back after its delete");
         book.there.remove(&text);
         book.unknown.insert(text.clone());
+        book.taken.insert(text.clone());
         drop(book);
         let line = format!("DELETE soak/messages/{}?popreceipt={receipt}", part("MessageId"));
         let Some(deleted) = ask(client, &line, &[], "") else { return false };
