@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Arc, Condvar, Mutex, RwLock, RwLockReadGuard};
 
 use common::{assert_clean, delete, get, open, pattern, put, sweep};
 use engine::{Engine, EngineError};
@@ -120,6 +120,7 @@ async fn a_failed_sync_of_the_collector_is_remembered_by_uploads() {
 struct ForgetfulDisk {
     platter: Arc<Mutex<HashMap<PathBuf, Vec<u8>>>>,
     fail_next_sync: Arc<AtomicBool>,
+    is_dark: Arc<RwLock<bool>>,
 }
 
 #[derive(Debug)]
@@ -135,8 +136,16 @@ impl ForgetfulDisk {
         Box::new(ForgetfulFile { disk: self.clone(), path: path.to_path_buf(), file, dirty: Mutex::default() })
     }
 
+    /// Whoever changes something holds this: while it does so the power stays. After the cut nothing is changed any more,
+    /// though the threads of the engine that had the disk go on.
+    fn power(&self) -> io::Result<RwLockReadGuard<'_, bool>> {
+        let is_dark = self.is_dark.read().expect("not poisoned");
+        if *is_dark { Err(eio()) } else { Ok(is_dark) }
+    }
+
     /// Leaves in the segments what is on the platter.
     fn cut_power(&self) {
+        *self.is_dark.write().expect("not poisoned") = true;
         for (path, bytes) in self.platter.lock().expect("not poisoned").iter().filter(|(path, _)| path.exists()) {
             std::fs::write(path, bytes).expect("written");
         }
@@ -145,12 +154,14 @@ impl ForgetfulDisk {
 
 impl Disk for ForgetfulDisk {
     fn create_folder(&self, path: &Path) -> io::Result<()> {
+        let _power = self.power()?;
         RealDisk.create_folder(path)
     }
     fn list(&self, path: &Path) -> io::Result<Vec<String>> {
         RealDisk.list(path)
     }
     fn create(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
+        let _power = self.power()?;
         Ok(self.over(path, RealDisk.create(path)?))
     }
     fn open(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
@@ -160,11 +171,13 @@ impl Disk for ForgetfulDisk {
         RealDisk.read(path)
     }
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let _power = self.power()?;
         let moved = self.platter.lock().expect("not poisoned").remove(from);
         self.platter.lock().expect("not poisoned").extend(moved.map(|bytes| (to.to_path_buf(), bytes)));
         RealDisk.rename(from, to)
     }
     fn remove_file(&self, path: &Path) -> io::Result<()> {
+        let _power = self.power()?;
         self.platter.lock().expect("not poisoned").remove(path);
         RealDisk.remove_file(path)
     }
@@ -177,6 +190,10 @@ impl Disk for ForgetfulDisk {
     fn lock(&self, folder: &Path) -> io::Result<Option<Box<dyn Lock>>> {
         RealDisk.lock(folder)
     }
+    fn tree_work(&self, work: &mut dyn FnMut() -> io::Result<()>) -> io::Result<()> {
+        let _power = self.power()?;
+        work()
+    }
 }
 
 impl DiskFile for ForgetfulFile {
@@ -184,10 +201,12 @@ impl DiskFile for ForgetfulFile {
         self.file.read_at(buffer, offset)
     }
     fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        let _power = self.disk.power()?;
         self.dirty.lock().expect("not poisoned").push((offset, bytes.to_vec()));
         self.file.write_all_at(bytes, offset)
     }
     fn set_len(&self, length: u64) -> io::Result<()> {
+        let _power = self.disk.power()?;
         let length_here = usize::try_from(length).expect("fits");
         self.disk.platter.lock().expect("not poisoned").entry(self.path.clone()).or_default().resize(length_here, 0);
         self.file.set_len(length)
@@ -196,8 +215,11 @@ impl DiskFile for ForgetfulFile {
         self.file.length()
     }
     fn sync_data(&self) -> io::Result<()> {
+        let _power = self.disk.power()?;
         let dirty = std::mem::take(&mut *self.dirty.lock().expect("not poisoned"));
-        if self.disk.fail_next_sync.swap(false, Ordering::AcqRel) {
+        // The sync of a batch: new files, which the engine makes beside it, are written from their first byte on.
+        let is_batch = !dirty.is_empty() && dirty.iter().all(|(offset, _)| *offset > 0);
+        if is_batch && self.disk.fail_next_sync.swap(false, Ordering::AcqRel) {
             return Err(eio());
         }
         let mut platter = self.disk.platter.lock().expect("not poisoned");
