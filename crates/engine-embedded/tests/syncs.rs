@@ -61,6 +61,8 @@ async fn a_failed_sync_is_remembered_though_the_request_is_gone() {
     let failure = Arc::new(OneFailure::default());
     let options = Options { disk: failure.disk(), ..Options::default() };
     let engine = EmbeddedEngine::open(folder.path(), options).expect("opened");
+    // The segment is there before: the sync that makes a new one is not the one that is to fail.
+    put(&*engine, "before", &pattern("before", 1, 600_000)).await.expect("put");
     let (mut first, mut second) = (engine.writer(Some(600_000)), engine.writer(Some(600_000)));
     first.write(pattern("first", 1, 600_000)).await.expect("written");
     second.write(pattern("second", 1, 600_000)).await.expect("written");
