@@ -75,7 +75,12 @@ impl Folder {
         let lock = disk.lock(path).map_err(io_error(format!("cannot lock {}", path.join("LOCK").display())))?;
         let lock = lock.ok_or_else(|| OpenError::InUse(path.to_path_buf()))?;
         let (uuid, format) = match disk.read(&path.join("FORMAT")) {
-            Ok(text) => read_format(&String::from_utf8_lossy(&text))?,
+            Ok(text) => {
+                // The last run may have ended between a rename and its sync: what is seen is then in memory only. Nothing is
+                // built on it before it is on the disk.
+                disk.sync_folder(path).map_err(io_error(format!("cannot sync {}", path.display())))?;
+                read_format(&String::from_utf8_lossy(&text))?
+            }
             Err(error) if error.kind() == io::ErrorKind::NotFound => (found(path, &*disk)?, FORMAT_VERSION),
             Err(error) => return Err(io_error("cannot read FORMAT")(error)),
         };
