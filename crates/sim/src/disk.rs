@@ -102,7 +102,8 @@ type Entries = BTreeMap<String, usize>;
 #[derive(Clone, Debug)]
 enum EntryChange {
     Create(String, usize),
-    Rename(String, String),
+    /// From, to, and the file: what else may have stood under the old name is not moved.
+    Rename(String, String, usize),
     Remove(String),
 }
 
@@ -112,10 +113,11 @@ impl EntryChange {
             EntryChange::Create(name, inode) => {
                 to.insert(name.clone(), *inode);
             }
-            EntryChange::Rename(from, name) => {
-                if let Some(inode) = to.remove(from) {
-                    to.insert(name.clone(), inode);
+            EntryChange::Rename(from, name, inode) => {
+                if to.get(from) == Some(inode) {
+                    to.remove(from);
                 }
+                to.insert(name.clone(), *inode);
             }
             EntryChange::Remove(name) => {
                 to.remove(name);
@@ -424,8 +426,8 @@ impl Disk for SimDisk {
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         self.operation(format_args!("rename {} to {}", from.display(), to.display()), |platters| {
-            platters.find(from)?;
-            platters.parent(from)?.change(EntryChange::Rename(name_of(from), name_of(to)));
+            let inode = platters.find(from)?;
+            platters.parent(from)?.change(EntryChange::Rename(name_of(from), name_of(to), inode));
             Ok(())
         })
     }

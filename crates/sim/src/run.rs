@@ -114,20 +114,9 @@ pub struct Summary {
 
 /// Runs a seed. An error says what is wrong.
 pub fn run(seed: u64, prints: bool) -> Result<Summary, String> {
-    let mut dice = Dice::new(Dice::new(seed).roll());
-    let profile = Profile::of(&mut dice);
     let story = Arc::new(Story::new(prints));
-    story.tell(format_args!("seed {seed}: {profile:?}"));
-    let mut machine = Machine {
-        notes: Arc::new(Notes::new(Arc::clone(&story))),
-        crashes: Crashes::default(),
-        contents: Contents::default(),
-        clock: Duration::ZERO,
-        has_been_founded: false,
-        profile,
-        summary: Summary::default(),
-        dice,
-    };
+    let mut machine = Machine::new(seed, &story);
+    story.tell(format_args!("seed {seed}: {:?}", machine.profile));
     for _ in 0..machine.profile.lives {
         machine.live(false)?;
     }
@@ -150,18 +139,37 @@ struct Machine {
 }
 
 impl Machine {
-    /// One life. The last is calm: it only reads back.
+    fn new(seed: u64, story: &Arc<Story>) -> Machine {
+        let mut dice = Dice::new(Dice::new(seed).roll());
+        Machine {
+            profile: Profile::of(&mut dice),
+            notes: Arc::new(Notes::new(Arc::clone(story))),
+            crashes: Crashes::default(),
+            contents: Contents::default(),
+            clock: Duration::ZERO,
+            has_been_founded: false,
+            summary: Summary::default(),
+            dice,
+        }
+    }
+
+    /// One life by chance. The last is calm: it only reads back.
     fn live(&mut self, is_last: bool) -> Result<(), String> {
         let damaged = if self.has_been_founded && !is_last && self.dice.chance(15) { self.damaged() } else { None };
         let plan = if is_last || damaged.is_some() { Plan::default() } else { self.profile.plan(&mut self.dice) };
-        let is_calm = plan.is_calm();
         let clients = if is_last { 0 } else { self.profile.clients };
+        let ending = if self.dice.chance(50) { Ending::PowerCut } else { Ending::Kill };
+        self.live_so(plan, damaged, clients, ending)
+    }
+
+    fn live_so(&mut self, plan: Plan, damaged: Option<Contents>, clients: usize, ending: Ending) -> Result<(), String> {
+        let is_calm = plan.is_calm();
         let contents = damaged.as_ref().unwrap_or(&self.contents).clone();
         let life = self.play(&contents, plan, clients, is_calm)?;
         self.summary.lives += 1;
         if let Some(refusal) = &life.refused {
-            let expected = damaged.is_some() || !is_calm;
-            if !expected || (damaged.is_none() && !matches!(refusal, OpenError::Io { .. })) {
+            let is_expected = damaged.is_some() || (!is_calm && matches!(refusal, OpenError::Io { .. }));
+            if !is_expected {
                 return Err(format!("the folder was refused: {refusal}"));
             }
         }
@@ -170,7 +178,6 @@ impl Machine {
             return life.contents.has_all_of(&contents).map_err(|what| format!("refused, and yet {what}"));
         }
         self.has_been_founded |= life.opened;
-        let ending = if self.dice.chance(50) { Ending::PowerCut } else { Ending::Kill };
         self.notes.story.tell(format_args!("the life ends: {ending:?}"));
         self.notes.settle(self.clock.as_secs());
         let forgets = ending == Ending::PowerCut && self.profile.durability == Durability::Relaxed;
@@ -498,5 +505,23 @@ mod tests {
             assert_eq!(run(seed, false), run(seed, false), "seed {seed}");
         }
         assert_ne!(run(1, false), run(2, false));
+    }
+
+    /// The process dies while it founds the folder; the next one gets as far as the tree, and the power is cut.
+    #[test]
+    fn a_folder_that_was_being_founded_opens_again_whatever_happened() {
+        for stop in 1..40 {
+            for seed in 0..4 {
+                let mut machine = Machine::new(seed, &Arc::default());
+                let founding = Plan { stops_at: Some(stop), ..Plan::default() };
+                let in_the_tree = Plan { stops_in_tree_work: Some(1), ..Plan::default() };
+                let lives =
+                    [(founding, Ending::Kill), (in_the_tree, Ending::PowerCut), (Plan::default(), Ending::Kill)];
+                for (plan, ending) in lives {
+                    let lived = machine.live_so(plan, None, 0, ending);
+                    assert_eq!(lived, Ok(()), "killed at operation {stop}, seed {seed}");
+                }
+            }
+        }
     }
 }
