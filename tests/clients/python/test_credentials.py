@@ -423,7 +423,7 @@ def test_a_user_delegation_signature_for_a_queue_opens_that_queue(secure):
 
 
 def test_a_user_delegation_key_is_not_given_for_a_signature(secure):
-    with refused(403, "AuthorizationFailure"):
+    with refused(403, "AuthenticationFailed"):
         service(secure, account_sas()).get_user_delegation_key(PAST, SOON)
 
 
