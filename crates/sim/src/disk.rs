@@ -318,8 +318,11 @@ impl Platters {
         self.random.below(1000) < if is_bad { 500 } else { failing }
     }
 
-    /// By the kind that stands in its header.
+    /// By the kind that stands in its header, once there is more than the header.
     fn is_data_segment(&self, number: usize) -> bool {
+        if self.contents.inodes[number].cached.length() <= PAGE as u64 {
+            return false;
+        }
         let mut header = [0; 9];
         self.contents.inodes[number].cached.read(&mut header, 0) == 9 && header.starts_with(b"LAZSEG") && header[8] == 2
     }

@@ -53,7 +53,7 @@ impl Profile {
     fn of(dice: &mut Dice) -> Profile {
         let mut profile = Profile::by_chance(dice);
         if profile.faults == Faults::BadFiles {
-            profile.dropping = 20;
+            (profile.clients, profile.dropping) = (5, 40);
         }
         profile
     }
