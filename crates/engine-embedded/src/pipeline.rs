@@ -84,6 +84,8 @@ struct State {
     /// Decisions to be run outside, and how many are there or being run.
     heavy: VecDeque<Request>,
     heavy_count: usize,
+    /// Decisions that the decider has taken and neither decided nor sent outside. They count as waiting.
+    taken: usize,
     waiting: Waiting,
     slot: Slot,
     closing: bool,
@@ -167,7 +169,7 @@ impl Pipeline {
         if state.closing || state.broken {
             return Err(EngineError::Closed);
         }
-        if state.waiting.count + state.heavy_count >= most {
+        if state.waiting.count + state.taken + state.heavy_count >= most {
             return Err(EngineError::Busy);
         }
         state.waiting.push(Request { decision, answer, tries: 0, after: 0, prepared: None });
@@ -344,6 +346,7 @@ impl Decider {
     fn step(&mut self) -> bool {
         let inner = Arc::clone(&self.inner);
         let mut state = inner.pipeline.lock();
+        state.taken = 0;
         loop {
             if state.broken {
                 return false;
@@ -356,6 +359,7 @@ impl Decider {
             let has_room = self.open.as_ref().is_none_or(|open| open.builder.len() < most);
             if state.waiting.count > 0 && has_room {
                 let taken: Vec<Request> = std::iter::from_fn(|| state.waiting.pop()).take(TAKE).collect();
+                state.taken = taken.len();
                 drop(state);
                 let _ = inner.options.probe.at(Moment::Decider);
                 taken.into_iter().for_each(|request| self.decide(request));
@@ -513,6 +517,7 @@ impl Decider {
         let mut state = self.inner.pipeline.lock();
         // After a break-down nobody would take it, and whoever asked would wait for ever.
         if !state.broken {
+            state.taken = state.taken.saturating_sub(1);
             state.heavy_count += 1;
             state.heavy.push_back(request);
         }

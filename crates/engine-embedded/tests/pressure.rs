@@ -169,6 +169,15 @@ impl Gate {
     }
 }
 
+/// Waits until so many of the tasks have their answer.
+async fn wait_for_answers<T>(tasks: &[tokio::task::JoinHandle<T>], enough: usize) {
+    let began = Instant::now();
+    while tasks.iter().filter(|task| task.is_finished()).count() < enough {
+        assert!(began.elapsed() < PATIENCE, "fewer than {enough} of {} were answered", tasks.len());
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn what_waits_is_bounded_by_its_bytes() {
     const EACH: usize = 60_000;
@@ -183,9 +192,7 @@ async fn what_waits_is_bounded_by_its_bytes() {
             tokio::spawn(async move { put(&*engine, &format!("{number}"), &pattern("x", round, EACH)).await })
         });
         let puts: Vec<_> = puts.collect();
-        while puts.iter().filter(|put| put.is_finished()).count() < 40 - (1 << 20) / EACH {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        wait_for_answers(&puts, 40 - (1 << 20) / EACH).await;
         gate.shut(false);
         let mut answers = Vec::new();
         for put in puts {
@@ -224,9 +231,7 @@ async fn decisions_that_are_run_outside_count_as_waiting() {
         })
     });
     let heavy: Vec<_> = heavy.collect();
-    while heavy.iter().filter(|one| one.is_finished()).count() < 15 {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    wait_for_answers(&heavy, 15).await;
     gate.shut(false);
     let mut busy = 0;
     for one in heavy {
