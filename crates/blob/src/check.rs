@@ -10,9 +10,11 @@ use bytes::Bytes;
 use engine::{Engine, EngineError, Key, KeyReader, Rows, Unread, Visit, read, space};
 use service::unrefused;
 
+use crate::model;
+use crate::model::codec;
+use crate::model::tags;
 use crate::model::{Blob, Committed};
-use crate::protection::Protection;
-use crate::{codec, model, tags};
+use crate::rules::immutability::Protection;
 
 /// How many rows are looked at in one read.
 const ROWS_PER_SLICE: usize = 1_000;
@@ -173,7 +175,7 @@ mod tests {
             ("is missing in the index", |rows, changes| _ = changes.delete(last(rows, space::TAG).unwrap())),
             ("is left behind", |rows, changes| {
                 let row = rows.get(&last(rows, space::TAG).unwrap()).unwrap().unwrap();
-                changes.put(crate::tags::rows_of(1, "c").text("3").number(7).text("gone"), row);
+                changes.put(crate::model::tags::rows_of(1, "c").text("3").number(7).text("gone"), row);
             }),
             ("has no row", |rows, changes| _ = changes.delete(last(rows, space::PROTECTED).unwrap())),
             ("protects something that is not there", |rows, changes| {

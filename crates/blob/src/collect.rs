@@ -11,14 +11,15 @@ use engine::collector::{Handled, Handler, delete_some, is_referred, steps};
 use engine::due::{self, Due, Kind};
 use engine::{BoxFuture, Changes, Engine, EngineError, Key, NotCommitted, Rows, Tick, Unread, read, space};
 
-use crate::codec;
+use crate::background_copy;
 use crate::download::for_each_chunk;
-use crate::keeping::{self, Expiring};
+use crate::model::codec;
 use crate::model::{
     self, Blob, Block, Committed, DELETED_CONTAINER_OWNER, DeletedContainer, ListChunk, SNAPSHOTS_OWNER,
     VERSIONS_OWNER, blocks_of, list_rows, moved_key, snapshots_of, versions_of,
 };
-use crate::{BlobService, pages, pending};
+use crate::rules::soft_delete::{self, Expiring};
+use crate::{BlobService, pages};
 
 /// How many rows of one kind a step removes. Each brings a few others with it.
 const ROWS_PER_STEP: usize = 50;
@@ -43,7 +44,7 @@ impl Handler for BlobService {
                 (Kind::ContainerPurge, Some(generation)) => {
                     steps(engine, due, move |rows, tick, changes| purge_container(rows, generation, tick, changes))
                 }
-                (Kind::Other, _) if pending::due_owner(&due.owner).is_some() => {
+                (Kind::Other, _) if background_copy::due_owner(&due.owner).is_some() => {
                     return self.tend(due).await;
                 }
                 (Kind::Other, _) => match Other::of(&due.owner) {
@@ -56,7 +57,7 @@ impl Handler for BlobService {
                         Ok(false)
                     }),
                     Some(Other::Expiring(which, key)) => steps(engine, due, move |rows, tick, changes| {
-                        keeping::expire(rows, which, &key, tick, changes)?;
+                        soft_delete::expire(rows, which, &key, tick, changes)?;
                         Ok(false)
                     }),
                     Some(Other::DeletedContainer(key)) => {
@@ -236,8 +237,9 @@ fn remove(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::BlobError;
+    use crate::model::blocks;
     use crate::testing::{Bench, refusal};
-    use crate::{BlobError, blocks};
     use engine::collector;
 
     const NOTHING: (u64, u64) = (0, 0);

@@ -13,9 +13,9 @@ use wire::http::{ByteStream, ReplyBody};
 use wire::ranges::Span;
 use wire::structured::Encoder;
 
-use crate::codec;
-use crate::encryption::CustomerKey;
+use crate::model::codec;
 use crate::model::{self, Committed, ContentRef, ListChunk, chunk_key, list_rows};
+use crate::rules::encryption::CustomerKey;
 use crate::sealing::{self, Opener, Secret};
 
 /// Bodies up to this size are sent in one piece if they are at hand; larger ones go in pieces of it.

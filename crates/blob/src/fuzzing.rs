@@ -5,10 +5,12 @@ use engine::Unread;
 use minicbor::Decode;
 use wire::http::Head;
 
+use crate::model::codec;
+use crate::model::tags;
 use crate::model::{
     Blob, Block, Committed, Container, ContainerGuard, DeletedContainer, ListChunk, ListEntry, PublicAccess,
 };
-use crate::{codec, request, tags};
+use crate::request;
 
 /// Reads from a head all that operations read from heads.
 pub fn head(head: &Head) {
@@ -32,7 +34,7 @@ pub fn rows(row: &[u8]) {
     let _ = (read::<ListChunk>(row).is_ok(), read::<ListEntry>(row).is_ok());
     let _ = tags::Place::read(row).is_ok();
     crate::pages::fuzz(row);
-    crate::pending::fuzz(row);
+    crate::background_copy::fuzz(row);
 }
 
 /// Rows to begin with.

@@ -12,42 +12,33 @@
 //! - An upload is judged twice: before its body is read, to refuse early, and when it is committed, which is what counts.
 //! - A refusal changes nothing. Bytes that were uploaded for it are given back.
 
-mod blocks;
+mod background_copy;
 mod check;
-mod codec;
 mod collect;
-mod copy;
 #[cfg(test)]
 mod crashes;
 mod download;
-mod encryption;
 mod error;
 #[doc(hidden)]
 pub mod fuzzing;
-mod given;
-mod keeping;
 mod lease_action;
 mod listing;
 mod model;
 mod op;
 mod ops;
 mod pages;
-mod pending;
-mod protection;
 mod reply;
 mod request;
 #[cfg(test)]
 mod round_trips;
 mod route;
-#[cfg(test)]
 mod rules;
 mod sealing;
 mod source;
-mod tags;
-mod target;
 #[cfg(test)]
 mod testing;
-mod tier;
+#[cfg(test)]
+mod tests;
 mod upload;
 mod website;
 
@@ -75,7 +66,7 @@ pub struct BlobService {
     engine: Arc<dyn Engine>,
     rules: Arc<KnownRules>,
     outside: Option<Arc<dyn Outside>>,
-    copies: Arc<pending::Copies>,
+    copies: Arc<background_copy::Copies>,
 }
 
 /// How far the right to create goes.

@@ -22,8 +22,8 @@ use engine::due::{self, Kind};
 use engine::{Changes, Key, KeyReader, Rows, Staged, Tick, Unread, Visit, space};
 use minicbor::{Decode, Encode};
 
-use crate::codec;
 use crate::download::Piece;
+use crate::model::codec;
 use crate::request;
 
 pub const PAGE_BYTES: u64 = 512;

@@ -10,12 +10,12 @@ use wire::names::{BlobName, ContainerName};
 use wire::tags::Tags;
 use wire::{base64, dates};
 
-use crate::encryption;
 use crate::error::BlobError;
 use crate::model::{HttpHeaders, Pairs, PublicAccess, VersionId};
 use crate::pages::PAGE_BYTES;
-use crate::protection::{Mode, Policy};
-use crate::tier::{Priority, Tier};
+use crate::rules::encryption;
+use crate::rules::immutability::{Mode, Policy};
+use crate::rules::tier::{Priority, Tier};
 
 /// The container that a container operation names.
 pub fn container(head: &Head) -> Result<ContainerName, BlobError> {

@@ -19,11 +19,11 @@ use service::RequestError;
 use service::sources::{Located, Manner, Wish, without_signature};
 
 use crate::download::{self, Piece};
-use crate::encryption::{self, CustomerKey};
 use crate::error::{BlobError, CopySourceFault};
 use crate::model::{self, Committed, ContentRef, Halt, Seen, refuse};
 use crate::ops::Call;
 use crate::request::{BodySums, Which};
+use crate::rules::encryption::{self, CustomerKey};
 use crate::upload::{self, Announced, Received, Wanted};
 use crate::{Failure, request};
 

@@ -9,10 +9,10 @@ use wire::http::{Body, BodyError, Head, HeaderMap, HeaderValue};
 use wire::structured::{self, Decoder};
 
 use crate::Failure;
-use crate::encryption::{self, CustomerKey};
 use crate::error::BlobError;
 use crate::model::{Halt, refuse};
 use crate::request::BodySums;
+use crate::rules::encryption::{self, CustomerKey};
 use crate::sealing::{self, Sealer};
 use crate::{reply, request};
 

@@ -7,10 +7,12 @@ use wire::http::{Head, Reply, StatusCode};
 use wire::names::{BlobName, ContainerName};
 
 use super::Call;
-use crate::copy::CopyStatus;
+use crate::background_copy;
 use crate::error::BlobError;
+use crate::model::codec;
 use crate::model::{self, Blob, blob_key, refuse};
-use crate::{Failure, codec, pending, reply, request};
+use crate::rules::copy::CopyStatus;
+use crate::{Failure, reply, request};
 
 struct AbortCopyBlob {
     container: ContainerName,
@@ -59,7 +61,7 @@ pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
         op.judge(found.as_ref(), tick.now).map_err(refuse)?;
         let mut blob = found.ok_or(refuse(BlobError::BlobNotFound))?;
         let mut changes = Changes::none();
-        let job = pending::end(rows, &mut blob, CopyStatus::Aborted, None, tick, &mut changes)?;
+        let job = background_copy::end(rows, &mut blob, CopyStatus::Aborted, None, tick, &mut changes)?;
         changes.put(key, codec::encode(&blob));
         Ok(Commit { changes, outcome: job })
     })
@@ -73,8 +75,8 @@ pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::copy::CopyState;
     use crate::model::Committed;
+    use crate::rules::copy::CopyState;
     use crate::testing::{HELD, MINE, NOW, YOURS, committed, request, tick};
     use concurrency::Lease;
 

@@ -9,8 +9,9 @@ use wire::names::{BlobName, ContainerName};
 
 use super::Call;
 use crate::error::BlobError;
+use crate::model::codec;
 use crate::model::{self, Blob, BlobType, Committed, blob_key, refuse};
-use crate::{Failure, codec, reply, request};
+use crate::{Failure, reply, request};
 
 struct AppendBlobSeal {
     container: ContainerName,

@@ -10,14 +10,15 @@ use wire::http::{Body, Head, HeaderValue, Reply, StatusCode};
 use wire::names::{BlobName, ContainerName};
 
 use super::Call;
-use crate::blocks::list_chunks;
 use crate::download::for_each_chunk;
-use crate::encryption::{self, Asked};
 use crate::error::BlobError;
+use crate::model::blocks::list_chunks;
+use crate::model::codec;
 use crate::model::{self, Blob, BlobType, Committed, ContentRef, ListChunk, ListEntry, blob_key, chunk_key, refuse};
 use crate::request::BodySums;
+use crate::rules::encryption::{self, Asked};
 use crate::upload::{self, Received, Wanted};
-use crate::{Failure, codec, reply, request};
+use crate::{Failure, reply, request};
 
 const MIB: u64 = 1024 * 1024;
 

@@ -3,8 +3,8 @@
 use wire::http::{Body, Reply};
 
 use super::{Call, append_block};
-use crate::encryption::Asked;
 use crate::error::BlobError;
+use crate::rules::encryption::Asked;
 use crate::source::Source;
 use crate::upload::Wanted;
 use crate::{Failure, request};

@@ -1,7 +1,7 @@
 //! Copy Blob: make a blob what another blob is.
 //!
 //! A source in this server is copied in the request, by reference. One elsewhere is fetched beside the requests, and the
-//! blob is `pending` and empty until all of it is there; see [`crate::pending`].
+//! blob is `pending` and empty until all of it is there; see [`crate::background_copy`].
 //!
 //! Copy Blob From URL and Put Blob From URL make a blob of a whole source, too, and share what is here.
 
@@ -15,18 +15,19 @@ use wire::names::{BlobName, ContainerName};
 use service::RequestError;
 
 use super::Call;
-use crate::copy::{self, CopyState, CopyStatus};
-use crate::encryption::{self, Asked, Encryption};
+use crate::background_copy;
 use crate::error::BlobError;
-use crate::given::Given;
-use crate::keeping::{self, Keeping, Written};
+use crate::model::tags::Tagged;
 use crate::model::{self, Blob, BlobType, Committed, ContentRef, HttpHeaders, Pairs, blob_key, refuse};
 use crate::pages::{self, View};
+use crate::rules::copy::{self, CopyState, CopyStatus};
+use crate::rules::creation_options::CreationOptions;
+use crate::rules::encryption::{self, Asked, Encryption};
+use crate::rules::soft_delete::{self, Keeping, Written};
+use crate::rules::tier::{Priority, Tier};
 use crate::source::{self, Opened, Place, Source};
-use crate::tags::Tagged;
-use crate::tier::{Priority, Tier};
 use crate::upload::{Received, Wanted};
-use crate::{Failure, Reach, pending, reply, request};
+use crate::{Failure, Reach, reply, request};
 
 /// A copy of a whole source.
 #[derive(Clone)]
@@ -43,7 +44,7 @@ pub(super) struct WholeCopy {
     headers: HttpHeaders,
     /// Whether the rest is said by the source.
     takes_properties: bool,
-    given: Given,
+    options: CreationOptions,
     /// The tags are those of the source.
     takes_tags: bool,
     account: u64,
@@ -101,7 +102,7 @@ fn read_head(
         metadata: request::metadata(head)?,
         headers: request::blob_headers(head)?,
         takes_properties: request::flag(head, "x-ms-copy-source-blob-properties")?.unwrap_or(true),
-        given: Given::parse_unchecked(head, settings.kind == Kind::Premium)?,
+        options: CreationOptions::parse_unchecked(head, settings.kind == Kind::Premium)?,
         versioning: settings.versioning,
         takes_tags: request::takes_tags(head)?,
         account,
@@ -159,7 +160,7 @@ impl Described {
 impl WholeCopy {
     /// Whether the copy may happen, and the lease as it is afterwards. The order is the service's.
     fn judge(&self, found: Option<&Blob>, now: Timestamp) -> Result<Lease, BlobError> {
-        self.given.check(now)?;
+        self.options.check(now)?;
         let version = found.and_then(Blob::version);
         if self.reach == Reach::CreateOnly && version.is_some() {
             return Err(BlobError::UnauthorizedBlobOverwrite);
@@ -230,8 +231,8 @@ impl WholeCopy {
         let before = found.and_then(|blob| blob.committed.as_ref());
         // A copy stays where the blob was, unless it is told where to go.
         let kept = before.and_then(|state| state.tier).filter(|_| self.result == Makes::Copy);
-        if let Some(tier) = self.given.tier {
-            tier.check(kind, source.length, self.given.is_premium)?;
+        if let Some(tier) = self.options.tier {
+            tier.check(kind, source.length, self.options.is_premium)?;
         }
         let takes_metadata = self.metadata.is_empty() && self.takes_properties;
         let copy = match self.result {
@@ -258,7 +259,7 @@ impl WholeCopy {
             version_id: None,
             deleted: None,
         };
-        let mut state = self.given.to(committed, &self.container, self.account, tick);
+        let mut state = self.options.to(committed, &self.container, self.account, tick);
         state.tier = state.tier.or(kept.filter(|_| kind == BlobType::Block));
         if self.takes_tags {
             state.tags = source.tags.as_ref().map(|tags| tags.copied_to(self.account, &self.container));
@@ -271,7 +272,7 @@ impl WholeCopy {
 
     /// What is copied from the archive must be told where to go, and is on its way there until it is rehydrated.
     fn rehydrate(&self, state: Committed, tick: Tick) -> Result<Committed, BlobError> {
-        let to = self.given.tier.filter(|tier| *tier != Tier::Archive).ok_or(BlobError::BlobArchived)?;
+        let to = self.options.tier.filter(|tier| *tier != Tier::Archive).ok_or(BlobError::BlobArchived)?;
         let mut state = state.rehydrating(to, self.priority, tick.now);
         if let (Some(copy), Some(back)) = (state.copy.take(), state.rehydration) {
             state.copy = Some(Box::new(copy.waiting(back.end)));
@@ -367,7 +368,7 @@ impl WholeCopy {
                 state.content = content;
                 state.encryption = encryption::effective(rows, account, &op.container, asked.as_ref())?;
                 let (copy, encryption) = (state.copy.clone(), state.encryption.clone());
-                let written = keeping::replace(rows, key, found, (lease, state), keeping, tick, &mut changes)?;
+                let written = soft_delete::replace(rows, key, found, (lease, state), keeping, tick, &mut changes)?;
                 Ok(Commit { changes, outcome: Outcome::Done(Done { written, copy, encryption }) })
             });
             match outcome.await? {
@@ -434,7 +435,7 @@ impl WholeCopy {
             state.content = content.map_or(ContentRef::Empty, ContentRef::Whole);
             state.encryption = encryption::effective(rows, account, &op.container, asked.encryption.as_ref())?;
             let (copy, encryption) = (state.copy.clone(), state.encryption.clone());
-            let written = keeping::replace(rows, key, found, (lease, state), keeping, tick, &mut changes)?;
+            let written = soft_delete::replace(rows, key, found, (lease, state), keeping, tick, &mut changes)?;
             Ok(Commit { changes, outcome: Done { written, copy, encryption } })
         });
         let done = done.await?;
@@ -462,7 +463,7 @@ impl WholeCopy {
             let (lease, mut state) = op.decide(there, &described, tick).map_err(refuse)?;
             let mut changes = Changes::none();
             let md5 = state.headers.content_md5.take();
-            let job = pending::Job::new(&op.source.wish.url, etag.clone(), md5, &key, tick);
+            let job = background_copy::Job::new(&op.source.wish.url, etag.clone(), md5, &key, tick);
             let copy = CopyState::pending(&op.source.wish.url, length, tick);
             let copy = Some(Box::new(CopyState { job: Some(job.id), ..copy }));
             state.copy = copy.clone();
@@ -477,7 +478,7 @@ impl WholeCopy {
             job.begin(&mut changes);
             state.encryption = encryption::effective(rows, account, &op.container, asked.encryption.as_ref())?;
             let encryption = state.encryption.clone();
-            let written = keeping::replace(rows, key, found, (lease, state), keeping, tick, &mut changes)?;
+            let written = soft_delete::replace(rows, key, found, (lease, state), keeping, tick, &mut changes)?;
             Ok(Commit { changes, outcome: (Done { written, copy, encryption }, job) })
         })
         .await?;

@@ -7,10 +7,11 @@ use wire::http::{Reply, StatusCode};
 use wire::names::ContainerName;
 
 use super::Call;
-use crate::encryption::{self, ACCOUNT_SCOPE};
 use crate::error::BlobError;
+use crate::model::codec;
 use crate::model::{self, Container, Pairs, PublicAccess, container_key, refuse};
-use crate::{Failure, codec, reply, request};
+use crate::rules::encryption::{self, ACCOUNT_SCOPE};
+use crate::{Failure, reply, request};
 
 struct CreateContainer {
     name: ContainerName,

@@ -7,10 +7,10 @@ use wire::names::{BlobName, ContainerName};
 
 use super::Call;
 use crate::error::BlobError;
-use crate::keeping::{self, Expiring, Fate, Keeping};
 use crate::model::{self, Blob, Committed, Halt, blob_key, refuse, snapshots_of};
-use crate::protection::Standing;
 use crate::request::Which;
+use crate::rules::immutability::Standing;
+use crate::rules::soft_delete::{self, Expiring, Fate, Keeping};
 use crate::{Failure, reply, request};
 
 struct DeleteBlob {
@@ -142,9 +142,9 @@ impl DeleteBlob {
         let Some(mut blob) = found else { return Ok((changes, Fate::Gone)) };
         check_snapshots(rows, &key, &blob, tick.now)?;
         let fate = match doomed {
-            Doomed::Everything => keeping::delete(rows, key, blob, keeping, tick, &mut changes)?,
+            Doomed::Everything => soft_delete::delete(rows, key, blob, keeping, tick, &mut changes)?,
             Doomed::Snapshots => {
-                let fate = keeping::delete_snapshots(rows, &key, &mut blob, keeping, tick, &mut changes)?;
+                let fate = soft_delete::delete_snapshots(rows, &key, &mut blob, keeping, tick, &mut changes)?;
                 blob.store(key, &mut changes);
                 fate
             }
@@ -168,7 +168,7 @@ impl DeleteBlob {
         if which.is_current(&blob) {
             return Err(refuse(BlobError::OperationNotAllowedOnRootBlob));
         }
-        let fate = keeping::delete_one(rows, key, (blob, which, state), keeping, tick, &mut changes)?;
+        let fate = soft_delete::delete_one(rows, key, (blob, which, state), keeping, tick, &mut changes)?;
         Ok((changes, fate))
     }
 
@@ -216,7 +216,7 @@ fn check_snapshots(rows: &dyn Rows, key: &Key, blob: &Blob, now: Timestamp) -> R
         return Ok(());
     }
     let mut refused = Ok(());
-    keeping::each_state(rows, &snapshots_of(blob.uid), |_, state| {
+    soft_delete::each_state(rows, &snapshots_of(blob.uid), |_, state| {
         if refused.is_ok() && blob.deletion_of(&state).is_none() {
             refused = state.check_delete(now);
         }

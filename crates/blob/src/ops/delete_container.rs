@@ -10,11 +10,12 @@ use wire::names::ContainerName;
 
 use super::Call;
 use crate::error::BlobError;
+use crate::model::codec;
 use crate::model::{
     self, Container, DeletedContainer, Deletion, container_key, deleted_container_due, deleted_container_key, refuse,
 };
-use crate::protection::Standing;
-use crate::{Failure, codec, reply, request};
+use crate::rules::immutability::Standing;
+use crate::{Failure, reply, request};
 
 struct DeleteContainer {
     name: ContainerName,

@@ -18,9 +18,10 @@ use wire::xml::XmlWriter;
 use super::Call;
 use crate::error::BlobError;
 use crate::listing::{self, ROWS_VISITED_MAX};
+use crate::model::codec;
+use crate::model::tags::{Indexed, Place, rows_of};
 use crate::model::{self, Halt, Pairs, blob_key};
-use crate::tags::{Indexed, Place, rows_of};
-use crate::{Failure, codec, reply};
+use crate::{Failure, reply};
 
 /// How many rows of each tag are counted to see which has the fewest; more only where all have as many as that.
 const LOOK_ROWS: [usize; 3] = [100, 800, 6_400];

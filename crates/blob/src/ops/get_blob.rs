@@ -13,10 +13,10 @@ use wire::structured;
 
 use super::Call;
 use crate::download::{self, Piece};
-use crate::encryption::{self, CustomerKey};
 use crate::error::BlobError;
 use crate::model::{self, Halt, Seen, refuse};
 use crate::request::Which;
+use crate::rules::encryption::{self, CustomerKey};
 use crate::{Failure, reply, request};
 
 /// A sum of the range itself is computed for ranges up to this size.

@@ -8,8 +8,8 @@ use wire::names::{BlobName, ContainerName};
 use wire::xml::XmlWriter;
 
 use super::Call;
-use crate::blocks;
 use crate::error::BlobError;
+use crate::model::blocks;
 use crate::model::{self, BlobType, Committed, Halt, blob_key, refuse};
 use crate::request::Which;
 use crate::{Failure, reply, request};

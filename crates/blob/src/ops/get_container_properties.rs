@@ -6,10 +6,10 @@ use wire::http::{Head, HeaderValue, Reply, StatusCode};
 use wire::names::ContainerName;
 
 use super::Call;
-use crate::encryption::ACCOUNT_SCOPE;
 use crate::error::BlobError;
 use crate::model::{self, Container, Halt, refuse};
-use crate::protection::Standing;
+use crate::rules::encryption::ACCOUNT_SCOPE;
+use crate::rules::immutability::Standing;
 use crate::{Failure, reply, request};
 
 /// A read of a container that may name a lease; Get Container Metadata and Get Container ACL are the same kind.

@@ -11,14 +11,17 @@ use wire::names::{BlobName, ContainerName};
 
 use super::Call;
 use super::copy_blob::tell_copy;
-use crate::copy::{self, CopyState, CopyStatus, Incremental};
-use crate::encryption::{self, Asked};
 use crate::error::BlobError;
-use crate::keeping::Keeping;
+use crate::model::codec;
+use crate::model::tags;
 use crate::model::{self, Blob, BlobType, Committed, ContentRef, blob_key, refuse, snapshot_key};
 use crate::request::Which;
+use crate::rules::copy::{self, CopyState, CopyStatus, Incremental};
+use crate::rules::encryption::{self, Asked};
+use crate::rules::soft_delete;
+use crate::rules::soft_delete::Keeping;
 use crate::source::{self, Place, Source};
-use crate::{Failure, Reach, codec, keeping, reply, request, tags};
+use crate::{Failure, Reach, reply, request};
 
 #[derive(Clone)]
 struct IncrementalCopyBlob {
@@ -110,7 +113,7 @@ impl IncrementalCopyBlob {
 }
 
 enum Outcome {
-    Done(keeping::Written, String),
+    Done(soft_delete::Written, String),
     Settle(u64),
 }
 
@@ -149,7 +152,7 @@ async fn copy(op: &IncrementalCopyBlob, call: Call<'_>, place: &Place, at: Times
             tags::reindex(before.tags.as_ref(), None, &key, &mut changes);
             before.let_go(&mut changes, tick.now);
         }
-        let written = keeping::replace(rows, key, Some(base), (lease, state), keeping, tick, &mut changes)?;
+        let written = soft_delete::replace(rows, key, Some(base), (lease, state), keeping, tick, &mut changes)?;
         Ok(Commit { changes, outcome: Outcome::Done(written, id) })
     });
     Ok(outcome.await?)

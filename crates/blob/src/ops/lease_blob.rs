@@ -8,8 +8,9 @@ use wire::names::{BlobName, ContainerName};
 use super::Call;
 use crate::error::BlobError;
 use crate::lease_action::{LeaseAction, Told};
+use crate::model::codec;
 use crate::model::{self, Blob, blob_key, refuse};
-use crate::{Failure, codec, reply, request};
+use crate::{Failure, reply, request};
 
 struct LeaseBlob {
     container: ContainerName,

@@ -11,12 +11,13 @@ use wire::xml::XmlWriter;
 use wire::{base64, dates};
 
 use super::Call;
-use crate::encryption::Encryption;
 use crate::error::BlobError;
 use crate::listing::{self, After, ROWS_VISITED_MAX};
+use crate::model::codec;
 use crate::model::{self, Blob, BlobType, Committed, Deletion, VersionId, snapshots_of, versions_of};
-use crate::tier::Tier;
-use crate::{Failure, codec, reply, request};
+use crate::rules::encryption::Encryption;
+use crate::rules::tier::Tier;
+use crate::{Failure, reply, request};
 
 struct ListBlobs {
     container: ContainerName,

@@ -14,9 +14,10 @@ use super::get_container_properties::default_scope;
 use super::restore_container::version_text;
 use crate::error::BlobError;
 use crate::listing::{self, After, ROWS_VISITED_MAX};
+use crate::model::codec;
 use crate::model::{Container, DeletedContainer, Deletion};
-use crate::protection::Standing;
-use crate::{Failure, codec, reply};
+use crate::rules::immutability::Standing;
+use crate::{Failure, reply};
 
 /// Shown only to those who ask for the service's own.
 const SYSTEM: [&str; 2] = [ContainerName::LOGS, ContainerName::CHANGE_FEED];

@@ -8,13 +8,13 @@ use wire::http::{Body, Head, Reply, StatusCode};
 use wire::names::{BlobName, ContainerName};
 
 use super::Call;
-use crate::encryption::{self, Asked};
 use crate::error::BlobError;
-use crate::given::Given;
-use crate::keeping::{self, Keeping};
 use crate::model::{self, Blob, BlobType, Committed, ContentRef, HttpHeaders, Pairs, blob_key, refuse};
 use crate::pages::View;
 use crate::request::BodySums;
+use crate::rules::creation_options::CreationOptions;
+use crate::rules::encryption::{self, Asked};
+use crate::rules::soft_delete::{self, Keeping};
 use crate::upload::{self, Announced, Received, Wanted};
 use crate::{Failure, Reach, reply, request};
 
@@ -38,7 +38,7 @@ struct PutBlob {
     lease: Option<LeaseId>,
     headers: HttpHeaders,
     metadata: Pairs,
-    given: Given,
+    options: CreationOptions,
     kind: BlobType,
     /// The length of a page blob, which comes without its content.
     pages: u64,
@@ -65,7 +65,7 @@ fn parse(call: &Call<'_>) -> Result<PutBlob, BlobError> {
         lease: request::lease_id(head)?,
         headers: headers(head)?,
         metadata: request::metadata(head)?,
-        given: Given::parse(head, kind, pages, settings.kind == Kind::Premium)?,
+        options: CreationOptions::parse(head, kind, pages, settings.kind == Kind::Premium)?,
         kind,
         pages,
         sums: request::body_sums(head)?,
@@ -124,7 +124,7 @@ fn headers(head: &Head) -> Result<HttpHeaders, BlobError> {
 impl PutBlob {
     /// Whether the write may happen, and the lease as it is afterwards. The order is the service's.
     fn judge(&self, found: Option<&Blob>, now: Timestamp) -> Result<Lease, BlobError> {
-        self.given.check(now)?;
+        self.options.check(now)?;
         let version = found.and_then(Blob::version);
         if self.reach == Reach::CreateOnly && version.is_some() {
             return Err(BlobError::UnauthorizedBlobOverwrite);
@@ -168,7 +168,7 @@ impl PutBlob {
             version_id: None,
             deleted: None,
         };
-        Ok((lease, self.given.to(committed, &self.container, self.account, tick)))
+        Ok((lease, self.options.to(committed, &self.container, self.account, tick)))
     }
 
     /// The whole-blob MD5, if the client gives one, is the value to check; otherwise that of the body.
@@ -218,7 +218,7 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
         if let ContentRef::Pages(view) = state.content {
             view.create(&mut changes);
         }
-        let written = keeping::replace(rows, key, found, (lease, state), keeping, tick, &mut changes)?;
+        let written = soft_delete::replace(rows, key, found, (lease, state), keeping, tick, &mut changes)?;
         Ok(Commit { changes, outcome: (written, encryption) })
     })
     .await?;
@@ -242,7 +242,7 @@ mod tests {
             lease,
             headers: HttpHeaders::default(),
             metadata: vec![],
-            given: Given::default(),
+            options: CreationOptions::default(),
             kind: BlobType::Block,
             pages: 0,
             sums: BodySums::default(),

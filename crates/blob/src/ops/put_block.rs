@@ -12,13 +12,15 @@ use wire::http::{Body, Head, Reply, StatusCode};
 use wire::names::{BlobName, ContainerName};
 
 use super::Call;
-use crate::blocks::{BLOCK_ID_BYTES_MAX, UNCOMMITTED_BLOCKS_MAX, UNCOMMITTED_SECONDS, decode_id, uncommitted};
-use crate::encryption::{self, Asked};
 use crate::error::BlobError;
+use crate::model::blocks::{BLOCK_ID_BYTES_MAX, UNCOMMITTED_BLOCKS_MAX, UNCOMMITTED_SECONDS, decode_id, uncommitted};
+use crate::model::codec;
 use crate::model::{self, Blob, Block, Staging, blob_key, block_key, refuse};
 use crate::request::BodySums;
+use crate::rules::encryption::{self, Asked};
+use crate::rules::soft_delete;
 use crate::upload::{self, Received, Wanted};
-use crate::{Failure, codec, keeping, reply, request};
+use crate::{Failure, reply, request};
 
 const MIB: u64 = 1024 * 1024;
 
@@ -195,7 +197,7 @@ impl PutBlock {
                 changes.put(due::key(staging.due, Kind::UncommittedBlocks, loaded.key.as_bytes()), Bytes::new());
             }
             let mut blob = loaded.row.unwrap_or_else(|| Blob { uid: tick.id(0), ..Blob::default() });
-            keeping::put_deleted_away(&mut blob, &loaded.key, tick, &mut changes);
+            soft_delete::put_deleted_away(&mut blob, &loaded.key, tick, &mut changes);
             blob.lease = lease;
             blob.staging = Some(staging);
             blob.store(loaded.key, &mut changes);

@@ -5,8 +5,8 @@
 use wire::http::{Body, Reply};
 
 use super::{Call, put_block};
-use crate::encryption::Asked;
 use crate::error::BlobError;
+use crate::rules::encryption::Asked;
 use crate::source::Source;
 use crate::upload::Wanted;
 use crate::{Failure, request};

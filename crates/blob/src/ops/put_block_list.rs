@@ -14,16 +14,16 @@ use wire::names::{BlobName, ContainerName};
 use wire::xml::{BlockSearch, XmlError, parse_block_list};
 
 use super::Call;
-use crate::blocks::{self, BLOCK_ID_BYTES_MAX};
-use crate::encryption::{self, Asked, Encryption};
 use crate::error::BlobError;
-use crate::given::Given;
-use crate::keeping::{self, Keeping};
+use crate::model::blocks::{self, BLOCK_ID_BYTES_MAX};
 use crate::model::{
     self, Blob, BlobType, Block, Committed, ContentRef, Halt, HttpHeaders, ListEntry, Pairs, Staging, blob_key,
     chunk_key, refuse,
 };
 use crate::request::BodySums;
+use crate::rules::creation_options::CreationOptions;
+use crate::rules::encryption::{self, Asked, Encryption};
+use crate::rules::soft_delete::{self, Keeping};
 use crate::upload::{self, Wanted};
 use crate::{Failure, reply, request};
 
@@ -37,7 +37,7 @@ struct PutBlockList {
     lease: Option<LeaseId>,
     headers: HttpHeaders,
     metadata: Pairs,
-    given: Given,
+    options: CreationOptions,
     account: u64,
     versioning: bool,
     sums: BodySums,
@@ -60,7 +60,7 @@ fn parse(call: &Call<'_>) -> Result<PutBlockList, BlobError> {
         lease: request::lease_id(head)?,
         headers: HttpHeaders { content_type, ..own },
         metadata: request::metadata(head)?,
-        given: Given::parse(head, BlobType::Block, 0, false)?,
+        options: CreationOptions::parse(head, BlobType::Block, 0, false)?,
         account: call.account,
         versioning: call.asker.settings.versioning,
         sums: request::body_sums(head)?,
@@ -139,7 +139,7 @@ fn resolve(
 
 impl PutBlockList {
     fn judge(&self, found: Option<&Blob>, now: Timestamp) -> Result<Lease, BlobError> {
-        self.given.check(now)?;
+        self.options.check(now)?;
         let version = found.and_then(Blob::version);
         self.conditions.check_write(version.as_ref())?;
         if found.is_some_and(|blob| !blob.is_block_blob()) {
@@ -181,7 +181,7 @@ impl PutBlockList {
             version_id: None,
             deleted: None,
         };
-        Ok((lease, self.given.to(committed, &self.container, self.account, tick)))
+        Ok((lease, self.options.to(committed, &self.container, self.account, tick)))
     }
 
     fn load(&self, rows: &dyn Rows, account: u64) -> Result<(Key, Option<Blob>), Halt> {
@@ -326,7 +326,7 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
         became.1.encryption = encryption.clone();
         let mut changes = Changes::none();
         list.write(&mut changes, tick.id(1), tick);
-        let written = keeping::replace(rows, key, found, became, keeping, tick, &mut changes)?;
+        let written = soft_delete::replace(rows, key, found, became, keeping, tick, &mut changes)?;
         Ok(Commit { changes, outcome: (written, encryption) })
     })
     .await?;

@@ -9,13 +9,14 @@ use wire::ranges::RangeHeader;
 
 use super::Call;
 use super::get_blob;
-use crate::encryption::{self, Asked};
 use crate::error::BlobError;
+use crate::model::codec;
 use crate::model::{self, Blob, BlobType, Committed, ContentRef, blob_key, refuse};
 use crate::pages::{PAGE_BYTES, PageSpan, View};
 use crate::request::BodySums;
+use crate::rules::encryption::{self, Asked};
 use crate::upload::{self, Received, Wanted};
-use crate::{Failure, codec, reply, request};
+use crate::{Failure, reply, request};
 
 /// The most that one request writes. A clear may go over the whole blob.
 pub(super) const BODY_BYTES_MAX: u64 = 4 * 1024 * 1024;

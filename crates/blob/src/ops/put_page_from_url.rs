@@ -6,8 +6,8 @@ use wire::ranges::RangeHeader;
 
 use super::Call;
 use super::put_page::{self, BODY_BYTES_MAX, PageWrite};
-use crate::encryption::Asked;
 use crate::error::BlobError;
+use crate::rules::encryption::Asked;
 use crate::source::Source;
 use crate::upload::Wanted;
 use crate::{Failure, request};

@@ -6,10 +6,11 @@ use wire::names::ContainerName;
 
 use super::Call;
 use crate::error::BlobError;
+use crate::model::codec;
 use crate::model::{
     self, Container, DeletedContainer, container_key, deleted_container_due, deleted_container_key, moved_key, refuse,
 };
-use crate::{Failure, codec, reply, request};
+use crate::{Failure, reply, request};
 
 struct RestoreContainer {
     /// The name it is to have.

@@ -6,11 +6,12 @@ use wire::http::{Head, Reply, StatusCode};
 use wire::names::{BlobName, ContainerName};
 
 use super::Call;
-use crate::encryption::{self, Asked};
 use crate::error::BlobError;
-use crate::keeping::{self, Keeping};
+use crate::model::codec;
 use crate::model::{self, Blob, Committed, Halt, blob_key, refuse};
-use crate::{Failure, codec, reply, request};
+use crate::rules::encryption::{self, Asked};
+use crate::rules::soft_delete::{self, Keeping};
+use crate::{Failure, reply, request};
 
 /// A write that changes what is said of a blob and not its content; Set Blob Properties is the same kind.
 pub struct WriteBlob {
@@ -64,7 +65,7 @@ impl WriteBlob {
             let (mut blob, mut state) = self.decide(found, tick.now).map_err(refuse)?;
             let mut changes = Changes::none();
             match version {
-                Version::New => keeping::keep_version(&mut blob, &mut state, keeping, tick, &mut changes),
+                Version::New => soft_delete::keep_version(&mut blob, &mut state, keeping, tick, &mut changes),
                 Version::Same => {}
             }
             state.stamp = tick.stamp;

@@ -7,11 +7,11 @@ use wire::http::{Head, HeaderValue, Reply, StatusCode};
 
 use super::Call;
 use super::set_blob_metadata::{Version, WriteBlob};
-use crate::encryption::{self, Asked};
 use crate::error::BlobError;
 use crate::model::{BlobType, Committed, ContentRef, Halt, HttpHeaders, refuse};
 use crate::pages::PageSpan;
 use crate::request::{BLOB_CONTENT_LENGTH, SEQUENCE_NUMBER_MAX};
+use crate::rules::encryption::{self, Asked};
 use crate::{Failure, reply, request};
 
 /// What is to become of a blob.

@@ -7,8 +7,9 @@ use wire::names::ContainerName;
 
 use super::Call;
 use crate::error::BlobError;
+use crate::model::codec;
 use crate::model::{self, Container, Pairs, container_key, refuse};
-use crate::{Failure, codec, reply, request};
+use crate::{Failure, reply, request};
 
 /// A write to a container's own row. The lease need not be named, but if it is, it must be the right one.
 pub struct WriteContainer {

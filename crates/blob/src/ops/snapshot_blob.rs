@@ -7,11 +7,12 @@ use wire::http::{Head, Reply, StatusCode};
 use wire::names::{BlobName, ContainerName};
 
 use super::Call;
-use crate::encryption::{self, Asked};
 use crate::error::BlobError;
-use crate::keeping::{self, Keeping, Written};
+use crate::model::codec;
 use crate::model::{self, Blob, Committed, Pairs, blob_key, refuse, snapshot_key};
-use crate::{Failure, codec, reply, request};
+use crate::rules::encryption::{self, Asked};
+use crate::rules::soft_delete::{self, Keeping, Written};
+use crate::{Failure, reply, request};
 
 struct SnapshotBlob {
     container: ContainerName,
@@ -81,7 +82,7 @@ pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
         }
         changes.put(snapshot_key(blob.uid, tick.stamp), codec::encode(&snapshot));
         blob.snapshots = blob.snapshots.saturating_add(1);
-        keeping::keep_version_of_snapshot(&mut blob, &mut state, keeping, tick, &mut changes);
+        soft_delete::keep_version_of_snapshot(&mut blob, &mut state, keeping, tick, &mut changes);
         let written = Written { stamp: snapshot.stamp, version_id: state.version_id };
         blob.committed = Some(state);
         changes.put(key, codec::encode(&blob));

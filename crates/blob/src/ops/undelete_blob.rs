@@ -6,8 +6,8 @@ use wire::names::{BlobName, ContainerName};
 
 use super::Call;
 use crate::error::BlobError;
-use crate::keeping;
 use crate::model::{self, Blob, blob_key, refuse};
+use crate::rules::soft_delete;
 use crate::{Failure, reply, request};
 
 struct UndeleteBlob {
@@ -37,7 +37,7 @@ pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
         let blob = model::find_blob(rows, &key)?.ok_or(refuse(BlobError::BlobNotFound))?;
         let is_there = is_there(&blob);
         let mut changes = Changes::none();
-        match keeping::undelete(rows, &key, blob, tick, &mut changes)? {
+        match soft_delete::undelete(rows, &key, blob, tick, &mut changes)? {
             Some(blob) => blob.store(key, &mut changes),
             // Nothing to do is fine, nothing at all is not.
             None if is_there => {}

@@ -1,188 +1,680 @@
-//! Encryption: which operations need the key or the scope that a blob is encrypted with.
+//! By whose key a blob is encrypted: a key that the client brings with every request, or a scope of the account.
+//!
+//! **Customer-provided keys** (`x-ms-encryption-key` and its two companions): content, metadata and the MD5 that the service
+//! computes are sealed with the key (`sealing`), which is stored nowhere. What is stored of it is its SHA-256, which clients
+//! send themselves, which listings show, and which says nothing about a key of 32 random bytes. It is what a request is held
+//! against; the seal is what keeps the bytes.
+//!
+//! **Encryption scopes** (`x-ms-encryption-scope`) are names that the account is configured with. A blob says which it
+//! belongs to, and later writes must name the same; the bytes are not encrypted by them.
 
-use super::{Apart, Ask, Done, Headers, Of, Refused, Rule, Stage, all_broken};
-use crate::Op;
-use crate::testing::Bench;
+use engine::{Rows, Unread};
+use minicbor::{Decode, Encode};
 use ring::digest::{SHA256, digest};
+use service::RequestError;
 use wire::base64;
+use wire::http::{Head, HeaderMap};
+use wire::names::ContainerName;
 
-/// Without a key or scope, with another one, and with that of the blob.
-struct Row {
-    none: Rule,
-    other: Rule,
-    own: Rule,
+use crate::error::BlobError;
+use crate::model::codec;
+use crate::model::{self, Committed, Halt, Pairs, refuse};
+use crate::ops::Call;
+use crate::sealing::{self, KEY_BYTES, Salt, Secret};
+use crate::{Failure, reply, request};
+
+/// How a blob is encrypted, as its row says; the same of what a request asks for.
+#[derive(Clone, PartialEq, Eq, Debug, Encode, Decode)]
+pub enum Encryption {
+    #[n(0)]
+    Key(#[n(0)] Sealed),
+    #[n(1)]
+    Scope(#[n(0)] String),
 }
 
-fn all(rule: Rule) -> Row {
-    Row { none: rule, other: rule, own: rule }
+/// What is stored of a blob that is sealed with a client's key.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Encode, Decode)]
+#[cbor(map)]
+pub struct Sealed {
+    /// Of the key.
+    #[cbor(n(0), with = "minicbor::bytes")]
+    pub sha256: Vec<u8>,
+    /// The metadata, which then stands nowhere else. `None`: there is none.
+    #[cbor(n(1), with = "minicbor::bytes")]
+    pub metadata: Option<Vec<u8>>,
+    /// The MD5 that the service computed.
+    #[cbor(n(2), with = "minicbor::bytes")]
+    pub md5: Option<Vec<u8>>,
 }
 
-const NEEDED: Row = Row {
-    none: Refused("BlobUsesCustomerSpecifiedEncryption"),
-    other: Refused("BlobCustomerSpecifiedEncryptionMismatch"),
-    own: Done,
+/// A key as a request brings it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CustomerKey {
+    pub secret: Secret,
+    pub sha256: [u8; 32],
+}
+
+/// The names of the three headers that bring a key.
+#[derive(Debug)]
+pub struct KeyHeaders {
+    pub key: &'static str,
+    pub sha256: &'static str,
+    pub algorithm: &'static str,
+}
+
+/// The key of the blob that the request names.
+pub const OF_BLOB: KeyHeaders = KeyHeaders { key: KEY, sha256: SHA256_OF_KEY, algorithm: ALGORITHM };
+/// The key of the blob that is copied from.
+pub const OF_SOURCE: KeyHeaders = KeyHeaders {
+    key: "x-ms-source-encryption-key",
+    sha256: "x-ms-source-encryption-key-sha256",
+    algorithm: "x-ms-source-encryption-algorithm",
 };
-/// It takes none, and says so to those who send one.
-const NOT_TAKEN: Row = Row { none: Done, other: Refused("UnsupportedHeader"), own: Refused("UnsupportedHeader") };
 
-/// Operations whose requests are not about encrypted blobs.
-fn is_apart(ask: &Ask) -> bool {
-    !matches!(ask.of, Of::Blob("cont/block" | "cont/append" | "cont/page"))
-}
+const KEY: &str = "x-ms-encryption-key";
+const SHA256_OF_KEY: &str = "x-ms-encryption-key-sha256";
+const ALGORITHM: &str = "x-ms-encryption-algorithm";
+const AES256: &str = "AES256";
+const SCOPE: &str = "x-ms-encryption-scope";
+/// The scope of whatever has none of its own.
+pub const ACCOUNT_SCOPE: &str = "$account-encryption-key";
 
-/// A blob that is sealed with a client's key.
-fn by_key(op: Op) -> Row {
-    match op {
-        // What is new is sealed as it is asked for, whatever was there.
-        Op::PutBlob | Op::PutBlobFromUrl | Op::PutBlockList => all(Done),
-        // Blocks have keys of their own until they are committed.
-        Op::PutBlock | Op::PutBlockFromUrl => all(Done),
-        Op::GetBlob
-        | Op::GetBlobProperties
-        | Op::GetBlobMetadata
-        | Op::SetBlobMetadata
-        | Op::SnapshotBlob
-        | Op::QueryBlobContents
-        | Op::PutPage
-        | Op::PutPageFromUrl
-        | Op::AppendBlock
-        | Op::AppendBlockFromUrl => NEEDED,
-        Op::CopyBlob
-        | Op::CopyBlobFromUrl
-        | Op::SetBlobTags
-        | Op::LeaseBlob
-        | Op::DeleteBlob
-        | Op::UndeleteBlob
-        | Op::SetBlobTier
-        | Op::GetBlockList
-        | Op::AppendBlobSeal => NOT_TAKEN,
-        // Clients that have a key send it along; they neither need nor take one.
-        Op::GetBlobTags
-        | Op::GetPageRanges
-        | Op::SetBlobImmutabilityPolicy
-        | Op::DeleteBlobImmutabilityPolicy
-        | Op::SetBlobLegalHold => all(Done),
-        // No byte is read or written, so none is needed; one that comes must be the right one.
-        Op::SetBlobProperties => Row { none: Done, ..NEEDED },
-        Op::SetBlobExpiry => all(Refused("BlobOperationNotSupported")),
-        Op::AbortCopyBlob
-        | Op::IncrementalCopyBlob
-        | Op::GetContainerProperties
-        | Op::GetContainerMetadata
-        | Op::SetContainerMetadata
-        | Op::GetContainerAcl
-        | Op::SetContainerAcl
-        | Op::DeleteContainer
-        | Op::LeaseContainer
-        | Op::ListBlobs
-        | Op::FindBlobsByTagsInContainer
-        | Op::ListContainers
-        | Op::GetBlobServiceProperties
-        | Op::SetBlobServiceProperties
-        | Op::GetBlobServiceStats
-        | Op::GetAccountInformation
-        | Op::GetUserDelegationKey
-        | Op::PreflightBlobRequest
-        | Op::BlobBatch
-        | Op::FindBlobsByTags
-        | Op::CreateContainer
-        | Op::RestoreContainer
-        | Op::RenameContainer => all(Apart),
+impl KeyHeaders {
+    pub fn all(&self) -> [&'static str; 3] {
+        [self.key, self.sha256, self.algorithm]
     }
 }
 
-/// A blob of an encryption scope.
-fn by_scope(op: Op) -> Row {
-    match op {
-        Op::PutBlob | Op::PutBlobFromUrl | Op::PutBlockList | Op::PutBlock | Op::PutBlockFromUrl => all(Done),
-        Op::CopyBlob | Op::CopyBlobFromUrl => all(Done),
-        Op::SetBlobMetadata
-        | Op::SnapshotBlob
-        | Op::PutPage
-        | Op::PutPageFromUrl
-        | Op::AppendBlock
-        | Op::AppendBlockFromUrl => NEEDED,
-        // Scopes are the account's: who may read need not know them, and those who name one are passed over.
-        Op::GetBlob | Op::GetBlobProperties | Op::GetBlobMetadata | Op::QueryBlobContents => all(Done),
-        Op::SetBlobTags
-        | Op::LeaseBlob
-        | Op::DeleteBlob
-        | Op::UndeleteBlob
-        | Op::SetBlobTier
-        | Op::GetBlockList
-        | Op::AppendBlobSeal => NOT_TAKEN,
-        // Clients that have a key send it along; they neither need nor take one.
-        Op::GetBlobTags
-        | Op::GetPageRanges
-        | Op::SetBlobImmutabilityPolicy
-        | Op::DeleteBlobImmutabilityPolicy
-        | Op::SetBlobLegalHold => all(Done),
-        // No byte is read or written, so none is needed; one that comes must be the right one.
-        Op::SetBlobProperties => Row { none: Done, ..NEEDED },
-        Op::SetBlobExpiry => all(Refused("BlobOperationNotSupported")),
-        Op::AbortCopyBlob
-        | Op::IncrementalCopyBlob
-        | Op::GetContainerProperties
-        | Op::GetContainerMetadata
-        | Op::SetContainerMetadata
-        | Op::GetContainerAcl
-        | Op::SetContainerAcl
-        | Op::DeleteContainer
-        | Op::LeaseContainer
-        | Op::ListBlobs
-        | Op::FindBlobsByTagsInContainer
-        | Op::ListContainers
-        | Op::GetBlobServiceProperties
-        | Op::SetBlobServiceProperties
-        | Op::GetBlobServiceStats
-        | Op::GetAccountInformation
-        | Op::GetUserDelegationKey
-        | Op::PreflightBlobRequest
-        | Op::BlobBatch
-        | Op::FindBlobsByTags
-        | Op::CreateContainer
-        | Op::RestoreContainer
-        | Op::RenameContainer => all(Apart),
+impl CustomerKey {
+    /// The three headers belong together. A key is never repeated in a refusal.
+    pub fn parse(head: &Head, names: &KeyHeaders) -> Result<Option<CustomerKey>, BlobError> {
+        if names.all().iter().all(|name| !head.has_header(name)) {
+            return Ok(None);
+        }
+        let hidden = || BlobError::header(names.key, "");
+        let text = request::required(head, names.key).map_err(|error| match error {
+            BlobError::Request(RequestError::InvalidHeaderValue { .. }) => hidden(),
+            other => other,
+        })?;
+        let secret = base64::decode_exact::<KEY_BYTES>(text).ok_or_else(hidden)?;
+        let given = request::required(head, names.sha256)?;
+        let algorithm = request::required(head, names.algorithm)?;
+        if algorithm != AES256 {
+            return Err(BlobError::header(names.algorithm, algorithm));
+        }
+        let sha256: [u8; 32] = digest(&SHA256, &secret).as_ref().try_into().unwrap_or_default();
+        if base64::decode_exact::<32>(given) != Some(sha256) {
+            return Err(BlobError::header(names.sha256, given));
+        }
+        Ok(Some(CustomerKey { secret: Secret(secret), sha256 }))
+    }
+
+    /// The headers by which another server is asked for what is sealed with it.
+    pub fn headers(&self) -> [(&'static str, String); 3] {
+        [
+            (KEY, base64::encode(&self.secret.0)),
+            (SHA256_OF_KEY, base64::encode(&self.sha256)),
+            (ALGORITHM, AES256.to_owned()),
+        ]
+    }
+
+    fn seal(&self, note: &[u8]) -> Result<Vec<u8>, Failure> {
+        Ok(sealing::seal_note(&self.secret, salt()?, note))
     }
 }
 
-fn key(byte: u8) -> [(&'static str, String); 3] {
-    let secret = [byte; 32];
-    [
-        ("x-ms-encryption-key", base64::encode(&secret)),
-        ("x-ms-encryption-key-sha256", base64::encode(digest(&SHA256, &secret).as_ref())),
-        ("x-ms-encryption-algorithm", "AES256".to_owned()),
-    ]
+/// A salt to seal with.
+pub fn salt() -> Result<Salt, Failure> {
+    Salt::random().ok_or_else(|| engine::EngineError::Unavailable("the system gives no randomness".into()).into())
 }
 
-fn headers<'a>(key: &'a [(&'static str, String); 3]) -> [(&'static str, &'a str); 3] {
-    std::array::from_fn(|at| (key[at].0, key[at].1.as_str()))
+/// What a write asks for. The key itself stays outside of what is decided and stored.
+#[derive(Clone, Debug, Default)]
+pub struct Asked {
+    pub key: Option<CustomerKey>,
+    pub encryption: Option<Encryption>,
 }
 
-#[tokio::test]
-async fn who_needs_the_key_of_a_blob() {
-    let (own, other) = (key(1), key(2));
-    let (own, other) = (headers(&own), headers(&other));
-    let stage = async || Stage::with(Bench::with_container().await, &own).await;
-    let rule = |ask: &Ask, rule: fn(Row) -> Rule| if is_apart(ask) { Apart } else { rule(by_key(ask.op)) };
-    let mut broken = all_broken("no key", &[], stage, |ask| rule(ask, |row| row.none)).await;
-    broken.extend(all_broken("another key", &other, stage, |ask| rule(ask, |row| row.other)).await);
-    broken.extend(all_broken("the key", &own, stage, |ask| rule(ask, |row| row.own)).await);
-    assert!(broken.is_empty(), "{}", broken.join("\n"));
+impl Asked {
+    /// By the headers, and by what the caller's signature says.
+    pub fn by(call: &Call<'_>) -> Result<Asked, BlobError> {
+        let key = CustomerKey::parse(call.head, &OF_BLOB)?;
+        let signed = call.asker.caller.grant().and_then(|grant| grant.encryption_scope.as_deref());
+        let named = scope(call, SCOPE)?;
+        let scope = match (named, signed) {
+            (Some(named), Some(signed)) if named != signed => return Err(BlobError::header(SCOPE, named)),
+            (named, signed) => named.or(signed),
+        };
+        let scope = scope.filter(|scope| *scope != ACCOUNT_SCOPE);
+        match (&key, scope) {
+            (Some(_), Some(scope)) => Err(BlobError::header(SCOPE, scope)),
+            (Some(given), None) => {
+                let sealed = Sealed { sha256: given.sha256.to_vec(), ..Sealed::default() };
+                Ok(Asked { encryption: Some(Encryption::Key(sealed)), key })
+            }
+            (None, scope) => Ok(Asked { key, encryption: scope.map(|scope| Encryption::Scope(scope.to_owned())) }),
+        }
+    }
+
+    /// Takes the metadata away and seals it, if there is a key to do that with.
+    pub fn seal_metadata(&mut self, metadata: &mut Pairs) -> Result<(), Failure> {
+        if let (Some(key), Some(Encryption::Key(sealed))) = (&self.key, &mut self.encryption)
+            && !metadata.is_empty()
+        {
+            sealed.metadata = Some(key.seal(&codec::encode(&std::mem::take(metadata)))?);
+        }
+        Ok(())
+    }
+
+    /// The same for the MD5 of a content.
+    pub fn seal_md5(&mut self, md5: &mut Option<[u8; 16]>) -> Result<(), Failure> {
+        if let (Some(key), Some(Encryption::Key(sealed))) = (&self.key, &mut self.encryption)
+            && let Some(md5) = md5.take()
+        {
+            sealed.md5 = Some(key.seal(&md5)?);
+        }
+        Ok(())
+    }
 }
 
-#[tokio::test]
-async fn who_needs_the_scope_of_a_blob() {
-    let scope = |name: &'static str| [("x-ms-encryption-scope", name)];
-    let stage = async || {
-        let mut bench = Bench::with_container().await;
-        bench.settings.encryption_scopes = vec!["one".to_owned(), "two".to_owned()];
-        Stage::with(bench, &scope("one")).await
+/// A scope that a header names: one that the account has.
+pub fn scope<'a>(call: &Call<'a>, name: &'static str) -> Result<Option<&'a str>, BlobError> {
+    let Some(scope) = request::text(call.head, name)? else { return Ok(None) };
+    let is_known = scope == ACCOUNT_SCOPE || call.asker.settings.encryption_scopes.iter().any(|known| known == scope);
+    if is_known { Ok(Some(scope)) } else { Err(BlobError::header(name, scope)) }
+}
+
+/// How something new in the container becomes encrypted: as is asked, or by the scope of the container.
+pub fn effective(
+    rows: &dyn Rows,
+    account: u64,
+    container: &ContainerName,
+    asked: Option<&Encryption>,
+) -> Result<Option<Encryption>, Halt> {
+    let guard = model::guard(rows, account, container)?;
+    match (asked, guard.default_scope) {
+        (Some(Encryption::Scope(scope)), Some(default)) if *scope == default => Ok(asked.cloned()),
+        (Some(_), _) if guard.denies_other_scopes => {
+            Err(refuse(BlobError::RequestForbiddenByContainerEncryptionPolicy))
+        }
+        (Some(_), _) => Ok(asked.cloned()),
+        (None, default) => Ok(default.map(Encryption::Scope)),
+    }
+}
+
+/// Whether what is there may be changed by a request that asks for this; and what it becomes encrypted by.
+pub fn same_as(
+    rows: &dyn Rows,
+    account: u64,
+    container: &ContainerName,
+    asked: Option<&Encryption>,
+    stored: Option<&Encryption>,
+) -> Result<Option<Encryption>, Halt> {
+    let effective = effective(rows, account, container, asked)?;
+    matches(stored, effective.as_ref()).map_err(refuse)?;
+    Ok(effective)
+}
+
+/// Whether two are the same: by the same key, or by the same scope.
+pub fn matches(stored: Option<&Encryption>, asked: Option<&Encryption>) -> Result<(), BlobError> {
+    match (stored, asked) {
+        (None, None) => Ok(()),
+        (Some(Encryption::Key(stored)), Some(Encryption::Key(asked))) if stored.sha256 == asked.sha256 => Ok(()),
+        (Some(Encryption::Scope(stored)), Some(Encryption::Scope(asked))) if stored == asked => Ok(()),
+        (Some(_), Some(_)) => Err(BlobError::BlobCustomerSpecifiedEncryptionMismatch),
+        (Some(_), None) => Err(BlobError::BlobUsesCustomerSpecifiedEncryption),
+        (None, Some(_)) => Err(BlobError::BlobDoesNotUseCustomerSpecifiedEncryption),
+    }
+}
+
+/// Whether it is sealed with a client's key, which everybody needs who reads it.
+pub fn is_sealed(stored: Option<&Encryption>) -> bool {
+    matches!(stored, Some(Encryption::Key(_)))
+}
+
+/// Whether a read with this key may see the state. Scopes are the account's, so a read need not know them.
+pub fn check_read(stored: Option<&Encryption>, key: Option<&CustomerKey>) -> Result<(), BlobError> {
+    match (stored, key) {
+        (None | Some(Encryption::Scope(_)), None) => Ok(()),
+        (None | Some(Encryption::Scope(_)), Some(_)) => Err(BlobError::BlobDoesNotUseCustomerSpecifiedEncryption),
+        (Some(Encryption::Key(_)), None) => Err(BlobError::BlobUsesCustomerSpecifiedEncryption),
+        (Some(Encryption::Key(sealed)), Some(key)) if sealed.sha256 == key.sha256 => Ok(()),
+        (Some(Encryption::Key(_)), Some(_)) => Err(BlobError::BlobCustomerSpecifiedEncryptionMismatch),
+    }
+}
+
+/// Puts what was sealed back into its place, for a reader who has the key.
+pub fn reveal(state: &mut Committed, key: Option<&CustomerKey>) -> Result<(), Unread> {
+    let (Some(Encryption::Key(sealed)), Some(key)) = (&state.encryption, key) else { return Ok(()) };
+    let open = |note: &Vec<u8>| {
+        sealing::open_note(&key.secret, note).map_err(|sealing::Forged| codec::corrupt("the seal of a blob"))
     };
-    let rule = |ask: &Ask, rule: fn(Row) -> Rule| if is_apart(ask) { Apart } else { rule(by_scope(ask.op)) };
-    let none: Headers<'_> = &[];
-    let mut broken = all_broken("no scope", none, stage, |ask| rule(ask, |row| row.none)).await;
-    broken.extend(all_broken("another scope", &scope("two"), stage, |ask| rule(ask, |row| row.other)).await);
-    broken.extend(all_broken("the scope", &scope("one"), stage, |ask| rule(ask, |row| row.own)).await);
-    assert!(broken.is_empty(), "{}", broken.join("\n"));
+    if let Some(metadata) = &sealed.metadata {
+        state.metadata = codec::decode(&open(metadata)?)?;
+    }
+    if let (None, Some(md5)) = (&state.headers.content_md5, &sealed.md5) {
+        state.headers.content_md5 = Some(open(md5)?);
+    }
+    Ok(())
+}
+
+/// Gives a state the sealed metadata that a request brought. It has been seen that both are by the same key.
+pub fn with_metadata_of(stored: &mut Option<Encryption>, asked: Option<&Encryption>) {
+    if let (Some(Encryption::Key(stored)), Some(Encryption::Key(asked))) = (stored, asked) {
+        stored.metadata = asked.metadata.clone();
+    }
+}
+
+/// What the answer to a write says of it.
+pub fn answer(headers: &mut HeaderMap, encryption: Option<&Encryption>) {
+    headers.insert(&reply::REQUEST_SERVER_ENCRYPTED, reply::TRUE);
+    name(headers, encryption);
+}
+
+/// Names the key or the scope.
+pub fn name(headers: &mut HeaderMap, encryption: Option<&Encryption>) {
+    match encryption {
+        None => {}
+        Some(Encryption::Key(sealed)) => {
+            headers.insert(&reply::ENCRYPTION_KEY_SHA256, reply::value(base64::encode(&sealed.sha256)));
+        }
+        Some(Encryption::Scope(scope)) => _ = headers.insert(&reply::ENCRYPTION_SCOPE, reply::value(scope.clone())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Bench, bytes, header, refusal};
+    use auth::Settings;
+    use wire::http::Reply;
+
+    /// Three headers of a key, made of one byte.
+    struct Key([(&'static str, String); 3]);
+
+    fn key(byte: u8) -> Key {
+        let secret = [byte; KEY_BYTES];
+        let sha256 = digest(&SHA256, &secret);
+        Key([
+            (KEY, base64::encode(&secret)),
+            (SHA256_OF_KEY, base64::encode(sha256.as_ref())),
+            (ALGORITHM, "AES256".to_owned()),
+        ])
+    }
+
+    impl Key {
+        fn with<'a>(&'a self, more: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
+            let own = self.0.iter().map(|(name, value)| (*name, value.as_str()));
+            own.chain(more.iter().copied()).collect()
+        }
+
+        fn sha256(&self) -> Option<&str> {
+            Some(&self.0[1].1)
+        }
+
+        /// As the key of a copy's source.
+        fn of_source(&self) -> [(&str, &str); 3] {
+            let names = OF_SOURCE.all();
+            std::array::from_fn(|at| (names[at], self.0[at].1.as_str()))
+        }
+    }
+
+    type Headers<'a> = &'a [(&'a str, &'a str)];
+
+    const BLOCK: (&str, &str) = ("x-ms-blob-type", "BlockBlob");
+    const APPEND: (&str, &str) = ("x-ms-blob-type", "AppendBlob");
+    const PAGES: &[(&str, &str)] = &[("x-ms-blob-type", "PageBlob"), ("x-ms-blob-content-length", "200192")];
+    const USES: BlobError = BlobError::BlobUsesCustomerSpecifiedEncryption;
+    const OTHER: BlobError = BlobError::BlobCustomerSpecifiedEncryptionMismatch;
+    const NONE: BlobError = BlobError::BlobDoesNotUseCustomerSpecifiedEncryption;
+
+    async fn put(bench: &Bench, url: &str, headers: &[(&str, &str)], body: &[u8]) -> Result<Reply, Failure> {
+        bench.call("PUT", url, headers, body).await
+    }
+
+    /// Whether these bytes stand anywhere in what is stored.
+    async fn is_stored(bench: &Bench, text: &[u8]) -> bool {
+        let found = engine::read::<_, std::convert::Infallible, _>(&*bench.engine, |rows, _| {
+            let mut found = false;
+            let all = (engine::Key::new(0), engine::Key::new(u8::MAX));
+            rows.scan(&all.0, &all.1, 1_000, &mut |_, row| {
+                found |= row.windows(text.len()).any(|window| window == text);
+                engine::Visit::Next
+            })?;
+            Ok(found)
+        });
+        found.await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn what_a_key_seals_only_that_key_opens() {
+        let bench = Bench::with_container().await;
+        let (mine, yours) = (key(1), key(2));
+        let content: Vec<u8> = (0..200_192_u32).map(|n| (n / 100) as u8).collect();
+        let meta = ("x-ms-meta-colour", "ultramarine");
+
+        let answer = put(&bench, "cont/block", &mine.with(&[BLOCK, meta]), &content).await.unwrap();
+        assert_eq!(header(&answer, SHA256_OF_KEY), mine.sha256());
+        assert_eq!(header(&answer, "x-ms-request-server-encrypted"), Some("true"));
+        put(&bench, "cont/append", &mine.with(&[APPEND, meta]), b"").await.unwrap();
+        for part in content.chunks(100_096) {
+            let answer = put(&bench, "cont/append?comp=appendblock", &mine.with(&[]), part).await.unwrap();
+            assert_eq!(header(&answer, SHA256_OF_KEY), mine.sha256());
+        }
+        put(&bench, "cont/pages", &mine.with(&[PAGES, &[meta]].concat()), b"").await.unwrap();
+        for (range, part) in [("bytes=0-511", &content[..512]), ("bytes=512-200191", &content[512..])] {
+            let headers = mine.with(&[("x-ms-page-write", "update"), ("x-ms-range", range)]);
+            put(&bench, "cont/pages?comp=page", &headers, part).await.unwrap();
+        }
+        for (id, part) in [("QQ==", &content[..70_000]), ("Qg==", &content[70_000..])] {
+            let url = format!("cont/listed?comp=block&blockid={id}");
+            put(&bench, &url, &mine.with(&[]), part).await.unwrap();
+        }
+        let list = b"<BlockList><Latest>QQ==</Latest><Latest>Qg==</Latest></BlockList>";
+        put(&bench, "cont/listed?comp=blocklist", &mine.with(&[meta]), list).await.unwrap();
+
+        for blob in ["block", "append", "pages", "listed"] {
+            let url = format!("cont/{blob}");
+            let got = bench.call("GET", &url, &mine.with(&[]), b"").await.unwrap();
+            assert_eq!(header(&got, SHA256_OF_KEY), mine.sha256(), "{blob}");
+            assert_eq!(header(&got, meta.0), Some(meta.1), "{blob}");
+            assert!(bytes(got).await == content, "{blob}");
+            for (first, last) in [(0, 0), (65_535, 65_536), (65_536, 131_071), (131_072, 200_191), (199_999, 250_000)] {
+                let range = format!("bytes={first}-{last}");
+                let got = bench.call("GET", &url, &mine.with(&[("range", &range)]), b"").await.unwrap();
+                assert!(bytes(got).await == content[first..content.len().min(last + 1)], "{blob} {range}");
+            }
+            for (method, url) in [("GET", url.clone()), ("HEAD", url.clone()), ("GET", format!("{url}?comp=metadata"))]
+            {
+                let call = async |headers: &[(&str, &str)]| refusal(bench.call(method, &url, headers, b"").await);
+                assert_eq!((call(&[]).await, call(&yours.with(&[])).await), (USES, OTHER), "{method} {url}");
+            }
+        }
+        let sum = bench.call("HEAD", "cont/block", &mine.with(&[]), b"").await.unwrap();
+        let md5 = wire::checksum::Md5::of(&content);
+        assert_eq!(header(&sum, "content-md5"), Some(base64::encode(&md5).as_str()));
+
+        let listed = bench.text("GET", "cont?restype=container&comp=list&include=metadata").await;
+        let named = format!("<CustomerProvidedKeySha256>{}</CustomerProvidedKeySha256>", mine.sha256().unwrap());
+        assert_eq!((listed.matches(&named).count(), listed.matches("<Metadata Encrypted=\"true\"").count()), (4, 4));
+        assert!(!listed.contains("ultramarine") && !listed.contains(&base64::encode(&md5)));
+        put(&bench, "cont/open", &[BLOCK, ("x-ms-meta-colour", "vermilion")], b"x").await.unwrap();
+        assert!(is_stored(&bench, b"vermilion").await);
+        for text in [&b"ultramarine"[..], &md5, &[1; KEY_BYTES]] {
+            assert!(!is_stored(&bench, text).await);
+        }
+        // What needs no bytes needs no key.
+        bench.call("GET", "cont/pages?comp=pagelist", &[], b"").await.unwrap();
+        bench.call("GET", "cont/listed?comp=blocklist", &[], b"").await.unwrap();
+        bench.call("DELETE", "cont?restype=container", &[], b"").await.unwrap();
+        bench.sweep().await;
+        assert_eq!(bench.figures(), (0, 0));
+    }
+
+    #[tokio::test]
+    async fn writes_must_bring_the_same_key() {
+        let bench = Bench::with_container().await;
+        let (mine, yours) = (key(1), key(2));
+        let page = [("x-ms-page-write", "update"), ("x-ms-range", "bytes=0-511")];
+        put(&bench, "cont/append", &mine.with(&[APPEND]), b"").await.unwrap();
+        put(&bench, "cont/pages", &mine.with(PAGES), b"").await.unwrap();
+        put(&bench, "cont/block", &mine.with(&[BLOCK]), b"x").await.unwrap();
+        put(&bench, "cont/plain", &[BLOCK], b"x").await.unwrap();
+        put(&bench, "cont/block?comp=block&blockid=QQ==", &mine.with(&[]), b"y").await.unwrap();
+        let list: &[u8] = b"<BlockList><Latest>QQ==</Latest></BlockList>";
+        let before = bench.figures();
+        let writes: [(&str, Headers<'_>, &[u8]); 5] = [
+            ("cont/append?comp=appendblock", &[], b"z"),
+            ("cont/pages?comp=page", &page, &[1; 512]),
+            ("cont/block?comp=metadata", &[], b""),
+            ("cont/block?comp=snapshot", &[], b""),
+            ("cont/block?comp=blocklist", &[], list),
+        ];
+        for (url, more, body) in writes {
+            assert_eq!(refusal(put(&bench, url, more, body).await), USES, "{url}");
+            assert_eq!(refusal(put(&bench, url, &yours.with(more), body).await), OTHER, "{url}");
+        }
+        let plain = put(&bench, "cont/plain?comp=metadata", &mine.with(&[]), b"").await;
+        assert_eq!(refusal(plain), NONE);
+        let plain = bench.call("GET", "cont/plain", &mine.with(&[]), b"").await;
+        assert_eq!(refusal(plain), NONE);
+        assert_eq!(bench.figures(), before);
+        // A stale condition is said first, as of anything else that is wrong.
+        let stale = [("if-match", "\"0x1\"")];
+        assert_eq!(refusal(put(&bench, "cont/block?comp=metadata", &stale, b"").await), BlobError::ConditionNotMet);
+
+        for (url, more, body) in writes {
+            put(&bench, url, &mine.with(more), body).await.unwrap();
+        }
+        // Whoever replaces a blob whole may take another key, or none.
+        put(&bench, "cont/block", &yours.with(&[BLOCK]), b"new").await.unwrap();
+        assert_eq!(bytes(bench.call("GET", "cont/block", &yours.with(&[]), b"").await.unwrap()).await, b"new");
+        put(&bench, "cont/block", &[BLOCK], b"open").await.unwrap();
+        assert_eq!(bench.get("cont/block").await, b"open");
+    }
+
+    #[tokio::test]
+    async fn blocks_of_different_keys_do_not_mix() {
+        let bench = Bench::with_container().await;
+        let (mine, yours) = (key(1), key(2));
+        for (id, key) in [("QQ==", Some(&mine)), ("Qg==", Some(&yours)), ("Qw==", None)] {
+            let headers = key.map(|key| key.with(&[])).unwrap_or_default();
+            put(&bench, &format!("cont/blob?comp=block&blockid={id}"), &headers, b"x").await.unwrap();
+        }
+        let list = |ids: &[&str]| {
+            let entries: String = ids.iter().map(|id| format!("<Latest>{id}</Latest>")).collect();
+            format!("<BlockList>{entries}</BlockList>").into_bytes()
+        };
+        let commit = async |headers: &[(&str, &str)], ids: &[&str]| {
+            put(&bench, "cont/blob?comp=blocklist", headers, &list(ids)).await
+        };
+        assert_eq!(refusal(commit(&mine.with(&[]), &["QQ==", "Qg=="]).await), OTHER);
+        assert_eq!(refusal(commit(&mine.with(&[]), &["QQ==", "Qw=="]).await), NONE);
+        assert_eq!(refusal(commit(&[], &["Qw==", "QQ=="]).await), USES);
+        commit(&mine.with(&[]), &["QQ==", "QQ=="]).await.unwrap();
+        assert_eq!(bytes(bench.call("GET", "cont/blob", &mine.with(&[]), b"").await.unwrap()).await, b"xx");
+        // The committed ones are the blob's.
+        assert_eq!(refusal(commit(&yours.with(&[]), &["QQ=="]).await), OTHER);
+        commit(&mine.with(&[]), &["QQ=="]).await.unwrap();
+    }
+
+    /// The operations that take bytes from a URL, each with what else it needs, and where it leaves them.
+    const FROM_URL: [(&str, Headers<'static>, &str); 4] = [
+        ("cont/made", &[BLOCK], "cont/made"),
+        ("cont/listed?comp=block&blockid=QQ==", &[], "cont/listed"),
+        ("cont/append?comp=appendblock", &[], "cont/append"),
+        (
+            "cont/pages?comp=page",
+            &[("x-ms-page-write", "update"), ("x-ms-range", "bytes=0-200191"), ("x-ms-source-range", "bytes=0-200191")],
+            "cont/pages",
+        ),
+    ];
+
+    fn keyed<'a>(key: Option<&'a Key>, more: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
+        key.map_or_else(|| more.to_vec(), |key| key.with(more))
+    }
+
+    #[tokio::test]
+    async fn bytes_from_a_sealed_source_are_sealed_anew() {
+        let (first, second, third) = (key(1), key(2), key(3));
+        let content: Vec<u8> = (0..200_192_u32).map(|n| (n / 100) as u8).collect();
+        let list = b"<BlockList><Latest>QQ==</Latest></BlockList>";
+        // From one key to another, to the same, to none, and from none to one.
+        for (from, to) in
+            [(Some(&first), Some(&second)), (Some(&first), Some(&first)), (Some(&first), None), (None, Some(&second))]
+        {
+            let bench = Bench::with_container().await;
+            let sealed = keyed(from, &[]);
+            let source = [&[BLOCK, ("x-ms-meta-colour", "ultramarine")][..], &sealed].concat();
+            put(&bench, "cont/source", &source, &content).await.unwrap();
+            put(&bench, "cont/append", &keyed(to, &[APPEND]), b"").await.unwrap();
+            put(&bench, "cont/pages", &keyed(to, PAGES), b"").await.unwrap();
+            let url = crate::testing::url("cont/source");
+            let opens = from.map(Key::of_source);
+            for (target, more, blob) in FROM_URL {
+                let ask = [&[("x-ms-copy-source", url.as_str())][..], more].concat();
+                let before = bench.figures();
+                if from.is_some() {
+                    let (wrong, right) = (third.of_source(), opens.unwrap());
+                    for (keys, code) in [
+                        (&[][..], "BlobUsesCustomerSpecifiedEncryption"),
+                        (&wrong[..], "BlobCustomerSpecifiedEncryptionMismatch"),
+                    ] {
+                        let refused = put(&bench, target, &keyed(to, &[&ask[..], keys].concat()), b"").await;
+                        let BlobError::CannotVerifyCopySource(fault) = refusal(refused) else { panic!("{target}") };
+                        assert_eq!((fault.status, fault.source_code.as_deref()), (409, Some(code)), "{target}");
+                    }
+                    let half = put(&bench, target, &keyed(to, &[&ask[..], &right[..2]].concat()), b"").await;
+                    let missing = RequestError::MissingRequiredHeader { name: OF_SOURCE.algorithm };
+                    assert_eq!(refusal(half), BlobError::Request(missing), "{target}");
+                } else {
+                    let needless = put(&bench, target, &keyed(to, &[&ask[..], &third.of_source()].concat()), b"").await;
+                    let BlobError::CannotVerifyCopySource(fault) = refusal(needless) else { panic!("{target}") };
+                    let code = "BlobDoesNotUseCustomerSpecifiedEncryption";
+                    assert_eq!(fault.source_code.as_deref(), Some(code), "{target}");
+                }
+                assert_eq!(bench.figures(), before, "{target}");
+                let keys = opens.as_ref().map_or(&[][..], |keys| &keys[..]);
+                let answer = put(&bench, target, &keyed(to, &[&ask[..], keys].concat()), b"").await.unwrap();
+                assert_eq!(header(&answer, SHA256_OF_KEY), to.and_then(Key::sha256), "{target}");
+                if blob == "cont/listed" {
+                    put(&bench, "cont/listed?comp=blocklist", &keyed(to, &[]), list).await.unwrap();
+                }
+                let got = bench.call("GET", blob, &keyed(to, &[]), b"").await.unwrap();
+                if blob == "cont/made" {
+                    assert_eq!(header(&got, "x-ms-meta-colour"), Some("ultramarine"));
+                }
+                assert!(bytes(got).await == content, "{target}");
+                let other = bench.call("GET", blob, &third.with(&[]), b"").await;
+                assert_eq!(refusal(other), if to.is_some() { OTHER } else { NONE }, "{target}");
+            }
+            // Nothing needs the source any longer.
+            bench.call("DELETE", "cont/source", &[], b"").await.unwrap();
+            bench.sweep().await;
+            for (_, _, blob) in FROM_URL {
+                assert!(bytes(bench.call("GET", blob, &keyed(to, &[]), b"").await.unwrap()).await == content, "{blob}");
+            }
+            bench.call("DELETE", "cont?restype=container", &[], b"").await.unwrap();
+            bench.sweep().await;
+            assert_eq!(bench.figures(), (0, 0));
+        }
+    }
+
+    /// Copies that know where they came from take no keys, as the reference has it: neither for themselves nor for their source.
+    #[tokio::test]
+    async fn copies_take_no_keys() {
+        let bench = Bench::with_container().await;
+        let mine = key(1);
+        put(&bench, "cont/source", &mine.with(&[BLOCK]), b"x").await.unwrap();
+        put(&bench, "cont/plain", &[BLOCK], b"x").await.unwrap();
+        let (sealed, plain) = (crate::testing::url("cont/source"), crate::testing::url("cont/plain"));
+        for how in [&[][..], &[("x-ms-requires-sync", "true")]] {
+            let ask = |from| [&[("x-ms-copy-source", from)][..], how].concat();
+            let own = put(&bench, "cont/blob", &mine.with(&ask(&plain)), b"").await;
+            assert_eq!(refusal(own), BlobError::UnsupportedHeader { name: KEY });
+            let source = put(&bench, "cont/blob", &[&ask(&sealed)[..], &mine.of_source()].concat(), b"").await;
+            assert_eq!(refusal(source), BlobError::UnsupportedHeader { name: OF_SOURCE.key });
+            let without = refusal(put(&bench, "cont/blob", &ask(&sealed), b"").await).to_reply();
+            assert_eq!(without.status, 409);
+        }
+    }
+
+    #[tokio::test]
+    async fn metadata_is_set_and_kept_under_the_key() {
+        let bench = Bench::with_container().await;
+        let mine = key(1);
+        put(&bench, "cont/blob", &mine.with(&[BLOCK, ("x-ms-meta-a", "first")]), b"x").await.unwrap();
+        let snapshot = async |headers: &[(&str, &str)]| {
+            let made = put(&bench, "cont/blob?comp=snapshot", &mine.with(headers), b"").await.unwrap();
+            format!("cont/blob?snapshot={}", header(&made, "x-ms-snapshot").unwrap())
+        };
+        let same = snapshot(&[]).await;
+        let own = snapshot(&[("x-ms-meta-a", "second")]).await;
+        put(&bench, "cont/blob?comp=metadata", &mine.with(&[("x-ms-meta-a", "third")]), b"").await.unwrap();
+        for (url, expected) in [(same.as_str(), "first"), (own.as_str(), "second"), ("cont/blob", "third")] {
+            let told = bench.call("HEAD", url, &mine.with(&[]), b"").await.unwrap();
+            assert_eq!(header(&told, "x-ms-meta-a"), Some(expected), "{url}");
+            assert_eq!(refusal(bench.call("HEAD", url, &[], b"").await), USES, "{url}");
+        }
+        put(&bench, "cont/blob?comp=metadata", &mine.with(&[]), b"").await.unwrap();
+        let told = bench.call("HEAD", "cont/blob", &mine.with(&[]), b"").await.unwrap();
+        assert_eq!(header(&told, "x-ms-meta-a"), None);
+    }
+
+    #[test]
+    fn key_headers() {
+        let parse = |headers: &[(&str, &str)]| {
+            CustomerKey::parse(&crate::testing::request("GET", "cont/blob", headers), &OF_BLOB)
+        };
+        let mine = key(1);
+        let all = mine.with(&[]);
+        assert_eq!(parse(&[]), Ok(None));
+        assert_eq!(parse(&all).unwrap().unwrap().secret, Secret([1; KEY_BYTES]));
+        for missing in 0..3 {
+            let name = all[missing].0;
+            let two: Vec<_> = all.iter().copied().filter(|(other, _)| *other != name).collect();
+            let name = [KEY, SHA256_OF_KEY, ALGORITHM][missing];
+            assert_eq!(parse(&two), Err(BlobError::Request(RequestError::MissingRequiredHeader { name })));
+        }
+        let with = |at: usize, value: &'static str| {
+            let mut headers = all.clone();
+            headers[at].1 = value;
+            parse(&headers).unwrap_err()
+        };
+        for bad in ["AAAA", "not base64"] {
+            assert_eq!(with(0, bad), BlobError::header(KEY, ""), "a key is not repeated");
+        }
+        assert_eq!(with(1, "AAAA"), BlobError::header(SHA256_OF_KEY, "AAAA"));
+        assert_eq!(with(2, "AES128"), BlobError::header(ALGORITHM, "AES128"));
+        assert!(!format!("{:?}", parse(&all)).contains("[1, 1"));
+    }
+
+    fn scoped(name: &str) -> [(&str, &str); 1] {
+        [(SCOPE, name)]
+    }
+
+    #[tokio::test]
+    async fn scopes() {
+        let settings = Settings { encryption_scopes: vec!["one".into(), "two".into()], ..Settings::default() };
+        let bench = Bench { settings, ..Bench::with_container().await };
+        let unknown = put(&bench, "cont/blob", &[BLOCK, (SCOPE, "three")], b"x").await;
+        assert_eq!(refusal(unknown), BlobError::header(SCOPE, "three"));
+        let both = put(&bench, "cont/blob", &key(1).with(&[BLOCK, (SCOPE, "one")]), b"x").await;
+        assert_eq!(refusal(both), BlobError::header(SCOPE, "one"));
+        let made = put(&bench, "cont/blob", &[BLOCK, (SCOPE, "one")], b"x").await.unwrap();
+        assert_eq!(header(&made, SCOPE), Some("one"));
+        let told = bench.call("GET", "cont/blob", &[], b"").await.unwrap();
+        assert_eq!(header(&told, SCOPE), Some("one"));
+        let metadata = "cont/blob?comp=metadata";
+        assert_eq!(refusal(put(&bench, metadata, &[], b"").await), USES);
+        assert_eq!(refusal(put(&bench, metadata, &scoped("two"), b"").await), OTHER);
+        put(&bench, metadata, &scoped("one"), b"").await.unwrap();
+        let listed = bench.text("GET", "cont?restype=container&comp=list").await;
+        assert!(listed.contains("<EncryptionScope>one</EncryptionScope>"));
+
+        let (default, deny) = ("x-ms-default-encryption-scope", "x-ms-deny-encryption-scope-override");
+        let create = async |url: &str, headers: &[(&str, &str)]| put(&bench, url, headers, b"").await;
+        assert!(create("soft?restype=container", &[(default, "one")]).await.is_err());
+        assert!(create("soft?restype=container", &[(default, "three"), (deny, "false")]).await.is_err());
+        create("soft?restype=container", &[(default, "one"), (deny, "false")]).await.unwrap();
+        create("hard?restype=container", &[(default, "one"), (deny, "true")]).await.unwrap();
+        for (container, scope, expected) in
+            [("soft", None, "one"), ("soft", Some("two"), "two"), ("hard", None, "one"), ("hard", Some("one"), "one")]
+        {
+            let url = format!("{container}/blob");
+            let mut headers = vec![APPEND];
+            headers.extend(scope.map(|scope| (SCOPE, scope)));
+            let made = put(&bench, &url, &headers, b"").await.unwrap();
+            assert_eq!(header(&made, SCOPE), Some(expected), "{container} {scope:?}");
+            headers.remove(0);
+            let appended = put(&bench, &format!("{url}?comp=appendblock"), &headers, b"x").await.unwrap();
+            assert_eq!(header(&appended, SCOPE), Some(expected), "{container} {scope:?}");
+        }
+        for headers in [vec![BLOCK, (SCOPE, "two")], key(1).with(&[BLOCK])] {
+            let refused = put(&bench, "hard/other", &headers, b"x").await;
+            assert_eq!(refusal(refused), BlobError::RequestForbiddenByContainerEncryptionPolicy);
+        }
+        let told = bench.call("GET", "hard?restype=container", &[], b"").await.unwrap();
+        assert_eq!((header(&told, default), header(&told, deny)), (Some("one"), Some("true")));
+    }
 }

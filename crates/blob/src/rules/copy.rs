@@ -14,10 +14,11 @@ use wire::http::{HeaderMap, HeaderValue};
 use wire::xml::XmlWriter;
 
 use crate::collect::failed;
+use crate::model::codec;
 use crate::model::{self, BlobType, Committed, ContentRef, Halt, blob_key};
 use crate::pages::{self, View};
+use crate::reply;
 use crate::source::Place;
-use crate::{codec, reply};
 
 /// The last copy into a blob. It is forgotten when the blob is written to, except by leases, pages and blocks.
 #[derive(Clone, PartialEq, Eq, Debug, Encode, Decode)]

@@ -18,13 +18,15 @@ use engine::{Changes, Commit, Engine, EngineError, Key, Rows, Staged, Tick, Unre
 use minicbor::{Decode, Encode};
 use wire::http::{Body, HeaderMap, HeaderValue, header};
 
+use crate::BlobService;
 use crate::collect::failed;
-use crate::copy::{CopyState, CopyStatus};
+use crate::model::blocks;
+use crate::model::codec;
 use crate::model::{self, Blob, BlobType, Committed, ContentRef, ListEntry, chunk_key};
 use crate::pages::{PAGE_BYTES, PageSpan, View};
+use crate::rules::copy::{CopyState, CopyStatus};
+use crate::rules::tier::TierSet;
 use crate::source::{Fetched, Running};
-use crate::tier::TierSet;
-use crate::{BlobService, blocks, codec};
 
 /// How often somebody looks whether a copy is being done.
 const LOOK_SECONDS: u64 = 5;

@@ -7,14 +7,14 @@ use wire::names::ContainerName;
 use wire::tags::Tags;
 
 use crate::error::BlobError;
+use crate::model::tags::Tagged;
 use crate::model::{BlobType, Committed};
-use crate::protection::{Policy, Protection};
 use crate::request;
-use crate::tags::Tagged;
-use crate::tier::{Tier, TierSet};
+use crate::rules::immutability::{Policy, Protection};
+use crate::rules::tier::{Tier, TierSet};
 
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Given {
+pub struct CreationOptions {
     pub tier: Option<Tier>,
     pub tags: Tags,
     pub policy: Option<Policy>,
@@ -23,10 +23,10 @@ pub struct Given {
     pub is_premium: bool,
 }
 
-impl Given {
+impl CreationOptions {
     /// For a blob of this kind and, if it is known beforehand, length.
-    pub fn parse(head: &Head, kind: BlobType, length: u64, is_premium: bool) -> Result<Given, BlobError> {
-        let given = Given::parse_unchecked(head, is_premium)?;
+    pub fn parse(head: &Head, kind: BlobType, length: u64, is_premium: bool) -> Result<CreationOptions, BlobError> {
+        let given = CreationOptions::parse_unchecked(head, is_premium)?;
         if let Some(tier) = given.tier {
             tier.check(kind, length, is_premium)?;
         }
@@ -34,10 +34,10 @@ impl Given {
     }
 
     /// For a blob of which nothing is known yet: whether it can have the tier is still to be seen.
-    pub fn parse_unchecked(head: &Head, is_premium: bool) -> Result<Given, BlobError> {
+    pub fn parse_unchecked(head: &Head, is_premium: bool) -> Result<CreationOptions, BlobError> {
         let tier = request::tier(head)?;
         let (policy, legal_hold) = (request::policy(head)?, request::legal_hold(head)?);
-        Ok(Given { tier, tags: request::tags(head)?, policy, legal_hold, is_premium })
+        Ok(CreationOptions { tier, tags: request::tags(head)?, policy, legal_hold, is_premium })
     }
 
     /// A policy whose time is over would protect nothing; to lock it would look as if it did.

@@ -11,6 +11,11 @@
 //!   sees it up to its own length; what is appended later stands beyond that. Who replaces the blob begins a new list.
 //! - A page blob is a map of pages, which has a module of its own.
 
+pub mod blocks;
+pub mod codec;
+pub mod tags;
+pub mod target;
+
 use bytes::Bytes;
 use concurrency::{ETag, Lease, LeaseId, Timestamp, Version};
 use engine::due::{self, Kind};
@@ -19,16 +24,15 @@ use minicbor::{Decode, Encode};
 pub use service::{Pairs, StoredPolicy};
 use wire::names::{BlobName, ContainerName};
 
-use crate::blocks::UNCOMMITTED_SECONDS;
-use crate::codec;
-use crate::copy::CopyState;
-use crate::encryption::Encryption;
 use crate::error::BlobError;
+use crate::model::blocks::UNCOMMITTED_SECONDS;
+use crate::model::tags::Tagged;
 use crate::pages::View;
-use crate::protection::{self, Protection};
 use crate::request::Which;
-use crate::tags::{self, Tagged};
-use crate::tier::{Rehydration, TierSet};
+use crate::rules::copy::CopyState;
+use crate::rules::encryption::Encryption;
+use crate::rules::immutability::{self, Protection};
+use crate::rules::tier::{Rehydration, TierSet};
 
 /// What a function over rows ends with when it has no result.
 pub type Halt = Stop<BlobError>;
@@ -532,7 +536,7 @@ impl Committed {
 
     /// Takes back what this version refers to. The version must not be stored any longer.
     pub fn let_go(&self, changes: &mut Changes, now: Timestamp) {
-        protection::project(self.protection.as_ref(), None, self.version, changes);
+        immutability::project(self.protection.as_ref(), None, self.version, changes);
         self.let_content_go(changes, now);
     }
 

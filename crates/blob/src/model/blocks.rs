@@ -4,8 +4,8 @@ use bytes::Bytes;
 use engine::{KeyReader, Rows, Unread, Visit};
 use wire::base64;
 
-use crate::codec;
 use crate::download::for_each_chunk;
+use crate::model::codec;
 use crate::model::{Block, Committed, ContentRef, ListChunk, ListEntry, Staging, blocks_of};
 
 /// A block id has at most this many bytes before it is encoded.

@@ -14,8 +14,9 @@ use minicbor::{Decode, Encode};
 use wire::dates;
 
 use crate::error::BlobError;
+use crate::model::codec;
 use crate::model::{Blob, Committed};
-use crate::{codec, request};
+use crate::request;
 
 /// What protects one state of a blob.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Encode, Decode)]
@@ -212,8 +213,8 @@ impl Blob {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rules::tier::{Tier, TierSet};
     use crate::testing::{NOW, committed};
-    use crate::tier::{Tier, TierSet};
 
     fn protected(policy: Option<Policy>, legal_hold: Option<bool>) -> Committed {
         Committed { protection: Protection::new(policy, legal_hold), ..committed() }

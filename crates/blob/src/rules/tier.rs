@@ -6,8 +6,8 @@
 use concurrency::Timestamp;
 use minicbor::{Decode, Encode};
 
-use crate::codec;
 use crate::error::BlobError;
+use crate::model::codec;
 use crate::model::{BlobType, Committed};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Encode, Decode)]

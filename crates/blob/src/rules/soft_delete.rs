@@ -16,15 +16,16 @@ use concurrency::{Lease, Timestamp};
 use engine::due::{self, Kind};
 use engine::{Changes, Key, Rows, Tick, Unread, Visit, space};
 
-use crate::codec;
 use crate::error::BlobError;
+use crate::model::codec;
+use crate::model::tags;
 use crate::model::{
     self, Blob, BlobType, Committed, Deletion, Halt, Past, Undeletion, VersionId, refuse, snapshot_key, snapshots_due,
     snapshots_of, version_key, versions_due, versions_of,
 };
 use crate::ops::Call;
 use crate::ops::get_blob_service_properties::PROPERTIES;
-use crate::{protection, tags};
+use crate::rules::immutability;
 
 /// What an account keeps. Cheap to pass into a decision, which asks for more only if there is something to keep.
 #[derive(Clone, Copy, Debug)]
@@ -98,7 +99,7 @@ pub fn replace(
             Some(_) | None => keep_previous(&mut blob, old, changes),
         }
     }
-    protection::enter(&mut state, &key, changes);
+    immutability::enter(&mut state, &key, changes);
     state.version_id = keeping.new_version(tick);
     let written = Written { stamp: state.stamp, version_id: state.version_id };
     blob.lease = lease;
