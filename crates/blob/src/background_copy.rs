@@ -22,10 +22,10 @@ use crate::BlobService;
 use crate::collect::failed;
 use crate::model::blocks;
 use crate::model::codec;
+use crate::model::copy_state::{CopyState, CopyStatus};
+use crate::model::tier::TierSet;
 use crate::model::{self, Blob, BlobType, Committed, ContentRef, ListEntry, chunk_key};
 use crate::pages::{PAGE_BYTES, PageSpan, View};
-use crate::rules::copy::{CopyState, CopyStatus};
-use crate::rules::tier::TierSet;
 use crate::source::{Fetched, Running};
 
 /// How often somebody looks whether a copy is being done.

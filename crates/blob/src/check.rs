@@ -12,9 +12,9 @@ use service::unrefused;
 
 use crate::model;
 use crate::model::codec;
+use crate::model::protection::Protection;
 use crate::model::tags;
 use crate::model::{Blob, Committed};
-use crate::rules::immutability::Protection;
 
 /// How many rows are looked at in one read.
 const ROWS_PER_SLICE: usize = 1_000;

@@ -12,7 +12,7 @@ use engine::due::{self, Due, Kind};
 use engine::{BoxFuture, Changes, Engine, EngineError, Key, NotCommitted, Rows, Tick, Unread, read, space};
 
 use crate::background_copy;
-use crate::download::for_each_chunk;
+use crate::model::blocks::for_each_chunk;
 use crate::model::codec;
 use crate::model::{
     self, Blob, Block, Committed, DELETED_CONTAINER_OWNER, DeletedContainer, ListChunk, SNAPSHOTS_OWNER,

@@ -8,13 +8,13 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, OnceLock};
 
 use bytes::{Bytes, BytesMut};
-use engine::{BoxFuture, Content, EngineError, Rows, Unread, Visit};
+use engine::{BoxFuture, Content, EngineError, Rows, Unread};
 use wire::http::{ByteStream, ReplyBody};
 use wire::ranges::Span;
 use wire::structured::Encoder;
 
-use crate::model::codec;
-use crate::model::{self, Committed, ContentRef, ListChunk, chunk_key, list_rows};
+use crate::model::blocks::for_each_chunk;
+use crate::model::{self, Committed, ContentRef};
 use crate::rules::encryption::CustomerKey;
 use crate::sealing::{self, Opener, Secret};
 
@@ -159,28 +159,6 @@ fn open_blocks(rows: &dyn Rows, list: u64, offset: u64, length: u64) -> Result<V
     })?;
     let open = |(id, offset, length)| Ok(Piece::new(id, model::content(rows, id)?, offset, length));
     wanted.into_iter().map(open).collect()
-}
-
-/// Visits the chunks of a block list from the one that holds `offset` on, until `each` says that it has enough.
-pub fn for_each_chunk(
-    rows: &dyn Rows,
-    list: u64,
-    offset: u64,
-    mut each: impl FnMut(&ListChunk) -> bool,
-) -> Result<(), Unread> {
-    let mut failed = None;
-    rows.scan(&chunk_key(list, offset + 1), &list_rows(list).after_all(), 1, &mut |_, row| match codec::decode::<
-        ListChunk,
-    >(row)
-    {
-        Ok(chunk) if each(&chunk) => Visit::Next,
-        Ok(_) => Visit::Stop,
-        Err(error) => {
-            failed = Some(error);
-            Visit::Stop
-        }
-    })?;
-    failed.map_or(Ok(()), Err)
 }
 
 /// The body of an answer: at once if it is small and at hand, otherwise as a stream whose first piece is there. What cannot be

@@ -23,8 +23,8 @@ use engine::{Changes, Key, KeyReader, Rows, Staged, Tick, Unread, Visit, space};
 use minicbor::{Decode, Encode};
 
 use crate::download::Piece;
+use crate::model::PAGE_BLOB_BYTES_MAX;
 use crate::model::codec;
-use crate::request;
 
 pub const PAGE_BYTES: u64 = 512;
 /// A write of the largest size touches five groups at most, and a row of single pages stays well below what engines take.
@@ -723,7 +723,7 @@ fn inherited(rows: &dyn Rows, origin: &[View], span: PageSpan) -> Result<BTreeMa
 
 /// Some groups from `from` on that the maps behind another have, and where to go on.
 fn inherited_from(rows: &dyn Rows, origin: &[View], from: u64) -> Result<(BTreeMap<u64, Found>, Option<u64>), Unread> {
-    let all = PageSpan { start: from * GROUP_BYTES, end: request::PAGE_BLOB_BYTES_MAX };
+    let all = PageSpan { start: from * GROUP_BYTES, end: PAGE_BLOB_BYTES_MAX };
     let mut until = u64::MAX;
     for view in origin {
         let mut count = 0;
@@ -1187,7 +1187,7 @@ mod tests {
     #[tokio::test]
     async fn clears_of_huge_ranges_stay_small() {
         let bench = Bench::with_container().await;
-        let length = request::PAGE_BLOB_BYTES_MAX;
+        let length = PAGE_BLOB_BYTES_MAX;
         bench.put_pages("cont/blob", length).await;
         let empty = bench.figures();
         let put = async |kind: &str, start: u64, end: u64, body: &[u8]| {

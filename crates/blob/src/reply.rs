@@ -7,10 +7,10 @@ pub use wire::metadata::{element as metadata_element, set as set_metadata};
 use wire::xml::XmlWriter;
 use wire::{base64, dates};
 
+use crate::model::tier::Tier;
 use crate::model::{BlobType, Committed, PublicAccess, VersionId};
 use crate::rules::encryption;
 use crate::rules::soft_delete::Written;
-use crate::rules::tier::Tier;
 
 macro_rules! names {
     ($($constant:ident = $name:literal;)*) => {

@@ -11,11 +11,11 @@ use wire::tags::Tags;
 use wire::{base64, dates};
 
 use crate::error::BlobError;
-use crate::model::{HttpHeaders, Pairs, PublicAccess, VersionId};
+use crate::model::protection::{Mode, Policy};
+use crate::model::tier::{Priority, Tier};
+use crate::model::{HttpHeaders, PAGE_BLOB_BYTES_MAX, Pairs, PublicAccess, VersionId, Which};
 use crate::pages::PAGE_BYTES;
 use crate::rules::encryption;
-use crate::rules::immutability::{Mode, Policy};
-use crate::rules::tier::{Priority, Tier};
 
 /// The container that a container operation names.
 pub fn container(head: &Head) -> Result<ContainerName, BlobError> {
@@ -42,14 +42,6 @@ pub fn blob(head: &Head) -> Result<(ContainerName, BlobName), BlobError> {
         (Some(blob), None) => Ok((ContainerName::root(), BlobName::parse(blob)?)),
         (None, _) => Err(BlobError::Request(RequestError::InvalidResourceName)),
     }
-}
-
-/// Which state of a blob a read means.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Which {
-    Base,
-    Snapshot(Timestamp),
-    Version(VersionId),
 }
 
 pub fn which(head: &Head) -> Result<Which, BlobError> {
@@ -97,8 +89,6 @@ pub fn number(head: &Head, name: &'static str) -> Result<Option<u64>, BlobError>
 }
 
 pub const BLOB_CONTENT_LENGTH: &str = "x-ms-blob-content-length";
-/// The longest page blob: 8 TiB.
-pub const PAGE_BLOB_BYTES_MAX: u64 = 8 << 40;
 
 /// The length that a page blob is to have: whole pages.
 pub fn page_blob_length(head: &Head) -> Result<Option<u64>, BlobError> {

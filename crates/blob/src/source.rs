@@ -20,9 +20,10 @@ use service::sources::{Located, Manner, Wish, without_signature};
 
 use crate::download::{self, Piece};
 use crate::error::{BlobError, CopySourceFault};
-use crate::model::{self, Committed, ContentRef, Halt, Seen, refuse};
+use crate::model::blocks::for_each_chunk;
+use crate::model::{self, Committed, ContentRef, Halt, Seen, Which, refuse};
 use crate::ops::Call;
-use crate::request::{BodySums, Which};
+use crate::request::BodySums;
 use crate::rules::encryption::{self, CustomerKey};
 use crate::upload::{self, Announced, Received, Wanted};
 use crate::{Failure, request};
@@ -357,7 +358,7 @@ fn shared(rows: &dyn Rows, state: &Committed, span: Option<Span>) -> Result<Opti
         ContentRef::Whole(content) => Ok((first == 0 && end == state.length).then_some(content)),
         ContentRef::Blocks(list) | ContentRef::Shared(list) if first < end => {
             let mut found = None;
-            download::for_each_chunk(rows, list, first, |chunk| {
+            for_each_chunk(rows, list, first, |chunk| {
                 let mut start = chunk.start;
                 for entry in &chunk.entries {
                     if start == first && start + entry.size == end {

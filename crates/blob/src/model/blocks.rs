@@ -1,12 +1,16 @@
 //! Block ids and block lists, as far as more than one operation knows them.
 
 use bytes::Bytes;
-use engine::{KeyReader, Rows, Unread, Visit};
+use concurrency::Timestamp;
+use engine::due::{self, Kind};
+use engine::{Changes, Key, KeyReader, Rows, Unread, Visit};
+use minicbor::{Decode, Encode};
 use wire::base64;
 
-use crate::download::for_each_chunk;
-use crate::model::codec;
-use crate::model::{Block, Committed, ContentRef, ListChunk, ListEntry, Staging, blocks_of};
+use super::blob::{Committed, ContentRef};
+use super::codec;
+use super::encryption::Encryption;
+use super::keys::{blocks_of, chunk_key, list_rows};
 
 /// A block id has at most this many bytes before it is encoded.
 pub const BLOCK_ID_BYTES_MAX: usize = 64;
@@ -16,6 +20,78 @@ pub const UNCOMMITTED_BLOCKS_MAX: u32 = 100_000;
 pub const UNCOMMITTED_SECONDS: u64 = 7 * 24 * 60 * 60;
 /// How many entries of a committed list share a row. Their ids and numbers take about 90 bytes each at most.
 const ENTRIES_PER_CHUNK: usize = 1_000;
+
+/// The uncommitted blocks of a blob.
+#[derive(Clone, PartialEq, Eq, Debug, Encode, Decode)]
+#[cbor(map)]
+pub struct Staging {
+    #[n(0)]
+    pub id: u64,
+    /// Of every block id, decoded.
+    #[n(1)]
+    pub id_length: u8,
+    #[n(2)]
+    pub count: u32,
+    /// When the last block came; a week later all of them go.
+    #[cbor(n(3), with = "codec::time")]
+    pub last_put: Timestamp,
+    /// The due row that looks after them stands at this time.
+    #[cbor(n(4), with = "codec::time")]
+    pub due: Timestamp,
+    /// Rises with every block that comes, so that equal values mean equal blocks.
+    #[n(5)]
+    pub revision: u64,
+}
+
+/// One uncommitted block.
+#[derive(Clone, PartialEq, Eq, Debug, Encode, Decode)]
+#[cbor(map)]
+pub struct Block {
+    #[n(0)]
+    pub content: u64,
+    #[n(1)]
+    pub size: u64,
+    #[n(2)]
+    pub encryption: Option<Encryption>,
+    /// It refers to a content that it did not bring; other blocks may refer to the same one.
+    #[cbor(n(3), default)]
+    pub is_shared: bool,
+}
+
+/// A run of a committed block list, or one block of an append blob.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Encode, Decode)]
+#[cbor(map)]
+pub struct ListChunk {
+    /// The offset of its first byte in the blob.
+    #[n(0)]
+    pub start: u64,
+    #[n(1)]
+    pub entries: Vec<ListEntry>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Encode, Decode)]
+pub struct ListEntry {
+    /// Empty in an append blob, whose blocks have none.
+    #[cbor(n(0), with = "minicbor::bytes")]
+    pub id: Vec<u8>,
+    #[n(1)]
+    pub content: u64,
+    #[n(2)]
+    pub size: u64,
+}
+
+impl Staging {
+    /// When all of them go, unless another block comes.
+    pub fn end(&self) -> Timestamp {
+        self.last_put.plus_seconds(UNCOMMITTED_SECONDS)
+    }
+
+    /// The blocks are committed or unwanted: their rows go later, the blob's own row no longer names them.
+    pub fn leave(&self, blob: &Key, changes: &mut Changes, now: Timestamp) {
+        changes.delete(due::key(self.due, Kind::UncommittedBlocks, blob.as_bytes()));
+        changes.put(due::key(now, Kind::Staging, &self.id.to_be_bytes()), Bytes::new());
+    }
+}
 
 /// Reads a block id as the wire has it. `None`: not base64, or empty.
 pub fn decode_id(text: &str) -> Option<Vec<u8>> {
@@ -65,4 +141,26 @@ pub fn list_chunks(entries: &[ListEntry]) -> Vec<(u64, Bytes)> {
         (end, row)
     });
     chunks.collect()
+}
+
+/// Visits the chunks of a block list from the one that holds `offset` on, until `each` says that it has enough.
+pub fn for_each_chunk(
+    rows: &dyn Rows,
+    list: u64,
+    offset: u64,
+    mut each: impl FnMut(&ListChunk) -> bool,
+) -> Result<(), Unread> {
+    let mut failed = None;
+    rows.scan(&chunk_key(list, offset + 1), &list_rows(list).after_all(), 1, &mut |_, row| match codec::decode::<
+        ListChunk,
+    >(row)
+    {
+        Ok(chunk) if each(&chunk) => Visit::Next,
+        Ok(_) => Visit::Stop,
+        Err(error) => {
+            failed = Some(error);
+            Visit::Stop
+        }
+    })?;
+    failed.map_or(Ok(()), Err)
 }

@@ -12,8 +12,7 @@ use minicbor::{Decode, Encode};
 use wire::names::ContainerName;
 use wire::tags::Tags;
 
-use crate::model::Pairs;
-use crate::model::codec;
+use super::{Pairs, codec};
 
 /// The tags of one state of a blob, with all that their rows in the index need: whoever removes a blob may know nothing but
 /// its key. A state without tags has none of these.

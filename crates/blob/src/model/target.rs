@@ -6,11 +6,9 @@ use concurrency::Lease;
 use engine::{Changes, Key, Rows, Unread};
 use wire::names::BlobName;
 
-use crate::model::codec;
-use crate::model::tags;
-use crate::model::{Blob, Committed, blob_key, find_blob, snapshot_key, version_key};
-use crate::request::Which;
-use crate::rules::immutability;
+use super::blob::{Blob, Committed, Which, find_blob};
+use super::keys::{blob_key, snapshot_key, version_key};
+use super::{codec, protection, tags};
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Target {
@@ -52,7 +50,7 @@ impl Target {
     /// Stores the state as it becomes.
     pub fn store(self, after: Committed, changes: &mut Changes) {
         let protections = (self.state.protection.as_ref(), after.protection.as_ref());
-        immutability::project(protections.0, protections.1, after.version, changes);
+        protection::project(protections.0, protections.1, after.version, changes);
         match self.place {
             Place::Row(row) => _ = changes.put(row, codec::encode(&after)),
             Place::Head(key, blob) => {

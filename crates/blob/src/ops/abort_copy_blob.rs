@@ -10,8 +10,8 @@ use super::Call;
 use crate::background_copy;
 use crate::error::BlobError;
 use crate::model::codec;
+use crate::model::copy_state::CopyStatus;
 use crate::model::{self, Blob, blob_key, refuse};
-use crate::rules::copy::CopyStatus;
 use crate::{Failure, reply, request};
 
 struct AbortCopyBlob {
@@ -76,7 +76,7 @@ pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
 mod tests {
     use super::*;
     use crate::model::Committed;
-    use crate::rules::copy::CopyState;
+    use crate::model::copy_state::CopyState;
     use crate::testing::{HELD, MINE, NOW, YOURS, committed, request, tick};
     use concurrency::Lease;
 

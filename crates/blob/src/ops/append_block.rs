@@ -10,8 +10,8 @@ use wire::http::{Body, Head, HeaderValue, Reply, StatusCode};
 use wire::names::{BlobName, ContainerName};
 
 use super::Call;
-use crate::download::for_each_chunk;
 use crate::error::BlobError;
+use crate::model::blocks::for_each_chunk;
 use crate::model::blocks::list_chunks;
 use crate::model::codec;
 use crate::model::{self, Blob, BlobType, Committed, ContentRef, ListChunk, ListEntry, blob_key, chunk_key, refuse};

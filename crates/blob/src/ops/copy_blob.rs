@@ -17,14 +17,17 @@ use service::RequestError;
 use super::Call;
 use crate::background_copy;
 use crate::error::BlobError;
+use crate::model::copy_state::{CopyState, CopyStatus};
+use crate::model::encryption::Encryption;
 use crate::model::tags::Tagged;
+use crate::model::tier::{Priority, Tier};
 use crate::model::{self, Blob, BlobType, Committed, ContentRef, HttpHeaders, Pairs, blob_key, refuse};
 use crate::pages::{self, View};
-use crate::rules::copy::{self, CopyState, CopyStatus};
+use crate::rules::copy;
 use crate::rules::creation_options::CreationOptions;
-use crate::rules::encryption::{self, Asked, Encryption};
+use crate::rules::encryption::{self, Asked};
 use crate::rules::soft_delete::{self, Keeping, Written};
-use crate::rules::tier::{Priority, Tier};
+use crate::rules::writable;
 use crate::source::{self, Opened, Place, Source};
 use crate::upload::{Received, Wanted};
 use crate::{Failure, Reach, reply, request};
@@ -168,8 +171,8 @@ impl WholeCopy {
         self.conditions.check_write(version.as_ref())?;
         let before = found.map_or(Lease::Available, |blob| blob.lease);
         let lease = match self.result {
-            Makes::Copy | Makes::CopyInRequest => model::check_free(found, self.lease, now)?,
-            Makes::BlockBlob => model::check_write(found, self.lease, now)?,
+            Makes::Copy | Makes::CopyInRequest => writable::check_free(found, self.lease, now)?,
+            Makes::BlockBlob => writable::check_write(found, self.lease, now)?,
         };
         // A copy may take long, and a lease must not end meanwhile.
         if self.result == Makes::Copy && before.duration_kind(now) == Some(DurationKind::Fixed) {

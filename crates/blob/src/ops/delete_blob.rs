@@ -7,8 +7,8 @@ use wire::names::{BlobName, ContainerName};
 
 use super::Call;
 use crate::error::BlobError;
+use crate::model::Which;
 use crate::model::{self, Blob, Committed, Halt, blob_key, refuse, snapshots_of};
-use crate::request::Which;
 use crate::rules::immutability::Standing;
 use crate::rules::soft_delete::{self, Expiring, Fate, Keeping};
 use crate::{Failure, reply, request};

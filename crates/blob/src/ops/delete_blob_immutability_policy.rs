@@ -6,7 +6,7 @@ use wire::http::{Reply, StatusCode};
 use super::Call;
 use super::set_blob_immutability_policy::Protect;
 use crate::error::BlobError;
-use crate::rules::immutability::{Mode, Protection};
+use crate::model::protection::{Mode, Protection};
 use crate::{Failure, reply};
 
 fn decide(before: Protection, now: Timestamp) -> Result<Protection, BlobError> {
@@ -24,7 +24,7 @@ pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rules::immutability::Policy;
+    use crate::model::protection::Policy;
     use crate::testing::NOW;
 
     #[test]

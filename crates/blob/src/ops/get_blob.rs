@@ -14,8 +14,8 @@ use wire::structured;
 use super::Call;
 use crate::download::{self, Piece};
 use crate::error::BlobError;
+use crate::model::Which;
 use crate::model::{self, Halt, Seen, refuse};
-use crate::request::Which;
 use crate::rules::encryption::{self, CustomerKey};
 use crate::{Failure, reply, request};
 

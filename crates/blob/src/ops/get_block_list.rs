@@ -9,9 +9,9 @@ use wire::xml::XmlWriter;
 
 use super::Call;
 use crate::error::BlobError;
+use crate::model::Which;
 use crate::model::blocks;
 use crate::model::{self, BlobType, Committed, Halt, blob_key, refuse};
-use crate::request::Which;
 use crate::{Failure, reply, request};
 
 struct GetBlockList {

@@ -11,10 +11,11 @@ use wire::{base64, dates, percent};
 use super::Call;
 use super::get_blob::{self, ReadBlob};
 use crate::error::BlobError;
+use crate::model::Which;
+use crate::model::copy_state::Incremental;
 use crate::model::{self, Committed, ContentRef, Halt, Seen, refuse};
 use crate::pages::{Changed, PAGE_BYTES, PageSpan, View};
-use crate::request::{self, Which};
-use crate::rules::copy::Incremental;
+use crate::request;
 use crate::{Failure, listing, reply};
 
 /// The default and the cap of a page of ranges.

@@ -12,14 +12,16 @@ use wire::names::{BlobName, ContainerName};
 use super::Call;
 use super::copy_blob::tell_copy;
 use crate::error::BlobError;
+use crate::model::Which;
 use crate::model::codec;
+use crate::model::copy_state::{CopyState, CopyStatus, Incremental};
 use crate::model::tags;
 use crate::model::{self, Blob, BlobType, Committed, ContentRef, blob_key, refuse, snapshot_key};
-use crate::request::Which;
-use crate::rules::copy::{self, CopyState, CopyStatus, Incremental};
+use crate::rules::copy;
 use crate::rules::encryption::{self, Asked};
 use crate::rules::soft_delete;
 use crate::rules::soft_delete::Keeping;
+use crate::rules::writable;
 use crate::source::{self, Place, Source};
 use crate::{Failure, Reach, reply, request};
 
@@ -68,7 +70,7 @@ impl IncrementalCopyBlob {
         }
         self.conditions.check_write(version.as_ref())?;
         // The operation takes no lease id, so that a lease stands against it.
-        let lease = model::check_free(found, None, now)?;
+        let lease = writable::check_free(found, None, now)?;
         self.conditions.check_create_only(version.is_some(), false)?;
         let Some(state) = found.and_then(|blob| blob.committed.as_ref()) else { return Ok(lease) };
         match state.copy.as_ref().and_then(|copy| copy.incremental.as_ref()) {

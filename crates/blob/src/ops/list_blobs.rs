@@ -14,9 +14,9 @@ use super::Call;
 use crate::error::BlobError;
 use crate::listing::{self, After, ROWS_VISITED_MAX};
 use crate::model::codec;
+use crate::model::encryption::Encryption;
+use crate::model::tier::Tier;
 use crate::model::{self, Blob, BlobType, Committed, Deletion, VersionId, snapshots_of, versions_of};
-use crate::rules::encryption::Encryption;
-use crate::rules::tier::Tier;
 use crate::{Failure, reply, request};
 
 struct ListBlobs {

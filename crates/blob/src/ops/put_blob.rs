@@ -15,6 +15,7 @@ use crate::request::BodySums;
 use crate::rules::creation_options::CreationOptions;
 use crate::rules::encryption::{self, Asked};
 use crate::rules::soft_delete::{self, Keeping};
+use crate::rules::writable;
 use crate::upload::{self, Announced, Received, Wanted};
 use crate::{Failure, Reach, reply, request};
 
@@ -131,7 +132,7 @@ impl PutBlob {
         }
         self.conditions.check_write(version.as_ref())?;
         let before = found.map_or(Lease::Available, |blob| blob.lease);
-        let lease = model::check_write(found, self.lease, now)?;
+        let lease = writable::check_write(found, self.lease, now)?;
         self.conditions.check_create_only(version.is_some(), before.is_held_by(self.lease, now))?;
         found.map_or(Ok(()), |blob| blob.check_replace(self.versioning, now))?;
         Ok(lease)

@@ -19,6 +19,7 @@ use crate::model::{self, Blob, Block, Staging, blob_key, block_key, refuse};
 use crate::request::BodySums;
 use crate::rules::encryption::{self, Asked};
 use crate::rules::soft_delete;
+use crate::rules::writable;
 use crate::upload::{self, Received, Wanted};
 use crate::{Failure, reply, request};
 
@@ -71,7 +72,7 @@ impl PutBlock {
         if found.is_some_and(|blob| !blob.is_block_blob()) {
             return Err(BlobError::InvalidBlobType);
         }
-        let lease = model::check_write(found, self.lease, now)?;
+        let lease = writable::check_write(found, self.lease, now)?;
         // The reference lists what can be done with an archived blob, and blocks are not among it.
         if let Some(state) = found.and_then(|blob| blob.committed.as_ref()) {
             state.check_not_archived(now)?;

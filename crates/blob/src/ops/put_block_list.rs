@@ -16,14 +16,16 @@ use wire::xml::{BlockSearch, XmlError, parse_block_list};
 use super::Call;
 use crate::error::BlobError;
 use crate::model::blocks::{self, BLOCK_ID_BYTES_MAX};
+use crate::model::encryption::Encryption;
 use crate::model::{
     self, Blob, BlobType, Block, Committed, ContentRef, Halt, HttpHeaders, ListEntry, Pairs, Staging, blob_key,
     chunk_key, refuse,
 };
 use crate::request::BodySums;
 use crate::rules::creation_options::CreationOptions;
-use crate::rules::encryption::{self, Asked, Encryption};
+use crate::rules::encryption::{self, Asked};
 use crate::rules::soft_delete::{self, Keeping};
+use crate::rules::writable;
 use crate::upload::{self, Wanted};
 use crate::{Failure, reply, request};
 
@@ -146,7 +148,7 @@ impl PutBlockList {
             return Err(BlobError::InvalidBlobType);
         }
         let before = found.map_or(Lease::Available, |blob| blob.lease);
-        let lease = model::check_write(found, self.lease, now)?;
+        let lease = writable::check_write(found, self.lease, now)?;
         self.conditions.check_create_only(version.is_some(), before.is_held_by(self.lease, now))?;
         found.map_or(Ok(()), |blob| blob.check_replace(self.versioning, now))?;
         Ok(lease)

@@ -12,10 +12,10 @@ use wire::names::{BlobName, ContainerName};
 
 use super::Call;
 use crate::error::BlobError;
+use crate::model::Which;
+use crate::model::protection::{Mode, Policy, Protection};
 use crate::model::target::Target;
 use crate::model::{self, Committed, refuse};
-use crate::request::Which;
-use crate::rules::immutability::{Mode, Policy, Protection};
 use crate::{Failure, reply, request};
 
 /// A change of what protects a state; Delete Blob Immutability Policy and Set Blob Legal Hold are the same kind.

@@ -6,7 +6,7 @@ use wire::http::{Reply, StatusCode};
 use super::Call;
 use super::set_blob_immutability_policy::Protect;
 use crate::error::BlobError;
-use crate::rules::immutability::Protection;
+use crate::model::protection::Protection;
 use crate::{Failure, reply, request};
 
 pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {

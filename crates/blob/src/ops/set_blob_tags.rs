@@ -9,10 +9,11 @@ use wire::tags::Tags;
 
 use super::Call;
 use crate::error::BlobError;
+use crate::model::Which;
 use crate::model::tags::Tagged;
 use crate::model::target::Target;
 use crate::model::{self, Committed, Halt, refuse};
-use crate::request::{BodySums, Which};
+use crate::request::BodySums;
 use crate::{Failure, reply, request, upload};
 
 /// Ten tags with the longest keys and values fit, even if every character of them is written as a reference.

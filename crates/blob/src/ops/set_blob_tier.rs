@@ -9,10 +9,10 @@ use wire::names::{BlobName, ContainerName};
 
 use super::Call;
 use crate::error::BlobError;
+use crate::model::Which;
 use crate::model::target::Target;
+use crate::model::tier::{Priority, Tier};
 use crate::model::{self, Committed, refuse};
-use crate::request::Which;
-use crate::rules::tier::{Priority, Tier};
 use crate::{Failure, reply, request};
 
 struct SetBlobTier {

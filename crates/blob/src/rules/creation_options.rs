@@ -7,11 +7,11 @@ use wire::names::ContainerName;
 use wire::tags::Tags;
 
 use crate::error::BlobError;
+use crate::model::protection::{Policy, Protection};
 use crate::model::tags::Tagged;
+use crate::model::tier::{Tier, TierSet};
 use crate::model::{BlobType, Committed};
 use crate::request;
-use crate::rules::immutability::{Policy, Protection};
-use crate::rules::tier::{Tier, TierSet};
 
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct CreationOptions {

@@ -6,3 +6,4 @@ pub mod encryption;
 pub mod immutability;
 pub mod soft_delete;
 pub mod tier;
+pub mod writable;

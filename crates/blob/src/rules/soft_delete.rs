@@ -18,6 +18,7 @@ use engine::{Changes, Key, Rows, Tick, Unread, Visit, space};
 
 use crate::error::BlobError;
 use crate::model::codec;
+use crate::model::protection;
 use crate::model::tags;
 use crate::model::{
     self, Blob, BlobType, Committed, Deletion, Halt, Past, Undeletion, VersionId, refuse, snapshot_key, snapshots_due,
@@ -25,7 +26,6 @@ use crate::model::{
 };
 use crate::ops::Call;
 use crate::ops::get_blob_service_properties::PROPERTIES;
-use crate::rules::immutability;
 
 /// What an account keeps. Cheap to pass into a decision, which asks for more only if there is something to keep.
 #[derive(Clone, Copy, Debug)]
@@ -99,7 +99,7 @@ pub fn replace(
             Some(_) | None => keep_previous(&mut blob, old, changes),
         }
     }
-    immutability::enter(&mut state, &key, changes);
+    protection::enter(&mut state, &key, changes);
     state.version_id = keeping.new_version(tick);
     let written = Written { stamp: state.stamp, version_id: state.version_id };
     blob.lease = lease;

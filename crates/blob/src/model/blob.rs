@@ -1,0 +1,433 @@
+//! Blobs: the head row, the states that hang on it, and what each refers to.
+
+use bytes::Bytes;
+use concurrency::{ETag, Lease, Timestamp, Version};
+use engine::due::Kind;
+use engine::{Changes, ContentId, Key, Rows, Tick, Unread};
+use minicbor::{Decode, Encode};
+use service::Pairs;
+use wire::names::BlobName;
+
+use super::blocks::Staging;
+use super::codec;
+use super::copy_state::CopyState;
+use super::encryption::Encryption;
+use super::keys::{blob_key, snapshot_key, snapshots_due, version_key, versions_due};
+use super::protection::{self, Protection};
+use super::tags::{self, Tagged};
+use super::tier::{Rehydration, TierSet};
+use crate::pages::View;
+
+const SECONDS_PER_DAY: u64 = 24 * 3600;
+/// The longest page blob: 8 TiB.
+pub const PAGE_BLOB_BYTES_MAX: u64 = 8 << 40;
+
+/// The head row of a blob.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Encode, Decode)]
+#[cbor(map)]
+pub struct Blob {
+    /// Names its snapshots.
+    #[n(0)]
+    pub uid: u64,
+    #[cbor(n(1), with = "codec::lease")]
+    pub lease: Lease,
+    /// `None`: there are only uncommitted blocks, and for reads and conditions the blob is missing.
+    #[n(2)]
+    pub committed: Option<Committed>,
+    #[n(3)]
+    pub staging: Option<Staging>,
+    /// How many of them there are that are not deleted.
+    #[n(4)]
+    pub snapshots: u32,
+    /// What is kept of what it was, beside its snapshots.
+    #[n(5)]
+    pub past: Option<Box<Past>>,
+}
+
+/// What an account with versions or soft delete keeps of a blob.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Encode, Decode)]
+#[cbor(map)]
+pub struct Past {
+    /// Names the previous versions. It stays when the blob takes another uid.
+    #[n(0)]
+    pub uid: u64,
+    /// How many previous versions there are that are not deleted.
+    #[n(1)]
+    pub versions: u32,
+    /// How many versions and snapshots wait for their end. Those whose time is over count until they are swept.
+    #[n(2)]
+    pub deleted_versions: u32,
+    #[n(3)]
+    pub deleted_snapshots: u32,
+    /// The blob itself, if it is deleted and can come back.
+    #[n(4)]
+    pub deleted: Option<Committed>,
+    /// Marks that were made before this do not count.
+    #[n(5)]
+    pub undeleted: Option<Undeletion>,
+    /// The type of the previous versions, which all have one; the rest of it is of one of them.
+    #[cbor(n(6), default)]
+    pub kind: Option<BlobType>,
+}
+
+/// The mark of a state that is deleted and can come back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Encode, Decode)]
+pub struct Deletion {
+    #[cbor(n(0), with = "codec::time")]
+    pub at: Timestamp,
+    /// From then on it is gone.
+    #[cbor(n(1), with = "codec::time")]
+    pub until: Timestamp,
+    /// Tells it apart from undeletions of the same time.
+    #[cbor(n(2), with = "codec::time")]
+    pub stamp: Timestamp,
+}
+
+/// When everything that was deleted came back. So that takes one row, however much it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Encode, Decode)]
+pub struct Undeletion {
+    #[cbor(n(0), with = "codec::time")]
+    pub at: Timestamp,
+    #[cbor(n(1), with = "codec::time")]
+    pub stamp: Timestamp,
+}
+
+/// The id of a version: the time of the write that made it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Encode, Decode)]
+pub struct VersionId(#[cbor(n(0), with = "codec::time")] pub Timestamp);
+
+/// One committed state of a blob: the base, a snapshot, or a previous version.
+#[derive(Clone, PartialEq, Eq, Debug, Encode, Decode)]
+#[cbor(map)]
+pub struct Committed {
+    /// The owner of the references to its content.
+    #[n(0)]
+    pub version: u64,
+    /// ETag and Last-Modified are both made of it.
+    #[cbor(n(1), with = "codec::time")]
+    pub stamp: Timestamp,
+    #[cbor(n(2), with = "codec::time")]
+    pub created: Timestamp,
+    #[n(3)]
+    pub length: u64,
+    #[n(4)]
+    pub content: ContentRef,
+    #[n(5)]
+    pub headers: HttpHeaders,
+    #[n(6)]
+    pub metadata: Pairs,
+    #[n(7)]
+    pub tier: Option<TierSet>,
+    #[cbor(n(8), default)]
+    pub kind: BlobType,
+    #[n(9)]
+    pub tags: Option<Tagged>,
+    #[n(11)]
+    pub protection: Option<Protection>,
+    /// Only of what is archived.
+    #[n(17)]
+    pub rehydration: Option<Rehydration>,
+    /// Boxed: most blobs were never copied to.
+    #[n(10)]
+    pub copy: Option<Box<CopyState>>,
+    /// `None`: it was written when the account kept no versions.
+    #[n(15)]
+    pub version_id: Option<VersionId>,
+    #[n(16)]
+    pub deleted: Option<Deletion>,
+    /// `None`: by the account, as everything.
+    #[n(13)]
+    pub encryption: Option<Encryption>,
+}
+
+/// What a blob is, with what only its kind has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Encode, Decode)]
+pub enum BlobType {
+    #[default]
+    #[n(0)]
+    Block,
+    #[n(1)]
+    Append {
+        /// How many blocks were appended.
+        #[n(0)]
+        blocks: u32,
+        /// Nothing can be appended any more.
+        #[n(1)]
+        sealed: bool,
+    },
+    #[n(2)]
+    Page {
+        /// The client's own count, which conditions of page writes are about.
+        #[n(0)]
+        sequence: u64,
+    },
+}
+
+/// Where the bytes are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Encode, Decode)]
+pub enum ContentRef {
+    #[n(0)]
+    Empty,
+    #[n(1)]
+    Whole(#[n(0)] u64),
+    /// The rows of a list, as far as the length of the blob goes.
+    #[n(2)]
+    Blocks(#[n(0)] u64),
+    /// A page map, at one epoch.
+    #[n(3)]
+    Pages(#[n(0)] View),
+    /// The rows of a list that belongs to another append blob, as far as the length of this one goes. Who appends to this
+    /// one begins a list of its own.
+    #[n(4)]
+    Shared(#[n(0)] u64),
+}
+
+impl BlobType {
+    /// How long a blob of this type may be; from the REST reference.
+    pub fn bytes_max(self) -> u64 {
+        const MIB: u64 = 1024 * 1024;
+        match self {
+            BlobType::Block => 50_000 * 4_000 * MIB,
+            BlobType::Append { .. } => 50_000 * 100 * MIB,
+            BlobType::Page { .. } => PAGE_BLOB_BYTES_MAX,
+        }
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            BlobType::Block => "BlockBlob",
+            BlobType::Append { .. } => "AppendBlob",
+            BlobType::Page { .. } => "PageBlob",
+        }
+    }
+}
+
+/// What a client wants to be told when it reads the blob.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Encode, Decode)]
+#[cbor(map)]
+pub struct HttpHeaders {
+    #[n(0)]
+    pub content_type: Option<String>,
+    #[n(1)]
+    pub content_encoding: Option<String>,
+    #[n(2)]
+    pub content_language: Option<String>,
+    #[n(3)]
+    pub content_disposition: Option<String>,
+    #[n(4)]
+    pub cache_control: Option<String>,
+    /// What the client says it is; only Put Blob checks it.
+    #[cbor(n(5), with = "minicbor::bytes")]
+    pub content_md5: Option<Vec<u8>>,
+}
+
+impl Blob {
+    /// The state that conditions are judged by.
+    pub fn version(&self) -> Option<Version<'_>> {
+        self.committed.as_ref().map(Committed::version)
+    }
+
+    /// Whether it has, or will have, blocks that Put Block List puts in order. What is only staged will.
+    pub fn is_block_blob(&self) -> bool {
+        self.committed.as_ref().is_none_or(|state| state.kind == BlobType::Block)
+    }
+
+    /// The blocks that wait at `now`. A week after the last of them came there are none, though their rows go later.
+    pub fn waiting(&self, now: Timestamp) -> Option<&Staging> {
+        self.staging.as_ref().filter(|staging| now < staging.end())
+    }
+
+    /// Whether there is more left of it than blocks that waited too long.
+    pub fn is_there(&self, now: Timestamp) -> bool {
+        self.committed.is_some() || self.waiting(now).is_some()
+    }
+
+    /// Takes back what this blob refers to, and asks for its snapshots and versions to go. Its row at `key` must not be
+    /// stored any longer.
+    pub fn let_go(&self, key: &Key, changes: &mut Changes, now: Timestamp) {
+        if let Some(committed) = &self.committed {
+            tags::reindex(committed.tags.as_ref(), None, key, changes);
+            committed.let_go(changes, now);
+        }
+        if let Some(staging) = &self.staging {
+            staging.leave(key, changes, now);
+        }
+        let past = self.past.as_deref();
+        if self.snapshots > 0 || past.is_some_and(|past| past.deleted_snapshots > 0) {
+            changes.put(snapshots_due(self.uid, now), Bytes::new());
+        }
+        if let Some(past) = past {
+            if let Some(deleted) = &past.deleted {
+                deleted.let_go(changes, now);
+            }
+            if past.has_versions() {
+                changes.put(versions_due(past.uid, now), Bytes::new());
+            }
+        }
+    }
+
+    /// Whether its row can go.
+    pub fn is_nothing(&self) -> bool {
+        self.committed.is_none() && self.staging.is_none() && self.snapshots == 0 && self.past.is_none()
+    }
+
+    /// Stores its row, or removes it if there is nothing left to tell.
+    pub fn store(mut self, key: Key, changes: &mut Changes) {
+        let has_snapshots = self.snapshots > 0;
+        self.past = self.past.filter(|past| !past.is_nothing() || has_snapshots && past.undeleted.is_some());
+        if self.is_nothing() {
+            changes.delete(key);
+        } else {
+            changes.put(key, codec::encode(&self));
+        }
+    }
+
+    /// The snapshot of that time, unless it is deleted.
+    pub fn snapshot(&self, rows: &dyn Rows, at: Timestamp) -> Result<Option<Committed>, Unread> {
+        let found = find_state(rows, &snapshot_key(self.uid, at))?;
+        Ok(found.filter(|state| self.deletion_of(state).is_none()))
+    }
+
+    /// The previous version of that id, unless it is deleted.
+    pub fn previous_version(&self, rows: &dyn Rows, id: VersionId) -> Result<Option<Committed>, Unread> {
+        let Some(past) = self.past.as_deref().filter(|past| past.has_versions()) else { return Ok(None) };
+        let found = find_state(rows, &version_key(past.uid, id))?;
+        Ok(found.filter(|state| self.deletion_of(state).is_none()))
+    }
+
+    /// The mark of one of its snapshots or versions, if it counts.
+    pub fn deletion_of(&self, state: &Committed) -> Option<Deletion> {
+        let undeleted = self.past.as_ref().and_then(|past| past.undeleted);
+        // What was over already did not come back.
+        let is_void = |mark: &Deletion| undeleted.is_some_and(|by| mark.stamp < by.stamp && by.at < mark.until);
+        state.deleted.filter(|mark| !is_void(mark))
+    }
+}
+
+impl Past {
+    pub fn has_versions(&self) -> bool {
+        self.versions > 0 || self.deleted_versions > 0
+    }
+
+    fn is_nothing(&self) -> bool {
+        !self.has_versions() && self.deleted_snapshots == 0 && self.deleted.is_none()
+    }
+}
+
+impl Deletion {
+    /// Made now, for some days.
+    pub fn new(days: u16, tick: Tick) -> Deletion {
+        let until = tick.now.plus_seconds(u64::from(days) * SECONDS_PER_DAY);
+        Deletion { at: tick.now, until, stamp: tick.stamp }
+    }
+
+    /// Whether what it marks can still come back.
+    pub fn is_kept(&self, now: Timestamp) -> bool {
+        now < self.until
+    }
+}
+
+impl Committed {
+    pub fn is_incremental_copy(&self) -> bool {
+        self.copy.as_ref().is_some_and(|copy| copy.incremental.is_some())
+    }
+
+    pub fn version(&self) -> Version<'_> {
+        version(self.stamp, self.tags())
+    }
+
+    pub fn tags(&self) -> &[(String, String)] {
+        self.tags.as_ref().map_or(&[], Tagged::pairs)
+    }
+
+    /// Takes back what this version refers to. The version must not be stored any longer.
+    pub fn let_go(&self, changes: &mut Changes, now: Timestamp) {
+        protection::project(self.protection.as_ref(), None, self.version, changes);
+        self.let_content_go(changes, now);
+    }
+
+    /// Takes back the references to its content only: the version stays, with other content and all that protects it.
+    pub fn let_content_go(&self, changes: &mut Changes, now: Timestamp) {
+        match self.content {
+            ContentRef::Empty => {}
+            ContentRef::Whole(id) => _ = changes.unrefer(Kind::Content, id, self.version, now),
+            ContentRef::Blocks(list) | ContentRef::Shared(list) => {
+                changes.unrefer(Kind::BlockList, list, self.version, now);
+            }
+            ContentRef::Pages(view) => view.let_go(changes, now),
+        }
+    }
+
+    /// Refers to the same content once more, for a snapshot of this version that is called `version`. Pages it refers to
+    /// instead of the blob, which goes on in the next epoch.
+    pub fn kept_as(&mut self, version: u64, changes: &mut Changes) -> Committed {
+        // What protects the one does not protect the other.
+        let kept = Committed { version, protection: None, ..self.clone() };
+        match self.content {
+            ContentRef::Empty => {}
+            ContentRef::Whole(thing) | ContentRef::Blocks(thing) | ContentRef::Shared(thing) => {
+                changes.refer(thing, version);
+            }
+            ContentRef::Pages(view) => {
+                view.next().refer(changes);
+                self.content = ContentRef::Pages(view.next());
+            }
+        }
+        kept
+    }
+}
+
+pub(super) fn version(stamp: Timestamp, tags: &[(String, String)]) -> Version<'_> {
+    Version { etag: ETag::new(stamp), last_modified: stamp, tags }
+}
+
+pub fn find_blob(rows: &dyn Rows, key: &Key) -> Result<Option<Blob>, Unread> {
+    rows.get(key)?.map(|row| codec::decode(&row)).transpose()
+}
+
+pub fn content(rows: &dyn Rows, id: u64) -> Result<engine::Content, Unread> {
+    rows.content(ContentId(id))
+}
+
+/// A snapshot or version as it is stored, deleted or not.
+pub fn find_state(rows: &dyn Rows, key: &Key) -> Result<Option<Committed>, Unread> {
+    rows.get(key)?.map(|row| codec::decode(&row)).transpose()
+}
+
+/// What a read sees: the base with its lease, or a snapshot or previous version, which has none.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Seen {
+    pub state: Committed,
+    pub lease: Option<Lease>,
+}
+
+impl Seen {
+    /// Only the base has a lease.
+    pub fn base(state: Committed, lease: Lease) -> Seen {
+        Seen { state, lease: Some(lease) }
+    }
+
+    pub fn earlier(state: Committed) -> Seen {
+        Seen { state, lease: None }
+    }
+}
+
+pub fn see(rows: &dyn Rows, generation: u64, name: &BlobName, which: Which) -> Result<Option<Seen>, Unread> {
+    let Some(mut blob) = find_blob(rows, &blob_key(generation, name))? else { return Ok(None) };
+    match which {
+        Which::Base => Ok(blob.committed.map(|state| Seen::base(state, blob.lease))),
+        Which::Snapshot(at) => Ok(blob.snapshot(rows, at)?.map(Seen::earlier)),
+        Which::Version(id) => match blob.committed.take_if(|state| state.version_id == Some(id)) {
+            Some(current) => Ok(Some(Seen::base(current, blob.lease))),
+            None => Ok(blob.previous_version(rows, id)?.map(Seen::earlier)),
+        },
+    }
+}
+
+/// Which state of a blob a read means.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Which {
+    Base,
+    Snapshot(Timestamp),
+    Version(VersionId),
+}

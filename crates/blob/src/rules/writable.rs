@@ -1,0 +1,56 @@
+//! Whether a blob may be written to at all: by the holder of its lease, and while no copy into it is under way.
+
+use concurrency::{Lease, LeaseId, Timestamp};
+
+use crate::error::BlobError;
+use crate::model::{Blob, Committed};
+
+impl Blob {
+    /// Whether somebody who names this lease may write, and the lease as it is afterwards. Every write asks here: while a
+    /// copy into the blob is under way nothing else changes it, and an incremental copy is only ever copied to.
+    pub fn check_write(&self, lease: Option<LeaseId>, now: Timestamp) -> Result<Lease, BlobError> {
+        let lease = self.check_free(lease, now)?;
+        match &self.committed {
+            Some(state) if state.is_incremental_copy() => Err(BlobError::OperationNotAllowedOnIncrementalCopyBlob),
+            _ => Ok(lease),
+        }
+    }
+
+    /// The same for what may be done to an incremental copy, too: another copy, and its end.
+    pub fn check_free(&self, lease: Option<LeaseId>, now: Timestamp) -> Result<Lease, BlobError> {
+        let lease = self.lease.check_write(lease, now).map_err(BlobError::lease_on_blob)?;
+        self.check_no_copy(now)?;
+        Ok(lease)
+    }
+
+    /// A copy under way stands against everything but reads and its own end.
+    pub fn check_no_copy(&self, now: Timestamp) -> Result<(), BlobError> {
+        self.committed.as_ref().map_or(Ok(()), |state| state.check_no_copy(now))
+    }
+}
+
+impl Committed {
+    /// Whether no copy into it is under way.
+    pub fn check_no_copy(&self, now: Timestamp) -> Result<(), BlobError> {
+        match &self.copy {
+            Some(copy) if copy.is_pending(now) => Err(BlobError::PendingCopyOperation),
+            Some(_) | None => Ok(()),
+        }
+    }
+}
+
+/// [`Blob::check_write`] for a blob that need not be there.
+pub fn check_write(found: Option<&Blob>, lease: Option<LeaseId>, now: Timestamp) -> Result<Lease, BlobError> {
+    match found {
+        Some(blob) => blob.check_write(lease, now),
+        None => Lease::Available.check_write(lease, now).map_err(BlobError::lease_on_blob),
+    }
+}
+
+/// [`Blob::check_free`] for a blob that need not be there.
+pub fn check_free(found: Option<&Blob>, lease: Option<LeaseId>, now: Timestamp) -> Result<Lease, BlobError> {
+    match found {
+        Some(blob) => blob.check_free(lease, now),
+        None => Lease::Available.check_write(lease, now).map_err(BlobError::lease_on_blob),
+    }
+}
