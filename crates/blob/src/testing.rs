@@ -8,7 +8,7 @@ use auth::Settings;
 use bytes::Bytes;
 use concurrency::{Lease, LeaseDuration, LeaseId, Timestamp, Until};
 use engine::memory::MemoryEngine;
-use engine::{BoxFuture, ContentWriter, Decision, Engine, EngineError, Query, Tick, collector};
+use engine::{BoxFuture, Decision, Engine, EngineError, Tick, Wrapper, collector};
 use service::sources::{Located, Sources, Wish};
 use wire::http::{Body, BodyError, ErrorReply, FixedBody, Head, HeaderMap, HeaderValue, Reply, ReplyBody};
 
@@ -391,7 +391,11 @@ impl Interrupted {
     }
 }
 
-impl Engine for Interrupted {
+impl Wrapper for Interrupted {
+    fn inner(&self) -> &dyn Engine {
+        &*self.engine
+    }
+
     fn commit(&self, decision: Box<dyn Decision>) -> BoxFuture<'_, Result<(), EngineError>> {
         Box::pin(async move {
             let other = self.other.lock().unwrap().take();
@@ -402,29 +406,5 @@ impl Engine for Interrupted {
             }
             self.engine.commit(decision).await
         })
-    }
-
-    fn query<'a>(&'a self, query: &'a mut dyn Query) -> BoxFuture<'a, Result<(), EngineError>> {
-        self.engine.query(query)
-    }
-
-    fn writer(&self, length: Option<u64>) -> Box<dyn ContentWriter> {
-        self.engine.writer(length)
-    }
-
-    fn now(&self) -> Timestamp {
-        self.engine.now()
-    }
-
-    fn advance_clock(&self, seconds: u64) -> BoxFuture<'_, Result<u64, EngineError>> {
-        self.engine.advance_clock(seconds)
-    }
-
-    fn figures(&self) -> Vec<(&'static str, u64)> {
-        self.engine.figures()
-    }
-
-    fn close(&self) -> BoxFuture<'_, Result<(), EngineError>> {
-        self.engine.close()
     }
 }

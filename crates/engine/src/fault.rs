@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use bytes::Bytes;
 
-use crate::{BoxFuture, ContentId, ContentWriter, Decision, Engine, EngineError, Query, Staged, Timestamp};
+use crate::{BoxFuture, ContentId, ContentWriter, Decision, Engine, EngineError, Query, Staged, Wrapper};
 
 /// What happens at a step.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -104,7 +104,11 @@ impl Steps {
     }
 }
 
-impl Engine for FaultyEngine {
+impl Wrapper for FaultyEngine {
+    fn inner(&self) -> &dyn Engine {
+        &*self.engine
+    }
+
     fn commit(&self, decision: Box<dyn Decision>) -> BoxFuture<'_, Result<(), EngineError>> {
         Box::pin(async move {
             let fault = self.steps.next()?;
@@ -125,20 +129,8 @@ impl Engine for FaultyEngine {
         Box::new(FaultyWriter { writer: self.engine.writer(length), steps: Arc::clone(&self.steps) })
     }
 
-    fn now(&self) -> Timestamp {
-        self.engine.now()
-    }
-
     fn advance_clock(&self, seconds: u64) -> BoxFuture<'_, Result<u64, EngineError>> {
         Box::pin(self.steps.around(self.engine.advance_clock(seconds)))
-    }
-
-    fn figures(&self) -> Vec<(&'static str, u64)> {
-        self.engine.figures()
-    }
-
-    fn close(&self) -> BoxFuture<'_, Result<(), EngineError>> {
-        self.engine.close()
     }
 }
 

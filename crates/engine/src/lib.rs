@@ -32,6 +32,7 @@ mod key;
 pub mod loads;
 pub mod memory;
 pub mod panics;
+mod wrapper;
 
 use std::fmt::Debug;
 use std::future::Future;
@@ -45,6 +46,7 @@ pub use clock::{Clock, StampSource};
 pub use content::{Content, ContentId, ContentReader, ContentWriter, INLINE_MAX, Part, Staged};
 pub use error::{EngineError, NotCommitted, Stop, Unread};
 pub use key::{Key, KeyReader, prefix_end, space};
+pub use wrapper::Wrapper;
 
 /// A future the seam returns; boxed, so that services hold engines as `Arc<dyn Engine>`.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

@@ -14,8 +14,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use bytes::Bytes;
 
 use crate::{
-    BoxFuture, Changes, Content, ContentId, ContentWriter, Decision, Engine, EngineError, Key, Query, Rows, Tick,
-    Timestamp, Unread, Verdict, Visit,
+    BoxFuture, Changes, Content, ContentId, Decision, Engine, EngineError, Key, Query, Rows, Tick, Timestamp, Unread,
+    Verdict, Visit, Wrapper,
 };
 
 /// A scan fetches at least so many rows, and at most; each further fetch of a run brings more than the one before.
@@ -48,33 +48,17 @@ impl LoadingEngine {
     }
 }
 
-impl Engine for LoadingEngine {
+impl Wrapper for LoadingEngine {
+    fn inner(&self) -> &dyn Engine {
+        &*self.engine
+    }
+
     fn commit(&self, decision: Box<dyn Decision>) -> BoxFuture<'_, Result<(), EngineError>> {
         self.engine.commit(Box::new(LoadingDecision { decision, trips: Arc::clone(&self.trips) }))
     }
 
     fn query<'a>(&'a self, query: &'a mut dyn Query) -> BoxFuture<'a, Result<(), EngineError>> {
         Box::pin(async move { self.engine.query(&mut LoadingQuery { query, trips: &self.trips }).await })
-    }
-
-    fn writer(&self, length: Option<u64>) -> Box<dyn ContentWriter> {
-        self.engine.writer(length)
-    }
-
-    fn now(&self) -> Timestamp {
-        self.engine.now()
-    }
-
-    fn advance_clock(&self, seconds: u64) -> BoxFuture<'_, Result<u64, EngineError>> {
-        self.engine.advance_clock(seconds)
-    }
-
-    fn figures(&self) -> Vec<(&'static str, u64)> {
-        self.engine.figures()
-    }
-
-    fn close(&self) -> BoxFuture<'_, Result<(), EngineError>> {
-        self.engine.close()
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 
 use engine::memory::MemoryEngine;
-use engine::{BoxFuture, ContentWriter, Decision, Engine, EngineError, Query, Timestamp};
+use engine::{BoxFuture, Decision, Engine, EngineError, Query, Wrapper};
 use server::Limits;
 use support::{Client, put_blob, raw, signed, start, start_on};
 
@@ -40,7 +40,11 @@ impl Faulty {
     }
 }
 
-impl Engine for Faulty {
+impl Wrapper for Faulty {
+    fn inner(&self) -> &dyn Engine {
+        &self.engine
+    }
+
     fn commit(&self, decision: Box<dyn Decision>) -> BoxFuture<'_, Result<(), EngineError>> {
         Box::pin(async move {
             self.fail()?;
@@ -58,27 +62,11 @@ impl Engine for Faulty {
         })
     }
 
-    fn writer(&self, length: Option<u64>) -> Box<dyn ContentWriter> {
-        self.engine.writer(length)
-    }
-
-    fn now(&self) -> Timestamp {
-        self.engine.now()
-    }
-
-    fn advance_clock(&self, seconds: u64) -> BoxFuture<'_, Result<u64, EngineError>> {
-        self.engine.advance_clock(seconds)
-    }
-
     fn figures(&self) -> Vec<(&'static str, u64)> {
         let is_full = self.fault.load(Ordering::Relaxed) == FULL;
         let is_gone = self.fault.load(Ordering::Relaxed) == GONE;
         let troubles = [("disk_full", u64::from(is_full)), ("folder_gone", u64::from(is_gone))];
         self.engine.figures().into_iter().chain(troubles).collect()
-    }
-
-    fn close(&self) -> BoxFuture<'_, Result<(), EngineError>> {
-        self.engine.close()
     }
 }
 

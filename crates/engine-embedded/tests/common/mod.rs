@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use engine::due::Kind;
-use engine::{Changes, Commit, Engine, EngineError, Key, NotCommitted, Timestamp};
+use engine::{Changes, Commit, Engine, EngineError, Key, NotCommitted, Timestamp, Wrapper};
 use engine_embedded::{EmbeddedEngine, Options};
 
 pub fn open(folder: &Path) -> Arc<EmbeddedEngine> {
@@ -184,26 +184,8 @@ impl Drop for InFolder {
     }
 }
 
-impl Engine for InFolder {
-    fn commit(&self, decision: Box<dyn engine::Decision>) -> engine::BoxFuture<'_, Result<(), engine::EngineError>> {
-        self.engine.commit(decision)
-    }
-    fn query<'a>(&'a self, query: &'a mut dyn engine::Query) -> engine::BoxFuture<'a, Result<(), engine::EngineError>> {
-        self.engine.query(query)
-    }
-    fn writer(&self, length: Option<u64>) -> Box<dyn engine::ContentWriter> {
-        self.engine.writer(length)
-    }
-    fn now(&self) -> engine::Timestamp {
-        self.engine.now()
-    }
-    fn advance_clock(&self, seconds: u64) -> engine::BoxFuture<'_, Result<u64, engine::EngineError>> {
-        self.engine.advance_clock(seconds)
-    }
-    fn figures(&self) -> Vec<(&'static str, u64)> {
-        self.engine.figures()
-    }
-    fn close(&self) -> engine::BoxFuture<'_, Result<(), engine::EngineError>> {
-        self.engine.close()
+impl Wrapper for InFolder {
+    fn inner(&self) -> &dyn Engine {
+        &*self.engine
     }
 }
