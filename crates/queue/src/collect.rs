@@ -19,7 +19,7 @@ impl Handler for QueueService {
                     steps_in(queue.clone(), engine, due, move |rows, tick, changes| {
                         let mut shelf = Shelf::of(rows, queue.clone(), generation)?;
                         let more = shelf.sweep(woken, tick.now)?;
-                        changes.rows.append(&mut shelf.close().rows);
+                        shelf.close(changes);
                         Ok(more)
                     })
                     .await?;

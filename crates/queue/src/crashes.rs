@@ -61,7 +61,7 @@ async fn act(bench: &Bench, act: Act, held: &mut Option<Put>) -> Result<(), Fail
         Act::DeleteQueue => ("DELETE", "que".to_owned(), Vec::new()),
         Act::Take => {
             let answer = bench.call("GET", "que/messages", &[], b"").await?;
-            let list = String::from_utf8(crate::testing::bytes(answer)).unwrap();
+            let list = crate::testing::text(answer).await;
             let element = |name: &str| crate::testing::between(&list, &format!("<{name}>"), "<")[0].to_owned();
             *held = Some(Put { id: element("MessageId"), receipt: element("PopReceipt") });
             return Ok(());

@@ -1,8 +1,9 @@
 //! The Queue service.
 //!
-//! [`Op::named_by`] says which operation a request names, [`QueueService::run_for`] runs it. Each operation has its own
-//! file under `ops`: `parse` turns the request into values that cannot be wrong, `model.rs` says what becomes of a message,
-//! `shelf.rs` which rows are looked at and changed for it, and `run` takes that to the engine and writes the answer.
+//! [`Op::named_by`] says which operation a request names, [`HttpService::run_for`] runs it. Each operation has its own file
+//! under `ops` and is a value, such as [`CreateQueue`], that any protocol can build: `parse` makes it from an HTTP request,
+//! `apply` has the rules, and `run` takes it to the engine and writes the answer. `model.rs` says what becomes of a message,
+//! `shelf.rs` which rows are looked at and changed for it.
 //!
 //! What always holds:
 //!
@@ -34,15 +35,22 @@ mod testing;
 
 use std::sync::Arc;
 
-use engine::{Engine, EngineError};
-use service::properties::{KnownRules, Rules};
-use service::{Asker, StoredPolicy, unrefused};
-use wire::http::{Body, Head, Reply};
+use engine::{Engine, Rows, Unread};
+use service::properties::Properties;
+use service::{Call, HttpService, ServiceState, StoredPolicy};
+use wire::http::{Body, Reply};
 use wire::names::QueueName;
 
 pub use check::check;
 pub use error::QueueError;
+pub use model::{Lifetime, Message};
 pub use op::Op;
+pub use ops::{
+    ClearMessages, CreateQueue, DeleteMessage, DeleteQueue, GetMessages, GetQueueAcl, GetQueueMetadata, ListQueues,
+    ListedQueue, PeekMessages, PutMessage, QueueCreated, QueueMetadata, QueuesPage, SetQueueAcl, SetQueueMetadata,
+    UpdateMessage,
+};
+pub use shelf::TakenMessages;
 
 use ops::get_queue_service_properties::PROPERTIES;
 
@@ -51,44 +59,34 @@ pub type Failure = service::Failure<QueueError>;
 
 /// The service over one engine.
 #[derive(Clone, Debug)]
-pub struct QueueService {
-    engine: Arc<dyn Engine>,
-    rules: Arc<KnownRules>,
-}
+pub struct QueueService(ServiceState);
 
 impl QueueService {
     #[must_use]
     pub fn new(engine: Arc<dyn Engine>) -> QueueService {
-        QueueService { engine, rules: Arc::default() }
+        QueueService(ServiceState::new(engine))
+    }
+}
+
+impl HttpService for QueueService {
+    type Op = Op;
+    type Error = QueueError;
+
+    fn state(&self) -> &ServiceState {
+        &self.0
     }
 
-    /// Runs an operation for the owner of the account.
-    pub async fn run(&self, op: Op, head: &Head, account: u64, body: &mut dyn Body) -> Result<Reply, Failure> {
-        self.run_for(Asker::OWNER, op, head, account, body).await
+    fn properties() -> &'static Properties {
+        &PROPERTIES
     }
 
-    /// Runs an operation for a caller who may.
-    pub async fn run_for(
-        &self,
-        asker: Asker<'_>,
-        op: Op,
-        head: &Head,
-        account: u64,
-        body: &mut dyn Body,
-    ) -> Result<Reply, Failure> {
-        ops::run(op, ops::Call { engine: &*self.engine, account, head, asker }, body).await
+    async fn answer(op: Op, call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> {
+        ops::run(op, call, body).await
     }
 
-    /// The rules for pages of other sites that an account has, if it has any.
-    pub async fn cors(&self, account: u64) -> Result<Option<Rules>, EngineError> {
-        self.rules.of(&PROPERTIES, &*self.engine, account).await
-    }
-
-    /// The stored policies of a queue. One that is not there has none.
-    pub async fn policies(&self, account: u64, queue: &str) -> Result<Vec<StoredPolicy>, EngineError> {
-        let Ok(name) = QueueName::parse(queue) else { return Ok(Vec::new()) };
-        let found = engine::read(&*self.engine, |rows, _| Ok(model::find_queue(rows, account, &name)?)).await;
-        Ok(unrefused(found)?.map_or_else(Vec::new, |queue| queue.policies))
+    fn find_policies(rows: &dyn Rows, account: u64, queue: &str) -> Result<Option<Vec<StoredPolicy>>, Unread> {
+        let Ok(name) = QueueName::parse(queue) else { return Ok(None) };
+        Ok(model::find_queue(rows, account, &name)?.map(|queue| queue.policies))
     }
 }
 

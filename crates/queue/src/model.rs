@@ -217,6 +217,11 @@ pub fn find_queue(rows: &dyn Rows, account: u64, name: &QueueName) -> Result<Opt
     rows.get(&queue_key(account, name))?.map(|row| codec::decode(&row)).transpose()
 }
 
+/// The queue, which must exist.
+pub fn existing_queue(rows: &dyn Rows, account: u64, name: &QueueName) -> Result<Queue, Halt> {
+    find_queue(rows, account, name)?.ok_or(refuse(QueueError::QueueNotFound))
+}
+
 /// The guard of everything inside a queue: it must be there, in the same state of the store.
 pub fn generation(rows: &dyn Rows, account: u64, name: &QueueName) -> Result<u64, Halt> {
     let row = rows.get(&queue_key(account, name))?.ok_or(refuse(QueueError::QueueNotFound))?;

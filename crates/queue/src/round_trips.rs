@@ -6,7 +6,7 @@ use engine::loads::LoadingEngine;
 use engine::memory::MemoryEngine;
 
 use crate::QueueService;
-use crate::testing::{Bench, between, body, bytes};
+use crate::testing::{Bench, between, body, text};
 
 /// The operation and its round trips, in this order on an empty account.
 const BUDGET: &[(&str, u64)] = &[
@@ -43,9 +43,8 @@ async fn every_operation_keeps_its_budget_of_round_trips() {
             if matches!(method, "POST") || url.contains("visibilitytimeout") { body("text") } else { Vec::new() };
         let _ = loading.take_round_trips();
         let answer = bench.call(method, &url, &[], &sent).await;
-        let said = bytes(answer.unwrap_or_else(|failure| panic!("{line}: {failure:?}")));
         let trips = loading.take_round_trips();
-        let said = String::from_utf8(said).unwrap();
+        let said = text(answer.unwrap_or_else(|failure| panic!("{line}: {failure:?}"))).await;
         if said.contains("<PopReceipt>") {
             id = between(&said, "<MessageId>", "<")[0].to_owned();
             receipt = between(&said, "<PopReceipt>", "<")[0].to_owned();

@@ -45,12 +45,12 @@ pub struct Shelf<'a> {
     generation: u64,
     marks: Marks,
     found: Marks,
-    pub changes: Changes,
+    changes: Changes,
 }
 
 /// What Get Messages gives out.
 #[derive(Debug, Default)]
-pub struct Taken {
+pub struct TakenMessages {
     pub messages: Vec<(Message, String)>,
     /// There is more to look at: expired messages or ghosts were in the way.
     pub unfinished: bool,
@@ -81,8 +81,8 @@ impl<'a> Shelf<'a> {
     }
 
     /// Gives out up to `most` messages that can be seen.
-    pub fn take(&mut self, most: usize, invisible_secs: u64, tick: Tick) -> Result<Taken, Unread> {
-        let mut taken = Taken::default();
+    pub fn take(&mut self, most: usize, invisible_secs: u64, tick: Tick) -> Result<TakenMessages, Unread> {
+        let mut taken = TakenMessages::default();
         let mut found = Vec::new();
         let mut expired = Vec::new();
         let mut last = None;
@@ -151,7 +151,7 @@ impl<'a> Shelf<'a> {
     }
 
     /// All messages go later; the caller makes sure that nobody finds this generation again.
-    pub fn abandon(mut self, now: Timestamp) -> Changes {
+    pub fn abandon(mut self, now: Timestamp, changes: &mut Changes) {
         if self.marks != Marks::default() {
             self.changes.put(purge_due(now, self.generation), Bytes::new());
             // A sweeper that is under way ends, and the purge begins at the first text: what is left of a hunt is a place
@@ -159,22 +159,22 @@ impl<'a> Shelf<'a> {
             self.set_due(None);
             self.marks.hunted = None;
         }
-        self.close()
+        self.close(changes);
     }
 
-    /// What has become of it all.
-    pub fn close(mut self) -> Changes {
-        let key = marks_key(self.generation);
+    /// Adds what has changed to the changes of the decision.
+    pub fn close(mut self, changes: &mut Changes) {
+        changes.rows.append(&mut self.changes.rows);
         if self.marks == self.found {
-            return self.changes;
+            return;
         }
+        let key = marks_key(self.generation);
         // Marks that say nothing are no row: nobody would remove it with its queue.
         if self.marks == Marks::default() {
-            self.changes.delete(key);
+            changes.delete(key);
         } else {
-            self.changes.put(key, codec::encode(&self.marks));
+            changes.put(key, codec::encode(&self.marks));
         }
-        self.changes
     }
 
     fn text_key(&self, message: &Message) -> Key {
@@ -533,7 +533,8 @@ mod tests {
             self.looked.set(0);
             let mut shelf = Shelf::of(self, Key::new(space::QUEUE), GENERATION).unwrap();
             let outcome = with(&mut shelf, tick);
-            let changes = shelf.close();
+            let mut changes = Changes::none();
+            shelf.close(&mut changes);
             let changed = changes.rows.len();
             let looked = self.looked.get();
             self.apply(changes);
@@ -557,7 +558,7 @@ mod tests {
             })
         }
 
-        fn take(&mut self, most: usize, secs: u64) -> (Taken, usize, usize) {
+        fn take(&mut self, most: usize, secs: u64) -> (TakenMessages, usize, usize) {
             self.decide(|shelf, tick| shelf.take(most, secs, tick).unwrap())
         }
 
@@ -806,7 +807,8 @@ mod tests {
             store.put(Lifetime::Seconds(1));
             let due = store.marks().due.unwrap_or(due);
             let now = store.tick().now;
-            let changes = Shelf::of(&store, Key::new(space::QUEUE), GENERATION).unwrap().abandon(now);
+            let mut changes = Changes::none();
+            Shelf::of(&store, Key::new(space::QUEUE), GENERATION).unwrap().abandon(now, &mut changes);
             store.apply(changes);
             if sweeper_comes_late {
                 store.secs += 100;

@@ -5,11 +5,14 @@ use std::sync::Arc;
 use bytes::Bytes;
 use concurrency::{MessageId, Timestamp};
 use engine::memory::MemoryEngine;
-use engine::{Engine, Tick, collector};
-use wire::http::{Body, FixedBody, Head, Reply, ReplyBody};
+use engine::{Engine, Tick};
+use service::HttpService;
+use wire::http::{Body, FixedBody, Head, Reply};
 
 use crate::model::Message;
-use crate::{Failure, Op, QueueError, QueueService};
+use crate::{Failure, Op, QueueService};
+
+pub use service::testing::{between, header, refusal, text};
 
 pub const NOW: Timestamp = Timestamp(0x8DE_0000_0000_0000);
 
@@ -53,7 +56,7 @@ pub struct Put {
 
 /// A message that was given out.
 #[derive(Clone, Debug)]
-pub struct Taken {
+pub struct TakenMessage {
     pub put: Put,
     pub text: String,
     pub dequeued: u64,
@@ -89,7 +92,7 @@ impl Bench {
 
     /// The body of an answer as text.
     pub async fn text(&self, method: &str, url: &str) -> String {
-        String::from_utf8(bytes(self.call(method, url, &[], b"").await.unwrap())).unwrap()
+        text(self.call(method, url, &[], b"").await.unwrap()).await
     }
 
     pub async fn put(&self, text: &str) -> Put {
@@ -98,14 +101,14 @@ impl Bench {
 
     pub async fn put_with(&self, text: &str, query: &str) -> Put {
         let answer = self.call("POST", &format!("que/messages?{query}"), &[], &body(text)).await.unwrap();
-        shown(&String::from_utf8(bytes(answer)).unwrap())
+        shown(&service::testing::text(answer).await)
     }
 
-    pub async fn take(&self, most: usize, secs: u64) -> Vec<Taken> {
+    pub async fn take(&self, most: usize, secs: u64) -> Vec<TakenMessage> {
         let url = format!("que/messages?numofmessages={most}&visibilitytimeout={secs}");
         let list = self.text("GET", &url).await;
         let messages = between(&list, "<QueueMessage>", "</QueueMessage>");
-        let taken = messages.into_iter().map(|message| Taken {
+        let taken = messages.into_iter().map(|message| TakenMessage {
             put: shown(message),
             text: text_in(message),
             dequeued: between(message, "<DequeueCount>", "<")[0].parse().unwrap(),
@@ -139,12 +142,12 @@ impl Bench {
 
     /// Does everything that is due now, and what that makes due.
     pub async fn sweep(&self) {
-        while collector::sweep(&*self.engine, &[&self.service]).await.unwrap() > 0 {}
+        service::testing::sweep(&*self.engine, &self.service).await;
     }
 
     /// How many rows there are.
     pub fn rows(&self) -> u64 {
-        self.engine.figures().iter().find(|(name, _)| *name == "rows").unwrap().1
+        service::testing::figure(&*self.engine, "rows")
     }
 }
 
@@ -160,28 +163,4 @@ fn shown(message: &str) -> Put {
 fn text_in(message: &str) -> String {
     let text = between(message, "<MessageText>", "</MessageText>").first().copied().unwrap_or_default();
     text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
-}
-
-pub fn header<'a>(reply: &'a Reply, name: &str) -> Option<&'a str> {
-    reply.headers.get(name).map(|value| value.to_str().unwrap())
-}
-
-pub fn bytes(reply: Reply) -> Vec<u8> {
-    match reply.body {
-        ReplyBody::Empty => Vec::new(),
-        ReplyBody::Bytes(bytes) => bytes.to_vec(),
-        ReplyBody::Stream { .. } | ReplyBody::Open(_) => panic!("no answer of this service is a stream"),
-    }
-}
-
-pub fn refusal<T: std::fmt::Debug>(result: Result<T, Failure>) -> QueueError {
-    match result {
-        Err(Failure::Refused(error)) => error,
-        other => panic!("not a refusal: {other:?}"),
-    }
-}
-
-/// What stands between the two texts, everywhere in a document.
-pub fn between<'a>(text: &'a str, before: &str, after: &str) -> Vec<&'a str> {
-    text.split(before).skip(1).filter_map(|rest| rest.split_once(after)).map(|(inner, _)| inner).collect()
 }

@@ -7,7 +7,7 @@ use engine::collector::Handler;
 use engine::{Engine, EngineError};
 use queue::QueueService;
 use service::properties::Rules;
-use service::{Failure, StoredPolicy};
+use service::{Failure, HttpService, StoredPolicy};
 use table::TableService;
 use wire::http::{Body, BodyError, ErrorReply, Head, Reply};
 

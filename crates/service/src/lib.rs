@@ -7,11 +7,15 @@
 //! - [`sources`]: what the source of a copy is.
 //! - [`listing`]: the parameters that every listing takes.
 //! - [`user_delegation_key`], [`stats`]: operations that are the same everywhere.
-//! - [`Failure`] and [`Asker`]: how a service is called, and how it says that there is no result.
+//! - [`Operation`]: an operation as a value that any protocol can build, and [`commit`], which takes it to the engine.
+//! - [`HttpService`], [`Call`], [`Asker`]: how a service is called with an HTTP request.
+//! - [`Failure`]: how a service says that there is no result.
 
 pub mod codec;
 mod delegation;
+mod http_service;
 pub mod listing;
+mod operation;
 mod policy;
 pub mod properties;
 mod request_error;
@@ -27,6 +31,8 @@ use engine::{EngineError, NotCommitted};
 use wire::http::BodyError;
 
 pub use delegation::user_delegation_key;
+pub use http_service::{Call, HttpService, ServiceState};
+pub use operation::{Operation, ReadOperation, commit, read};
 pub use policy::StoredPolicy;
 pub use request_error::RequestError;
 use sources::Sources;

@@ -1,6 +1,12 @@
-//! What the tests of every service share.
+//! What the tests of every service share: requests from text, answers as text, and what is done to an engine.
 
-use wire::http::{Head, HeaderMap, HeaderName, HeaderValue, Method, Query};
+use std::fmt::Debug;
+
+use engine::Engine;
+use engine::collector::{self, Handler};
+use wire::http::{Head, HeaderMap, HeaderName, HeaderValue, Method, Query, Reply, ReplyBody};
+
+use crate::Failure;
 
 /// A request of the newest version, with the URL written below the account.
 ///
@@ -28,4 +34,74 @@ pub fn request(method: &str, url: &str, headers: &[(&str, &str)]) -> Head {
         request_id: "test".into(),
         https: false,
     }
+}
+
+/// A header of an answer, as text.
+///
+/// # Panics
+/// If the header is not text.
+#[must_use]
+pub fn header<'a>(reply: &'a Reply, name: &str) -> Option<&'a str> {
+    reply.headers.get(name).map(|value| value.to_str().expect("a header of text"))
+}
+
+/// The whole body of an answer.
+///
+/// # Panics
+/// If the body ends early, or has another length than it said.
+pub async fn bytes(reply: Reply) -> Vec<u8> {
+    let (length, mut stream) = match reply.body {
+        ReplyBody::Empty => return Vec::new(),
+        ReplyBody::Bytes(bytes) => return bytes.to_vec(),
+        ReplyBody::Open(stream) => (None, stream),
+        ReplyBody::Stream { length, stream } => (Some(length), stream),
+    };
+    let mut whole = Vec::new();
+    while let Some(bytes) = stream.next().await {
+        whole.extend_from_slice(&bytes.expect("the body goes on"));
+    }
+    assert!(length.is_none_or(|length| length == whole.len() as u64), "{} bytes came, not {length:?}", whole.len());
+    whole
+}
+
+/// The whole body of an answer, as text.
+///
+/// # Panics
+/// If it is not text.
+pub async fn text(reply: Reply) -> String {
+    String::from_utf8(bytes(reply).await).expect("text")
+}
+
+/// The refusal that a request was answered with.
+///
+/// # Panics
+/// If there was another answer.
+pub fn refusal<T: Debug, E: Debug>(result: Result<T, Failure<E>>) -> E {
+    match result {
+        Err(Failure::Refused(error)) => error,
+        other => panic!("not a refusal: {other:?}"),
+    }
+}
+
+/// What stands between the two texts, everywhere in a document.
+#[must_use]
+pub fn between<'a>(text: &'a str, before: &str, after: &str) -> Vec<&'a str> {
+    text.split(before).skip(1).filter_map(|rest| rest.split_once(after)).map(|(inner, _)| inner).collect()
+}
+
+/// Does everything that is due now, and what that makes due.
+///
+/// # Panics
+/// If the engine fails.
+pub async fn sweep(engine: &dyn Engine, handler: &dyn Handler) {
+    while collector::sweep(engine, &[handler]).await.expect("a sweep") > 0 {}
+}
+
+/// One of the engine's figures, by its name.
+///
+/// # Panics
+/// If the engine does not have it.
+#[must_use]
+pub fn figure(engine: &dyn Engine, name: &str) -> u64 {
+    engine.figures().iter().find(|(known, _)| *known == name).expect("a figure of the engine").1
 }

@@ -12,6 +12,7 @@ use concurrency::{BreakPeriod, LeaseDuration, LeaseId};
 use engine::{EngineError, collector};
 use engine_embedded::{EmbeddedEngine, virtual_time};
 use histories::{Dice, History, Ticket};
+use service::HttpService;
 use service::testing::request;
 use wire::http::{ErrorReply, FixedBody, Head, Reply, ReplyBody};
 

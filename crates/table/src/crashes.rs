@@ -57,7 +57,7 @@ async fn tell(engine: &Arc<MemoryEngine>, step: u64, fault: Fault) -> usize {
 }
 
 async fn held(bench: &Bench) -> Option<String> {
-    let page = text(bench.call("GET", "tab()", &[], b"").await.ok()?);
+    let page = text(bench.call("GET", "tab()", &[], b"").await.ok()?).await;
     let page: serde_json::Value = serde_json::from_str(&page).unwrap();
     let entities = page["value"].as_array().unwrap().iter();
     Some(entities.map(|it| format!("{}={}", it["RowKey"].as_str().unwrap(), it["v"])).collect::<Vec<_>>().join(" "))

@@ -1,7 +1,8 @@
 //! The Table service.
 //!
-//! [`Op::named_by`] says which operation a request names, [`TableService::run`] runs it. Each operation has its own file
-//! under `ops`. What they share is split by kind:
+//! [`Op::named_by`] says which operation a request names, [`HttpService::run_for`] runs it. Each operation has its own file
+//! under `ops` and is a value, such as [`CreateTable`], that any protocol can build: `parse` makes it from an HTTP request,
+//! `apply` has the rules, and `run` takes it to the engine and writes the answer. What they share is split by kind:
 //!
 //! - `asked`, `address`, `format`, `token`: what a request says beside its body, as values that cannot be wrong
 //! - `entity`: typed values, and entities as JSON and as rows
@@ -43,61 +44,59 @@ mod write;
 
 use std::sync::Arc;
 
-use engine::{Engine, EngineError};
-use service::properties::{KnownRules, Rules};
-use service::{Asker, StoredPolicy, unrefused};
-use wire::http::{Body, Head, Reply};
+use engine::{Engine, Rows, Unread};
+use service::properties::Properties;
+use service::{Call, HttpService, ServiceState, StoredPolicy};
+use wire::http::{Body, Reply};
 
 pub use answer::error_body;
+pub use entity::Property;
+pub use entity::value::Value;
 pub use error::TableError;
+pub use etag::IfMatch;
+pub use key::EntityKey;
 pub use name::TableName;
 pub use op::Op;
+pub use ops::{
+    CreateTable, DeleteTable, EntityGroupTransaction, GetTableAcl, QueryTable, QueryTables, SetTableAcl, TablesPage,
+};
+pub use write::{EntityChange, EntityWrite, EntityWritten};
 
 use ops::get_table_service_properties::PROPERTIES;
-
-/// The service over one engine.
-#[derive(Clone, Debug)]
-pub struct TableService {
-    engine: Arc<dyn Engine>,
-    rules: Arc<KnownRules>,
-}
 
 /// Why a request has no result.
 pub type Failure = service::Failure<TableError>;
 
+/// The service over one engine.
+#[derive(Clone, Debug)]
+pub struct TableService(ServiceState);
+
 impl TableService {
     #[must_use]
     pub fn new(engine: Arc<dyn Engine>) -> TableService {
-        TableService { engine, rules: Arc::default() }
+        TableService(ServiceState::new(engine))
+    }
+}
+
+impl HttpService for TableService {
+    type Op = Op;
+    type Error = TableError;
+
+    fn state(&self) -> &ServiceState {
+        &self.0
     }
 
-    /// Runs an operation for the owner of the account.
-    pub async fn run(&self, op: Op, head: &Head, account: u64, body: &mut dyn Body) -> Result<Reply, Failure> {
-        self.run_for(Asker::OWNER, op, head, account, body).await
+    fn properties() -> &'static Properties {
+        &PROPERTIES
     }
 
-    /// Runs an operation for a caller who may.
-    pub async fn run_for(
-        &self,
-        asker: Asker<'_>,
-        op: Op,
-        head: &Head,
-        account: u64,
-        body: &mut dyn Body,
-    ) -> Result<Reply, Failure> {
-        ops::run(op, ops::Call { engine: &*self.engine, account, head, asker }, body).await
+    async fn answer(op: Op, call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> {
+        ops::run(op, call, body).await
     }
 
-    /// The rules for pages of other sites that an account has, if it has any.
-    pub async fn cors(&self, account: u64) -> Result<Option<Rules>, EngineError> {
-        self.rules.of(&PROPERTIES, &*self.engine, account).await
-    }
-
-    /// The stored policies of a table. One that is not there has none.
-    pub async fn policies(&self, account: u64, table: &str) -> Result<Vec<StoredPolicy>, EngineError> {
-        let Ok(name) = TableName::parse(table) else { return Ok(Vec::new()) };
-        let found = engine::read(&*self.engine, |rows, _| Ok(model::find_table(rows, account, &name)?)).await;
-        Ok(unrefused(found)?.map_or_else(Vec::new, |table| table.policies))
+    fn find_policies(rows: &dyn Rows, account: u64, table: &str) -> Result<Option<Vec<StoredPolicy>>, Unread> {
+        let Ok(name) = TableName::parse(table) else { return Ok(None) };
+        Ok(model::find_table(rows, account, &name)?.map(|table| table.policies))
     }
 }
 

@@ -57,6 +57,11 @@ pub fn find_table(rows: &dyn Rows, account: u64, name: &TableName) -> Result<Opt
     rows.get(&table_key(account, name))?.map(|row| codec::decode(&row)).transpose()
 }
 
+/// The table, which must exist.
+pub fn existing_table(rows: &dyn Rows, account: u64, name: &TableName) -> Result<Table, Halt> {
+    find_table(rows, account, name)?.ok_or(refuse(TableError::TableNotFound))
+}
+
 /// The guard of everything inside a table: it must be there, in the same state of the store.
 pub fn generation(rows: &dyn Rows, account: u64, name: &TableName) -> Result<u64, Halt> {
     let row = rows.get(&table_key(account, name))?.ok_or(refuse(TableError::TableNotFound))?;

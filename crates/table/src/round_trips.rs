@@ -57,7 +57,7 @@ async fn every_operation_keeps_its_budget_of_round_trips() {
         let body = if *url == "$batch" { transaction(body) } else { (*body).to_owned() };
         let _ = loading.take_round_trips();
         let answer = bench.call(method, url, headers, body.as_bytes()).await;
-        let said = crate::testing::text(answer.unwrap_or_else(|failure| panic!("{method} {url}: {failure:?}")));
+        let said = crate::testing::text(answer.unwrap_or_else(|failure| panic!("{method} {url}: {failure:?}"))).await;
         assert!(!said.contains("odata.error"), "{method} {url}: {said}");
         let trips = loading.take_round_trips();
         if trips != *budget {

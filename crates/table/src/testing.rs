@@ -5,11 +5,12 @@ use std::sync::Arc;
 use auth::Caller;
 use bytes::Bytes;
 use engine::memory::MemoryEngine;
-use engine::{Engine, collector};
-use service::Asker;
-use wire::http::{FixedBody, Head, Reply, ReplyBody};
+use service::{Asker, HttpService};
+use wire::http::{FixedBody, Head, Reply};
 
-use crate::{Failure, Op, TableError, TableService};
+use crate::{Failure, Op, TableService};
+
+pub use service::testing::{header, refusal, text};
 
 const ACCOUNT: u64 = 1;
 
@@ -66,7 +67,7 @@ impl Bench {
 
     /// The keys of the entities that a query finds: `partition/row`.
     pub async fn rows(&self, url: &str) -> Vec<String> {
-        Bench::keys(&text(self.call("GET", url, &[], b"").await.unwrap()))
+        Bench::keys(&text(self.call("GET", url, &[], b"").await.unwrap()).await)
     }
 
     /// The keys of the entities of a page.
@@ -80,31 +81,11 @@ impl Bench {
 
     /// Does everything that is due now, and what that makes due.
     pub async fn sweep(&self) {
-        while collector::sweep(&*self.engine, &[&self.service]).await.unwrap() > 0 {}
+        service::testing::sweep(&*self.engine, &self.service).await;
     }
 
     /// How many rows there are.
     pub fn stored(&self) -> u64 {
-        self.engine.figures().iter().find(|(name, _)| *name == "rows").unwrap().1
-    }
-}
-
-pub fn header<'a>(reply: &'a Reply, name: &str) -> Option<&'a str> {
-    reply.headers.get(name).map(|value| value.to_str().unwrap())
-}
-
-/// The body of an answer.
-pub fn text(reply: Reply) -> String {
-    match reply.body {
-        ReplyBody::Empty => String::new(),
-        ReplyBody::Bytes(bytes) => String::from_utf8(bytes.to_vec()).unwrap(),
-        ReplyBody::Stream { .. } | ReplyBody::Open(_) => panic!("no answer of this service is a stream"),
-    }
-}
-
-pub fn refusal(result: Result<Reply, Failure>) -> TableError {
-    match result {
-        Err(Failure::Refused(error)) => error,
-        other => panic!("not a refusal: {other:?}"),
+        service::testing::figure(&*self.engine, "rows")
     }
 }

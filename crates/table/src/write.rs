@@ -11,7 +11,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use concurrency::Timestamp;
-use engine::{Changes, Commit, Rows, commit, read as read_rows};
+use engine::{Changes, Key, Rows, Tick, read as read_rows};
+use service::{Call, Operation};
 use wire::http::Head;
 
 use crate::address::Address;
@@ -25,21 +26,21 @@ use crate::format::{self, Prefer};
 use crate::key::EntityKey;
 use crate::model::{self, Halt, refuse};
 use crate::name::TableName;
-use crate::ops::{Call, table_of};
+use crate::ops::table_of;
 use crate::scope::Reach;
 use crate::{Failure, Op};
 
-/// What one request wants done to one entity.
+/// A write of one entity.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Write {
+pub struct EntityWrite {
     pub table: TableName,
     pub key: EntityKey,
-    pub change: Change,
+    pub change: EntityChange,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Change {
-    Insert(Vec<Property<'static>>, Shown),
+pub enum EntityChange {
+    Insert(Vec<Property<'static>>),
     Update(Vec<Property<'static>>, IfMatch),
     Merge(Vec<Property<'static>>, IfMatch),
     InsertOrReplace(Vec<Property<'static>>),
@@ -47,43 +48,44 @@ pub enum Change {
     Delete(IfMatch),
 }
 
-/// In what form the client wants to see what it has inserted.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Shown {
-    pub metadata: Metadata,
-    pub prefer: Prefer,
-}
-
-/// What has become of it.
+/// What has become of the entity.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Written {
+pub struct EntityWritten {
+    /// The entity's new timestamp, of which its ETag is made.
     pub stamp: Timestamp,
-    /// What is stored now, for those who are to see it.
+    /// The stored row; `None` if the entity was deleted.
     row: Option<Bytes>,
 }
 
-impl Write {
+/// In what form the answer shows an inserted entity.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct InsertReply {
+    metadata: Metadata,
+    prefer: Prefer,
+}
+
+impl EntityWrite {
     /// The semantics: what was found, what was asked, what is there afterwards.
     pub fn decide<'a>(&'a self, found: Option<&Row<'a>>, stamp: Timestamp) -> Result<Option<Entity<'a>>, Halt> {
         let there = || found.ok_or(refuse(TableError::ResourceNotFound));
         let whole = |properties: &'a [Property<'static>]| Entity::of(stamp, properties);
         let becomes = match &self.change {
-            Change::Insert(..) if found.is_some() => return Err(refuse(TableError::EntityAlreadyExists)),
-            Change::Insert(properties, _) | Change::InsertOrReplace(properties) => whole(properties),
-            Change::InsertOrMerge(properties) => match found {
+            EntityChange::Insert(_) if found.is_some() => return Err(refuse(TableError::EntityAlreadyExists)),
+            EntityChange::Insert(properties) | EntityChange::InsertOrReplace(properties) => whole(properties),
+            EntityChange::InsertOrMerge(properties) => match found {
                 None => whole(properties),
                 Some(found) => found.entity()?.merged(stamp, properties),
             },
-            Change::Update(properties, if_match) => {
+            EntityChange::Update(properties, if_match) => {
                 if_match.check(there()?.stamp).map_err(refuse)?;
                 whole(properties)
             }
-            Change::Merge(properties, if_match) => {
+            EntityChange::Merge(properties, if_match) => {
                 let found = there()?;
                 if_match.check(found.stamp).map_err(refuse)?;
                 found.entity()?.merged(stamp, properties)
             }
-            Change::Delete(if_match) => {
+            EntityChange::Delete(if_match) => {
                 if_match.check(there()?.stamp).map_err(refuse)?;
                 return Ok(None);
             }
@@ -92,14 +94,14 @@ impl Write {
         Ok(Some(becomes))
     }
 
-    /// Decides on what is stored, and writes down what changes.
-    pub fn apply(
+    /// The rules, in a table whose generation is known. Each write of a transaction has a stamp of its own.
+    pub fn apply_in(
         &self,
         rows: &dyn Rows,
         generation: u64,
         stamp: Timestamp,
         changes: &mut Changes,
-    ) -> Result<Written, Halt> {
+    ) -> Result<EntityWritten, Halt> {
         let key = self.key.in_table(generation);
         let bytes = rows.get(&key)?;
         let found = bytes.as_deref().map(Row::open).transpose()?;
@@ -107,26 +109,26 @@ impl Write {
             Some(entity) => {
                 let row = entity.to_row();
                 changes.put(key, row.clone());
-                Ok(Written { stamp, row: self.is_shown().then_some(row) })
+                Ok(EntityWritten { stamp, row: Some(row) })
             }
             None => {
                 changes.delete(key);
-                Ok(Written { stamp, row: None })
+                Ok(EntityWritten { stamp, row: None })
             }
         }
     }
 
-    /// Whether the answer shows what is stored.
-    fn is_shown(&self) -> bool {
+    /// Whether it only frees space, and so may go on when the disk is full.
+    pub fn is_delete(&self) -> bool {
         match &self.change {
-            Change::Insert(_, shown) => shown.prefer != Prefer::NoContent,
-            Change::Update(..) | Change::Merge(..) | Change::Delete(_) => false,
-            Change::InsertOrReplace(_) | Change::InsertOrMerge(_) => false,
+            EntityChange::Delete(_) => true,
+            EntityChange::Insert(_) | EntityChange::Update(..) | EntityChange::Merge(..) => false,
+            EntityChange::InsertOrReplace(_) | EntityChange::InsertOrMerge(_) => false,
         }
     }
 
-    /// What a request asks for. It must name a write of an entity.
-    pub fn parse(op: Op, head: &impl Asked, body: &[u8]) -> Result<Write, TableError> {
+    /// The write that a request asks for, and in what form its answer shows an inserted entity.
+    pub fn parse(op: Op, head: &impl Asked, body: &[u8]) -> Result<(EntityWrite, InsertReply), TableError> {
         let address = Address::parse(head.resource())?;
         let table = TableName::parse(address.entities_of().unwrap_or_default())?;
         if op != Op::InsertEntity && head.has_header("if-none-match") {
@@ -134,46 +136,67 @@ impl Write {
         }
         if let Op::DeleteEntity = op {
             let Address::Entity(_, key) = address else { return Err(TableError::KeysDoNotMatch) };
-            return Ok(Write { table, key, change: Change::Delete(if_match(head)?) });
+            let write = EntityWrite { table, key, change: EntityChange::Delete(if_match(head)?) };
+            return Ok((write, InsertReply { metadata: Metadata::Minimal, prefer: Prefer::Unsaid }));
         }
         format::check_body(head)?;
-        let metadata = format::metadata(head)?;
+        let reply = InsertReply { metadata: format::metadata(head)?, prefer: Prefer::of(head) };
         let read::Incoming { partition, row, odd_key, properties } = read::read(body)?;
         let key = match address {
             Address::Entity(_, key) => same(key, partition.as_deref(), row.as_deref())?,
-            _ => match (partition, row, odd_key) {
+            Address::Service
+            | Address::Batch
+            | Address::Tables
+            | Address::Table(_)
+            | Address::Entities(_)
+            | Address::Beyond(_) => match (partition, row, odd_key) {
                 (_, _, Some(key)) => return Err(TableError::InvalidValueType { name: key.to_owned() }),
                 (Some(partition), Some(row), None) => EntityKey::new(partition, row)?,
                 (None, _, None) | (_, None, None) => return Err(TableError::PropertiesNeedValue),
             },
         };
         let change = match op {
-            Op::InsertEntity => Change::Insert(properties, Shown { metadata, prefer: Prefer::of(head) }),
-            Op::UpdateEntity => Change::Update(properties, if_match(head)?),
-            Op::MergeEntity => Change::Merge(properties, if_match(head)?),
-            Op::InsertOrReplaceEntity => Change::InsertOrReplace(properties),
-            Op::InsertOrMergeEntity => Change::InsertOrMerge(properties),
-            _ => return Err(TableError::InvalidInput("This operation does not write an entity.")),
+            Op::InsertEntity => EntityChange::Insert(properties),
+            Op::UpdateEntity => EntityChange::Update(properties, if_match(head)?),
+            Op::MergeEntity => EntityChange::Merge(properties, if_match(head)?),
+            Op::InsertOrReplaceEntity => EntityChange::InsertOrReplace(properties),
+            Op::InsertOrMergeEntity => EntityChange::InsertOrMerge(properties),
+            // A delete has no body, and is done above.
+            Op::DeleteEntity
+            | Op::QueryEntities
+            | Op::EntityGroupTransaction
+            | Op::QueryTables
+            | Op::CreateTable
+            | Op::DeleteTable
+            | Op::GetTableAcl
+            | Op::SetTableAcl
+            | Op::GetTableServiceProperties
+            | Op::SetTableServiceProperties
+            | Op::GetTableServiceStats
+            | Op::PreflightTableRequest => {
+                return Err(TableError::InvalidInput("This operation does not write an entity."));
+            }
         };
-        Ok(Write { table, key, change })
+        Ok((EntityWrite { table, key, change }, reply))
     }
 
-    /// What the client is told once it is done. `head` is that of the request that came, whatever is inside it.
-    pub fn answer(&self, head: &Head, written: &Written) -> Answer {
+    /// The answer of a write that is done. `head` is that of the HTTP request, which may be the transaction around the write.
+    pub fn answer(&self, head: &Head, reply: InsertReply, written: &EntityWritten) -> Answer {
         match &self.change {
-            Change::Insert(_, Shown { metadata, prefer }) => {
+            EntityChange::Insert(_) => {
                 let location = link(&head.endpoint, self.table.as_str(), self.key.view());
-                let shown = || self.shown(head, *metadata, written);
-                Answer::made(*metadata, *prefer, location, shown).with("ETag", etag::of(written.stamp))
+                let shown = || self.shown(head, reply.metadata, written);
+                Answer::made(reply.metadata, reply.prefer, location, shown).with("ETag", etag::of(written.stamp))
             }
-            Change::Delete(_) => Answer::empty(),
-            Change::Update(..) | Change::Merge(..) | Change::InsertOrReplace(_) | Change::InsertOrMerge(_) => {
-                Answer::empty().with("ETag", etag::of(written.stamp))
-            }
+            EntityChange::Delete(_) => Answer::empty(),
+            EntityChange::Update(..)
+            | EntityChange::Merge(..)
+            | EntityChange::InsertOrReplace(_)
+            | EntityChange::InsertOrMerge(_) => Answer::empty().with("ETag", etag::of(written.stamp)),
         }
     }
 
-    fn shown(&self, head: &Head, metadata: Metadata, written: &Written) -> Vec<u8> {
+    fn shown(&self, head: &Head, metadata: Metadata, written: &EntityWritten) -> Vec<u8> {
         let mut out = Vec::with_capacity(512);
         let table = self.table.as_str();
         let shape = Shape { metadata, endpoint: &head.endpoint, account: &head.account, table, select: None };
@@ -185,28 +208,33 @@ impl Write {
     }
 }
 
+impl Operation for EntityWrite {
+    type Outcome = EntityWritten;
+    type Refusal = TableError;
+
+    fn partition(&self, account: u64) -> Key {
+        model::partition(account, &self.table, &self.key)
+    }
+
+    fn apply(&self, rows: &dyn Rows, account: u64, tick: Tick, changes: &mut Changes) -> Result<EntityWritten, Halt> {
+        let generation = model::generation(rows, account, &self.table)?;
+        changes.frees_space = self.is_delete();
+        self.apply_in(rows, generation, tick.stamp, changes)
+    }
+}
+
 /// Runs a write by itself.
 pub async fn run(op: Op, call: Call<'_>, body: &[u8]) -> Result<Answer, Failure> {
-    let write = match Write::parse(op, call.head, body) {
+    let (write, reply) = match EntityWrite::parse(op, call.head, body) {
         Err(error @ (TableError::PropertiesNeedValue | TableError::KeysDoNotMatch)) => {
             return Err(after_table(call, error).await);
         }
         parsed => parsed?,
     };
     Reach::of(call.asker.caller).check(&write.key)?;
-    let account = call.account;
-    let partition = model::partition(account, &write.table, &write.key);
     let write = Arc::new(write);
-    let asked = Arc::clone(&write);
-    let written = commit(call.engine, partition, move |rows, tick| {
-        let generation = model::generation(rows, account, &asked.table)?;
-        let mut changes = Changes::none();
-        changes.frees_space = matches!(asked.change, Change::Delete(_));
-        let outcome = asked.apply(rows, generation, tick.stamp, &mut changes)?;
-        Ok(Commit { changes, outcome })
-    })
-    .await?;
-    Ok(write.answer(call.head, &written))
+    let written = call.commit(&write).await?;
+    Ok(write.answer(call.head, reply, &written))
 }
 
 /// That there is no such table is said before that the entity has no keys. So is told who put the name of a table at the end
@@ -250,21 +278,21 @@ mod tests {
         (name.into(), Value::Int32(value))
     }
 
-    fn every_change(if_match: IfMatch) -> [Change; 6] {
+    fn every_change(if_match: IfMatch) -> [EntityChange; 6] {
         let properties = || vec![property("b", 20), property("c", 30)];
         [
-            Change::Insert(properties(), Shown { metadata: Metadata::Minimal, prefer: Prefer::Unsaid }),
-            Change::Update(properties(), if_match),
-            Change::Merge(properties(), if_match),
-            Change::InsertOrReplace(properties()),
-            Change::InsertOrMerge(properties()),
-            Change::Delete(if_match),
+            EntityChange::Insert(properties()),
+            EntityChange::Update(properties(), if_match),
+            EntityChange::Merge(properties(), if_match),
+            EntityChange::InsertOrReplace(properties()),
+            EntityChange::InsertOrMerge(properties()),
+            EntityChange::Delete(if_match),
         ]
     }
 
-    fn decide(change: Change, is_there: bool) -> Result<Option<Vec<(String, i32)>>, TableError> {
+    fn decide(change: EntityChange, is_there: bool) -> Result<Option<Vec<(String, i32)>>, TableError> {
         let key = EntityKey::new("p", "r").unwrap();
-        let write = Write { table: TableName::parse("tab").unwrap(), key, change };
+        let write = EntityWrite { table: TableName::parse("tab").unwrap(), key, change };
         let row = Entity { stamp: FOUND, properties: vec![property("a", 1), property("b", 2)] }.to_row();
         let found = is_there.then(|| Row::open(&row).unwrap());
         match write.decide(found.as_ref(), STAMP) {
@@ -310,8 +338,8 @@ mod tests {
         let row = Entity { stamp: FOUND, properties: many(0, 200) }.to_row();
         let key = EntityKey::new("p", "r").unwrap();
         let merge = |properties| {
-            let change = Change::InsertOrMerge(properties);
-            let write = Write { table: TableName::parse("tab").unwrap(), key: key.clone(), change };
+            let change = EntityChange::InsertOrMerge(properties);
+            let write = EntityWrite { table: TableName::parse("tab").unwrap(), key: key.clone(), change };
             write.decide(Some(&Row::open(&row).unwrap()), STAMP).map(|entity| entity.unwrap().properties.len())
         };
         assert_eq!(merge(many(150, 102)), Ok(252));

@@ -1,28 +1,43 @@
 //! Clear Messages: all messages of a queue are gone at once, hidden ones too; the rows behind them go later.
 
-use engine::{Commit, commit};
-use service::codec;
+use std::sync::Arc;
+
+use engine::{Changes, Key, Rows, Tick};
+use service::{Operation, codec};
 use wire::http::{Reply, StatusCode};
+use wire::names::QueueName;
 
 use super::Call;
 use crate::error::QueueError;
-use crate::model::{Queue, find_queue, queue_key, refuse};
+use crate::model::{Halt, Queue, existing_queue, queue_key};
 use crate::shelf::Shelf;
 use crate::{Failure, request};
 
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ClearMessages {
+    pub queue: QueueName,
+}
+
+impl Operation for ClearMessages {
+    type Outcome = ();
+    type Refusal = QueueError;
+
+    fn partition(&self, account: u64) -> Key {
+        queue_key(account, &self.queue)
+    }
+
+    fn apply(&self, rows: &dyn Rows, account: u64, tick: Tick, changes: &mut Changes) -> Result<(), Halt> {
+        let queue = existing_queue(rows, account, &self.queue)?;
+        let key = queue_key(account, &self.queue);
+        Shelf::of(rows, key.clone(), queue.generation)?.abandon(tick.now, changes);
+        changes.put(key, codec::encode(&Queue { generation: tick.id(0), ..queue }));
+        changes.frees_space = true;
+        Ok(())
+    }
+}
+
 pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
-    let name = request::queue(call.head)?;
-    let key = queue_key(call.account, &name);
-    let account = call.account;
-    commit(call.engine, key.clone(), move |rows, tick| {
-        let found = find_queue(rows, account, &name)?;
-        let queue = found.ok_or(refuse(QueueError::QueueNotFound))?;
-        let shelf = Shelf::of(rows, key.clone(), queue.generation)?;
-        let mut changes = shelf.abandon(tick.now).freeing_space();
-        changes.put(key.clone(), codec::encode(&Queue { generation: tick.id(0), ..queue }));
-        Ok(Commit { changes, outcome: () })
-    })
-    .await?;
+    call.commit(&Arc::new(ClearMessages { queue: request::queue(call.head)? })).await?;
     Ok(Reply::new(StatusCode::NO_CONTENT))
 }
 

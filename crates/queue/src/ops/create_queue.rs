@@ -1,37 +1,59 @@
-//! Create Queue: a new, empty queue. Who finds one with the same metadata has what he wants.
+//! Create Queue: a new, empty queue. If there is one with the same metadata already, the request succeeds and changes nothing.
 
-use engine::{Changes, Commit, Tick, commit};
-use service::{Pairs, codec};
+use std::sync::Arc;
+
+use engine::{Changes, Key, Rows, Tick};
+use service::{Operation, Pairs, codec};
 use wire::http::{Head, Reply, StatusCode};
 use wire::names::QueueName;
 
 use super::Call;
 use crate::error::QueueError;
-use crate::model::{Queue, find_queue, queue_key, refuse};
+use crate::model::{Halt, Queue, find_queue, queue_key, refuse};
 use crate::{Failure, request};
 
-struct CreateQueue {
-    name: QueueName,
-    metadata: Pairs,
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CreateQueue {
+    pub queue: QueueName,
+    pub metadata: Pairs,
+}
+
+/// How Create Queue succeeds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum QueueCreated {
+    New,
+    /// There was a queue with the same metadata; nothing was changed.
+    AlreadyThere,
 }
 
 fn parse(head: &Head) -> Result<CreateQueue, QueueError> {
-    Ok(CreateQueue { name: request::queue(head)?, metadata: request::metadata(head)? })
+    Ok(CreateQueue { queue: request::queue(head)?, metadata: request::metadata(head)? })
 }
 
-impl CreateQueue {
-    /// `None`: there is one already, and nothing to do. A name is free as soon as its queue is deleted: what that held
-    /// belongs to another generation.
-    fn decide(&self, found: Option<&Queue>, tick: Tick) -> Result<Option<Queue>, QueueError> {
-        match found {
-            None => Ok(Some(Queue { generation: tick.id(0), metadata: self.metadata.clone(), policies: Vec::new() })),
-            Some(queue) if same(&queue.metadata, &self.metadata) => Ok(None),
-            Some(_) => Err(QueueError::QueueAlreadyExists),
+impl Operation for CreateQueue {
+    type Outcome = QueueCreated;
+    type Refusal = QueueError;
+
+    fn partition(&self, account: u64) -> Key {
+        queue_key(account, &self.queue)
+    }
+
+    /// A name is free as soon as its queue is deleted: the messages of the deleted queue belong to another generation.
+    fn apply(&self, rows: &dyn Rows, account: u64, tick: Tick, changes: &mut Changes) -> Result<QueueCreated, Halt> {
+        match find_queue(rows, account, &self.queue)? {
+            None => {
+                let metadata = self.metadata.clone();
+                let queue = Queue { generation: tick.id(0), metadata, policies: Vec::new() };
+                changes.put(queue_key(account, &self.queue), codec::encode(&queue));
+                Ok(QueueCreated::New)
+            }
+            Some(queue) if same(&queue.metadata, &self.metadata) => Ok(QueueCreated::AlreadyThere),
+            Some(_) => Err(refuse(QueueError::QueueAlreadyExists)),
         }
     }
 }
 
-/// Names have no case and no order; values have both.
+/// Names of metadata have no case and no order; values have case.
 fn same(one: &Pairs, other: &Pairs) -> bool {
     let holds = |(name, value): &(String, String)| {
         other.iter().any(|(known, held)| known.eq_ignore_ascii_case(name) && held == value)
@@ -40,22 +62,11 @@ fn same(one: &Pairs, other: &Pairs) -> bool {
 }
 
 pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
-    let op = parse(call.head)?;
-    let key = queue_key(call.account, &op.name);
-    let account = call.account;
-    let status = commit(call.engine, key.clone(), move |rows, tick| {
-        let found = find_queue(rows, account, &op.name)?;
-        let mut changes = Changes::none();
-        let outcome = match op.decide(found.as_ref(), tick).map_err(refuse)? {
-            None => StatusCode::NO_CONTENT,
-            Some(queue) => {
-                changes.put(key.clone(), codec::encode(&queue));
-                StatusCode::CREATED
-            }
-        };
-        Ok(Commit { changes, outcome })
-    });
-    Ok(Reply::new(status.await?))
+    let status = match call.commit(&Arc::new(parse(call.head)?)).await? {
+        QueueCreated::New => StatusCode::CREATED,
+        QueueCreated::AlreadyThere => StatusCode::NO_CONTENT,
+    };
+    Ok(Reply::new(status))
 }
 
 #[cfg(test)]

@@ -1,20 +1,24 @@
-//! Delete Message: who has a message is done with it.
+//! Delete Message: remove a message that was given out, by its pop receipt.
+
+use std::sync::Arc;
 
 use concurrency::{MessageId, PopReceipt};
-use engine::{Commit, commit};
+use engine::{Changes, Key, Rows, Tick};
+use service::Operation;
 use wire::http::{Head, Reply, StatusCode};
 use wire::names::QueueName;
 
 use super::Call;
 use crate::error::QueueError;
-use crate::model::{Message, queue_key, refuse};
+use crate::model::{Halt, Message, queue_key, refuse};
 use crate::shelf::Shelf;
 use crate::{Failure, request};
 
-struct DeleteMessage {
-    queue: QueueName,
-    message: MessageId,
-    receipt: PopReceipt,
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DeleteMessage {
+    pub queue: QueueName,
+    pub message: MessageId,
+    pub receipt: PopReceipt,
 }
 
 fn parse(head: &Head) -> Result<DeleteMessage, QueueError> {
@@ -30,16 +34,26 @@ impl DeleteMessage {
     }
 }
 
-pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
-    let op = parse(call.head)?;
-    let account = call.account;
-    commit(call.engine, queue_key(account, &op.queue), move |rows, tick| {
-        let mut shelf = Shelf::open(rows, account, &op.queue)?;
-        let found = op.decide(shelf.find(&op.receipt, tick.now)?).map_err(refuse)?;
+impl Operation for DeleteMessage {
+    type Outcome = ();
+    type Refusal = QueueError;
+
+    fn partition(&self, account: u64) -> Key {
+        queue_key(account, &self.queue)
+    }
+
+    fn apply(&self, rows: &dyn Rows, account: u64, tick: Tick, changes: &mut Changes) -> Result<(), Halt> {
+        let mut shelf = Shelf::open(rows, account, &self.queue)?;
+        let found = self.decide(shelf.find(&self.receipt, tick.now)?).map_err(refuse)?;
         shelf.remove(&found);
-        Ok(Commit { changes: shelf.close().freeing_space(), outcome: () })
-    })
-    .await?;
+        shelf.close(changes);
+        changes.frees_space = true;
+        Ok(())
+    }
+}
+
+pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
+    call.commit(&Arc::new(parse(call.head)?)).await?;
     Ok(Reply::new(StatusCode::NO_CONTENT))
 }
 

@@ -1,24 +1,41 @@
 //! Delete Queue: the queue and its messages are gone at once; the rows behind them go later.
 
-use engine::{Commit, commit};
+use std::sync::Arc;
+
+use engine::{Changes, Key, Rows, Tick};
+use service::Operation;
 use wire::http::{Reply, StatusCode};
+use wire::names::QueueName;
 
 use super::Call;
-use crate::model::queue_key;
+use crate::error::QueueError;
+use crate::model::{Halt, queue_key};
 use crate::shelf::Shelf;
 use crate::{Failure, request};
 
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DeleteQueue {
+    pub queue: QueueName,
+}
+
+impl Operation for DeleteQueue {
+    type Outcome = ();
+    type Refusal = QueueError;
+
+    fn partition(&self, account: u64) -> Key {
+        queue_key(account, &self.queue)
+    }
+
+    fn apply(&self, rows: &dyn Rows, account: u64, tick: Tick, changes: &mut Changes) -> Result<(), Halt> {
+        Shelf::open(rows, account, &self.queue)?.abandon(tick.now, changes);
+        changes.delete(queue_key(account, &self.queue));
+        changes.frees_space = true;
+        Ok(())
+    }
+}
+
 pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
-    let name = request::queue(call.head)?;
-    let key = queue_key(call.account, &name);
-    let account = call.account;
-    commit(call.engine, key.clone(), move |rows, tick| {
-        let shelf = Shelf::open(rows, account, &name)?;
-        let mut changes = shelf.abandon(tick.now).freeing_space();
-        changes.delete(key.clone());
-        Ok(Commit { changes, outcome: () })
-    })
-    .await?;
+    call.commit(&Arc::new(DeleteQueue { queue: request::queue(call.head)? })).await?;
     Ok(Reply::new(StatusCode::NO_CONTENT))
 }
 

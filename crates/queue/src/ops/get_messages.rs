@@ -1,21 +1,26 @@
-//! Get Messages: hand out messages that can be seen, each to this caller alone for a while.
+//! Get Messages: hand out visible messages, each to this caller alone until its visibility timeout ends.
 
-use engine::{Commit, commit};
+use std::sync::Arc;
+
+use engine::{Changes, Key, Rows, Tick};
+use service::Operation;
 use wire::http::{Head, Reply, StatusCode};
 use wire::names::QueueName;
 
 use super::Call;
 use crate::error::QueueError;
-use crate::model::queue_key;
+use crate::model::{Halt, queue_key};
 use crate::reply::Shown;
-use crate::shelf::Shelf;
+use crate::shelf::{Shelf, TakenMessages};
 use crate::{Failure, reply, request};
 
-#[derive(Clone)]
-struct GetMessages {
-    queue: QueueName,
-    most: usize,
-    invisible_secs: u64,
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct GetMessages {
+    pub queue: QueueName,
+    /// At most this many messages.
+    pub most: usize,
+    /// The visibility timeout.
+    pub invisible_secs: u64,
 }
 
 fn parse(head: &Head) -> Result<GetMessages, QueueError> {
@@ -26,19 +31,29 @@ fn parse(head: &Head) -> Result<GetMessages, QueueError> {
     })
 }
 
+impl Operation for GetMessages {
+    type Outcome = TakenMessages;
+    type Refusal = QueueError;
+
+    fn partition(&self, account: u64) -> Key {
+        queue_key(account, &self.queue)
+    }
+
+    fn apply(&self, rows: &dyn Rows, account: u64, tick: Tick, changes: &mut Changes) -> Result<TakenMessages, Halt> {
+        let mut shelf = Shelf::open(rows, account, &self.queue)?;
+        let taken = shelf.take(self.most, self.invisible_secs, tick)?;
+        shelf.close(changes);
+        // A client that empties a queue calls this first, so it must work when the disk is full.
+        changes.frees_space = true;
+        Ok(taken)
+    }
+}
+
 pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
-    let op = parse(call.head)?;
-    let account = call.account;
+    let op = Arc::new(parse(call.head)?);
     let taken = loop {
-        let op = op.clone();
-        let taken = commit(call.engine, queue_key(account, &op.queue), move |rows, tick| {
-            let mut shelf = Shelf::open(rows, account, &op.queue)?;
-            let taken = shelf.take(op.most, op.invisible_secs, tick)?;
-            // Who empties a queue comes through here first, so it goes on when the disk is full.
-            Ok(Commit { changes: shelf.close().freeing_space(), outcome: taken })
-        })
-        .await?;
-        // Nothing yet, because so much had expired: it is out of the way now.
+        let taken = call.commit(&op).await?;
+        // Expired messages were in the way of all others. They are removed now, so the next look gets further.
         if !taken.messages.is_empty() || !taken.unfinished {
             break taken;
         }

@@ -1,23 +1,36 @@
-//! Get Queue ACL: the stored policies of a queue.
+//! Get Queue ACL: the stored access policies of a queue.
 
-use engine::read;
-use service::StoredPolicy;
+use std::sync::Arc;
+
+use concurrency::Timestamp;
+use engine::Rows;
+use service::{ReadOperation, StoredPolicy};
 use wire::http::{Reply, StatusCode};
+use wire::names::QueueName;
 use wire::xml::XmlWriter;
 
 use super::Call;
 use crate::error::QueueError;
-use crate::model::{find_queue, refuse};
+use crate::model::{Halt, existing_queue};
 use crate::{Failure, reply, request};
 
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct GetQueueAcl {
+    pub queue: QueueName,
+}
+
+impl ReadOperation for GetQueueAcl {
+    type Outcome = Vec<StoredPolicy>;
+    type Refusal = QueueError;
+
+    fn apply(&self, rows: &dyn Rows, account: u64, _: Timestamp) -> Result<Vec<StoredPolicy>, Halt> {
+        Ok(existing_queue(rows, account, &self.queue)?.policies)
+    }
+}
+
 pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
-    let name = request::queue(call.head)?;
-    let queue = read(call.engine, |rows, _| {
-        let found = find_queue(rows, call.account, &name)?;
-        found.ok_or(refuse(QueueError::QueueNotFound))
-    })
-    .await?;
+    let policies = call.read(&Arc::new(GetQueueAcl { queue: request::queue(call.head)? })).await?;
     let mut xml = XmlWriter::document();
-    StoredPolicy::document(&queue.policies).write(&mut xml);
+    StoredPolicy::document(&policies).write(&mut xml);
     Ok(reply::xml(StatusCode::OK, xml))
 }

@@ -1,25 +1,47 @@
-//! Get Queue Metadata: what was noted on a queue, and how many messages it has.
+//! Get Queue Metadata: the metadata of a queue, and how many messages it has.
 
-use engine::read;
+use std::sync::Arc;
+
+use concurrency::Timestamp;
+use engine::Rows;
+use service::{Pairs, ReadOperation};
 use wire::http::{Reply, StatusCode};
 use wire::metadata;
+use wire::names::QueueName;
 
 use super::Call;
 use crate::error::QueueError;
-use crate::model::{find_queue, refuse};
+use crate::model::{Halt, existing_queue};
 use crate::{Failure, request, shelf};
 
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct GetQueueMetadata {
+    pub queue: QueueName,
+}
+
+/// What Get Queue Metadata answers.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct QueueMetadata {
+    pub metadata: Pairs,
+    /// Messages that have not expired, hidden ones too.
+    pub messages: u64,
+}
+
+impl ReadOperation for GetQueueMetadata {
+    type Outcome = QueueMetadata;
+    type Refusal = QueueError;
+
+    fn apply(&self, rows: &dyn Rows, account: u64, now: Timestamp) -> Result<QueueMetadata, Halt> {
+        let queue = existing_queue(rows, account, &self.queue)?;
+        let messages = shelf::count(rows, queue.generation, now)?;
+        Ok(QueueMetadata { metadata: queue.metadata, messages })
+    }
+}
+
 pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
-    let name = request::queue(call.head)?;
-    let (queue, count) = read(call.engine, |rows, now| {
-        let found = find_queue(rows, call.account, &name)?;
-        let queue = found.ok_or(refuse(QueueError::QueueNotFound))?;
-        let count = shelf::count(rows, queue.generation, now)?;
-        Ok((queue, count))
-    })
-    .await?;
-    let mut answer = Reply::new(StatusCode::OK).with("x-ms-approximate-messages-count", count.to_string());
-    metadata::set(&mut answer.headers, &queue.metadata);
+    let found = call.read(&Arc::new(GetQueueMetadata { queue: request::queue(call.head)? })).await?;
+    let mut answer = Reply::new(StatusCode::OK).with("x-ms-approximate-messages-count", found.messages.to_string());
+    metadata::set(&mut answer.headers, &found.metadata);
     Ok(answer)
 }
 

@@ -13,7 +13,7 @@ pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
 #[cfg(test)]
 mod tests {
     use crate::QueueError;
-    use crate::testing::{Bench, bytes, refusal, request};
+    use crate::testing::{Bench, refusal, request, text};
     use wire::http::FixedBody;
 
     #[tokio::test]
@@ -23,7 +23,7 @@ mod tests {
         assert_eq!(refusal(bench.call("GET", url, &[], b"").await), QueueError::query("comp", "stats"));
         let mut head = request("GET", url, &[]);
         head.secondary = true;
-        let told = bytes(bench.send(head, &mut FixedBody::new("")).await.unwrap());
-        assert!(String::from_utf8(told).unwrap().contains("<Status>live</Status><LastSyncTime>"));
+        let told = text(bench.send(head, &mut FixedBody::new("")).await.unwrap()).await;
+        assert!(told.contains("<Status>live</Status><LastSyncTime>"));
     }
 }

@@ -15,10 +15,10 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
 mod tests {
     use auth::delegation::Secret;
     use auth::{Bearer, Caller};
-    use service::{Asker, RequestError};
+    use service::{Asker, HttpService, RequestError};
     use wire::http::FixedBody;
 
-    use crate::testing::{Bench, bytes, refusal, request};
+    use crate::testing::{Bench, refusal, request, text};
     use crate::{Failure, Op};
 
     async fn ask(caller: &Caller) -> Result<String, Failure> {
@@ -28,7 +28,7 @@ mod tests {
         let info = "<KeyInfo><Start>2026-01-01</Start><Expiry>2026-01-03T00:00:00Z</Expiry></KeyInfo>";
         let bench = Bench::new();
         let told = bench.service.run_for(asker, Op::GetUserDelegationKey, &head, 1, &mut FixedBody::new(info)).await?;
-        Ok(String::from_utf8(bytes(told)).unwrap())
+        Ok(text(told).await)
     }
 
     #[tokio::test]

@@ -1,34 +1,37 @@
 //! List Queues: a page of an account's queues, by name.
 
-use engine::{Key, KeyReader, Rows, Unread, Visit, read, space};
-use service::{codec, listing};
+use std::sync::Arc;
+
+use concurrency::Timestamp;
+use engine::{Key, KeyReader, Rows, Unread, Visit, space};
+use service::{Pairs, ReadOperation, codec, listing};
 use wire::http::{Head, Reply, StatusCode};
 use wire::xml::XmlWriter;
 use wire::{base64, metadata};
 
 use super::Call;
 use crate::error::QueueError;
-use crate::model::Queue;
+use crate::model::{Halt, Queue};
 use crate::{Failure, reply};
 
 /// The default and the cap of a page.
 const RESULTS_MAX: usize = 5_000;
 
-struct ListQueues {
-    prefix: String,
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ListQueues {
+    /// Only queues whose names begin like this.
+    pub prefix: String,
     /// The page begins after this name.
-    after: Option<String>,
-    max: usize,
-    metadata: bool,
+    pub after: Option<String>,
+    /// At most this many queues.
+    pub max: usize,
 }
 
 fn parse(head: &Head) -> Result<ListQueues, QueueError> {
-    let include = listing::include(head, &["metadata"])?;
     Ok(ListQueues {
         prefix: head.query.get("prefix").unwrap_or_default().to_owned(),
         after: after(head)?,
         max: listing::max_results(head, RESULTS_MAX)?,
-        metadata: !include.is_empty(),
     })
 }
 
@@ -39,29 +42,45 @@ fn after(head: &Head) -> Result<Option<String>, QueueError> {
     name.map(Some).ok_or(QueueError::InvalidMarker)
 }
 
-#[derive(Default)]
-struct Page {
-    queues: Vec<(String, Queue)>,
-    is_last: bool,
+/// A page of queues, in the order of their names.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct QueuesPage {
+    pub queues: Vec<ListedQueue>,
+    /// Whether no queue follows.
+    pub is_last: bool,
 }
 
-impl ListQueues {
-    fn page(&self, rows: &dyn Rows, account: u64) -> Result<Page, Unread> {
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ListedQueue {
+    pub name: String,
+    pub metadata: Pairs,
+}
+
+impl ListedQueue {
+    fn read(key: &[u8], row: &[u8]) -> Result<ListedQueue, Unread> {
+        Ok(ListedQueue { name: name_of(key)?, metadata: codec::decode::<Queue>(row)?.metadata })
+    }
+}
+
+impl ReadOperation for ListQueues {
+    type Outcome = QueuesPage;
+    type Refusal = QueueError;
+
+    fn apply(&self, rows: &dyn Rows, account: u64, _: Timestamp) -> Result<QueuesPage, Halt> {
         let all = Key::new(space::QUEUE).number(account);
         let within = all.clone().text_prefix(&self.prefix);
         let from = match &self.after {
             None => within.clone(),
             Some(name) => within.clone().max(all.text(name).next()),
         };
-        let mut page = Page { is_last: true, ..Page::default() };
+        let mut page = QueuesPage { queues: Vec::new(), is_last: true };
         let mut failed = None;
         rows.scan(&from, &within.after_all(), self.max + 1, &mut |key, row| {
             if page.queues.len() == self.max {
                 page.is_last = false;
                 return Visit::Stop;
             }
-            let read = || Ok((name_of(key)?, codec::decode::<Queue>(row)?));
-            match read() {
+            match ListedQueue::read(key, row) {
                 Ok(queue) => {
                     page.queues.push(queue);
                     Visit::Next
@@ -72,34 +91,35 @@ impl ListQueues {
                 }
             }
         })?;
-        failed.map_or(Ok(page), Err)
+        failed.map_or(Ok(page), |error| Err(error.into()))
     }
+}
 
-    fn document(&self, head: &Head, page: &Page) -> XmlWriter {
-        let mut xml = XmlWriter::document();
-        // Until version 2013-08-15 the account was named, and each queue had its address.
-        let is_old = !head.since("2013-08-15");
-        let endpoint = format!("{}/", head.endpoint);
-        let attribute = if is_old { "AccountName" } else { "ServiceEndpoint" };
-        xml.open_with("EnumerationResults", &[(attribute, &endpoint)]);
-        for (element, parameter) in [("Prefix", "prefix"), ("Marker", "marker"), ("MaxResults", "maxresults")] {
-            xml.leaf_if(element, head.query.get(parameter));
-        }
-        xml.open("Queues");
-        for (name, queue) in &page.queues {
-            xml.open("Queue").leaf("Name", name);
-            xml.leaf_if("Url", is_old.then(|| format!("{endpoint}{name}")));
-            if self.metadata {
-                metadata::element(&mut xml, &queue.metadata);
-            }
-            xml.close("Queue");
-        }
-        xml.close("Queues");
-        let next = page.queues.last().filter(|_| !page.is_last).map(|(name, _)| base64::encode_url(name.as_bytes()));
-        xml.leaf("NextMarker", next.unwrap_or_default());
-        xml.close("EnumerationResults");
-        xml
+/// The page as the answer shows it.
+fn document(head: &Head, page: &QueuesPage, shows_metadata: bool) -> XmlWriter {
+    let mut xml = XmlWriter::document();
+    // Before version 2013-08-15 the answer named the account, and each queue had its URL.
+    let is_old = !head.since("2013-08-15");
+    let endpoint = format!("{}/", head.endpoint);
+    let attribute = if is_old { "AccountName" } else { "ServiceEndpoint" };
+    xml.open_with("EnumerationResults", &[(attribute, &endpoint)]);
+    for (element, parameter) in [("Prefix", "prefix"), ("Marker", "marker"), ("MaxResults", "maxresults")] {
+        xml.leaf_if(element, head.query.get(parameter));
     }
+    xml.open("Queues");
+    for ListedQueue { name, metadata } in &page.queues {
+        xml.open("Queue").leaf("Name", name);
+        xml.leaf_if("Url", is_old.then(|| format!("{endpoint}{name}")));
+        if shows_metadata {
+            metadata::element(&mut xml, metadata);
+        }
+        xml.close("Queue");
+    }
+    xml.close("Queues");
+    let next = page.queues.last().filter(|_| !page.is_last).map(|queue| base64::encode_url(queue.name.as_bytes()));
+    xml.leaf("NextMarker", next.unwrap_or_default());
+    xml.close("EnumerationResults");
+    xml
 }
 
 fn name_of(key: &[u8]) -> Result<String, Unread> {
@@ -108,15 +128,15 @@ fn name_of(key: &[u8]) -> Result<String, Unread> {
 }
 
 pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
-    let op = parse(call.head)?;
-    let page = read::<_, QueueError, _>(call.engine, |rows, _| Ok(op.page(rows, call.account)?)).await?;
-    Ok(reply::xml(StatusCode::OK, op.document(call.head, &page)))
+    let include = listing::include(call.head, &["metadata"]).map_err(QueueError::from)?;
+    let page = call.read(&Arc::new(parse(call.head)?)).await?;
+    Ok(reply::xml(StatusCode::OK, document(call.head, &page, !include.is_empty())))
 }
 
 #[cfg(test)]
 mod tests {
     use crate::QueueError;
-    use crate::testing::{Bench, between, bytes, refusal, request};
+    use crate::testing::{Bench, between, refusal, request, text};
     use service::RequestError;
     use wire::http::FixedBody;
 
@@ -161,7 +181,7 @@ mod tests {
         let bench = bench().await;
         let mut head = request("GET", "?comp=list&prefix=alpha", &[]);
         head.version = "2012-02-12".into();
-        let told = String::from_utf8(bytes(bench.send(head, &mut FixedBody::new("")).await.unwrap())).unwrap();
+        let told = text(bench.send(head, &mut FixedBody::new("")).await.unwrap()).await;
         assert!(told.contains("AccountName=\"http://127.0.0.1:10001/acct/\""), "{told}");
         assert!(told.contains("<Url>http://127.0.0.1:10001/acct/alpha</Url>"), "{told}");
     }

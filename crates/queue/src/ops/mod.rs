@@ -19,20 +19,24 @@ mod set_queue_metadata;
 mod set_queue_service_properties;
 mod update_message;
 
-use engine::Engine;
-use service::Asker;
-use wire::http::{Body, Head, Reply};
+pub use clear_messages::ClearMessages;
+pub use create_queue::{CreateQueue, QueueCreated};
+pub use delete_message::DeleteMessage;
+pub use delete_queue::DeleteQueue;
+pub use get_messages::GetMessages;
+pub use get_queue_acl::GetQueueAcl;
+pub use get_queue_metadata::{GetQueueMetadata, QueueMetadata};
+pub use list_queues::{ListQueues, ListedQueue, QueuesPage};
+pub use peek_messages::PeekMessages;
+pub use put_message::PutMessage;
+pub use set_queue_acl::SetQueueAcl;
+pub use set_queue_metadata::SetQueueMetadata;
+pub use update_message::UpdateMessage;
+
+use service::Call;
+use wire::http::{Body, Reply};
 
 use crate::{Failure, Op};
-
-/// What every operation is given.
-#[derive(Clone, Copy, Debug)]
-pub struct Call<'a> {
-    pub engine: &'a dyn Engine,
-    pub account: u64,
-    pub head: &'a Head,
-    pub asker: Asker<'a>,
-}
 
 pub async fn run(op: Op, call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> {
     match op {

@@ -1,21 +1,43 @@
-//! Peek Messages: show messages that can be seen, and leave them as they are.
+//! Peek Messages: show visible messages, and leave them as they are.
 
-use engine::read;
-use wire::http::{Reply, StatusCode};
+use std::sync::Arc;
+
+use concurrency::Timestamp;
+use engine::Rows;
+use service::ReadOperation;
+use wire::http::{Head, Reply, StatusCode};
+use wire::names::QueueName;
 
 use super::Call;
-use crate::model::generation;
+use crate::error::QueueError;
+use crate::model::{Halt, Message, generation};
 use crate::reply::Shown;
 use crate::{Failure, reply, request, shelf};
 
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PeekMessages {
+    pub queue: QueueName,
+    /// At most this many messages.
+    pub most: usize,
+}
+
+fn parse(head: &Head) -> Result<PeekMessages, QueueError> {
+    Ok(PeekMessages { queue: request::queue(head)?, most: request::number_of_messages(head)? })
+}
+
+impl ReadOperation for PeekMessages {
+    /// The messages with their texts.
+    type Outcome = Vec<(Message, String)>;
+    type Refusal = QueueError;
+
+    fn apply(&self, rows: &dyn Rows, account: u64, now: Timestamp) -> Result<Vec<(Message, String)>, Halt> {
+        let generation = generation(rows, account, &self.queue)?;
+        Ok(shelf::peek(rows, generation, self.most, now)?)
+    }
+}
+
 pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
-    let name = request::queue(call.head)?;
-    let most = request::number_of_messages(call.head)?;
-    let seen = read(call.engine, |rows, now| {
-        let generation = generation(rows, call.account, &name)?;
-        Ok(shelf::peek(rows, generation, most, now)?)
-    })
-    .await?;
+    let seen = call.read(&Arc::new(parse(call.head)?)).await?;
     let messages = seen.iter().map(|(message, text)| (message, Shown::Peeked(text)));
     Ok(reply::xml(StatusCode::OK, reply::messages(messages)))
 }

@@ -1,13 +1,15 @@
 //! Put Message: a new message, at the end of those that can be seen, or hidden for a while first.
 
-use engine::{Commit, commit};
-use service::RequestError;
+use std::sync::Arc;
+
+use engine::{Changes, Key, Rows, Tick};
+use service::{Operation, RequestError};
 use wire::http::{Body, Head, Reply, StatusCode};
 use wire::names::QueueName;
 
 use super::Call;
 use crate::error::QueueError;
-use crate::model::{Lifetime, Message, queue_key};
+use crate::model::{Halt, Lifetime, Message, queue_key};
 use crate::reply::Shown;
 use crate::request::VISIBILITY_TIMEOUT;
 use crate::shelf::Shelf;
@@ -16,21 +18,32 @@ use crate::{Failure, reply, request};
 /// What a message has if nobody says anything, and what it could have at most before version 2017-07-29.
 const LIFETIME_SECS: u64 = 7 * 24 * 3_600;
 
-struct PutMessage {
-    queue: QueueName,
-    lifetime: Lifetime,
-    invisible_secs: u64,
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PutMessage {
+    pub queue: QueueName,
+    pub text: String,
+    pub lifetime: Lifetime,
+    /// The message is hidden for so long at first.
+    pub invisible_secs: u64,
 }
 
-fn parse(head: &Head) -> Result<PutMessage, QueueError> {
+async fn parse(head: &Head, body: &mut dyn Body) -> Result<PutMessage, Failure> {
     let queue = request::queue(head)?;
+    let (lifetime, invisible_secs) = times(head)?;
+    let text = request::text(head, body).await?;
+    let text = text.ok_or(QueueError::from(RequestError::MissingRequiredXmlNode { node: "MessageText" }))?;
+    Ok(PutMessage { queue, text, lifetime, invisible_secs })
+}
+
+/// How long the message lives, and how many seconds it is hidden at first.
+fn times(head: &Head) -> Result<(Lifetime, u64), QueueError> {
     let invisible_secs = request::invisible_secs(head)?.unwrap_or(0);
     let lifetime = lifetime(head)?;
-    // Nobody would ever see it.
+    // It would expire before anybody could see it.
     if matches!(lifetime, Lifetime::Seconds(seconds) if invisible_secs >= seconds) {
         return Err(QueueError::query(VISIBILITY_TIMEOUT, invisible_secs.to_string()));
     }
-    Ok(PutMessage { queue, lifetime, invisible_secs })
+    Ok((lifetime, invisible_secs))
 }
 
 fn lifetime(head: &Head) -> Result<Lifetime, QueueError> {
@@ -48,19 +61,26 @@ fn lifetime(head: &Head) -> Result<Lifetime, QueueError> {
     }
 }
 
+impl Operation for PutMessage {
+    type Outcome = Message;
+    type Refusal = QueueError;
+
+    fn partition(&self, account: u64) -> Key {
+        queue_key(account, &self.queue)
+    }
+
+    fn apply(&self, rows: &dyn Rows, account: u64, tick: Tick, changes: &mut Changes) -> Result<Message, Halt> {
+        let mut shelf = Shelf::open(rows, account, &self.queue)?;
+        let message = Message::new(self.lifetime, self.invisible_secs, tick);
+        shelf.put(&message, &self.text);
+        shelf.close(changes);
+        Ok(message)
+    }
+}
+
 pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> {
-    let op = parse(call.head)?;
-    let text = request::text(call.head, body).await?;
-    let text = text.ok_or(QueueError::from(RequestError::MissingRequiredXmlNode { node: "MessageText" }))?;
-    let account = call.account;
-    let message = commit(call.engine, queue_key(account, &op.queue), move |rows, tick| {
-        let mut shelf = Shelf::open(rows, account, &op.queue)?;
-        let message = Message::new(op.lifetime, op.invisible_secs, tick);
-        shelf.put(&message, &text);
-        Ok(Commit { changes: shelf.close(), outcome: message })
-    })
-    .await?;
-    // Older clients expect no body.
+    let message = call.commit(&Arc::new(parse(call.head, body).await?)).await?;
+    // Before this version the answer had no body.
     if !call.head.since("2016-05-31") {
         return Ok(Reply::new(StatusCode::CREATED));
     }
@@ -71,13 +91,13 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Bench, body, bytes, refusal, request};
+    use crate::testing::{Bench, body, refusal, request, text};
     use wire::http::FixedBody;
 
     fn parsed(version: &str, query: &str) -> Result<(Lifetime, u64), QueueError> {
         let mut head = request("POST", &format!("que/messages?{query}"), &[]);
         head.version = version.into();
-        parse(&head).map(|op| (op.lifetime, op.invisible_secs))
+        times(&head)
     }
 
     #[test]
@@ -126,7 +146,7 @@ mod tests {
         let bench = Bench::with_queue().await;
         let answer = bench.call("POST", "que/messages", &[], &body("hello")).await.unwrap();
         assert_eq!(answer.status, 201);
-        let told = String::from_utf8(bytes(answer)).unwrap();
+        let told = text(answer).await;
         let order = ["<MessageId>", "<InsertionTime>", "<ExpirationTime>", "<PopReceipt>", "<TimeNextVisible>"];
         let places: Vec<_> = order.iter().map(|element| told.find(element).expect(element)).collect();
         assert!(places.is_sorted(), "{told}");
@@ -134,7 +154,7 @@ mod tests {
         let mut head = request("POST", "que/messages", &[]);
         head.version = "2015-12-11".into();
         let answer = bench.send(head, &mut FixedBody::new(body("hello"))).await.unwrap();
-        assert_eq!((answer.status.as_u16(), bytes(answer).len()), (201, 0));
+        assert_eq!((answer.status.as_u16(), text(answer).await.as_str()), (201, ""));
     }
 
     #[tokio::test]

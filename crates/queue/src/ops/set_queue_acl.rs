@@ -1,29 +1,56 @@
-//! Set Queue ACL: replace the stored policies.
+//! Set Queue ACL: replace the stored access policies of a queue.
 
-use service::StoredPolicy;
-use wire::http::{Body, Reply, collect};
+use std::sync::Arc;
+
+use engine::{Changes, Key, Rows, Tick};
+use service::{Operation, StoredPolicy, codec};
+use wire::http::{Body, Reply, StatusCode, collect};
+use wire::names::QueueName;
 use wire::xml::SignedIdentifiers;
 
 use super::Call;
-use super::set_queue_metadata::write;
 use crate::error::QueueError;
+use crate::model::{Halt, Queue, existing_queue, queue_key};
 use crate::{Failure, request};
 
-/// Five policies fit many times over.
+/// Much more than five policies need.
 const BODY_BYTES_MAX: usize = 64 * 1024;
 
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SetQueueAcl {
+    pub queue: QueueName,
+    pub policies: Vec<StoredPolicy>,
+}
+
+impl Operation for SetQueueAcl {
+    type Outcome = ();
+    type Refusal = QueueError;
+
+    fn partition(&self, account: u64) -> Key {
+        queue_key(account, &self.queue)
+    }
+
+    fn apply(&self, rows: &dyn Rows, account: u64, _: Tick, changes: &mut Changes) -> Result<(), Halt> {
+        let queue = existing_queue(rows, account, &self.queue)?;
+        let queue = Queue { policies: self.policies.clone(), ..queue };
+        changes.put(queue_key(account, &self.queue), codec::encode(&queue));
+        Ok(())
+    }
+}
+
 pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> {
-    let name = request::queue(call.head)?;
+    let queue = request::queue(call.head)?;
     let document = collect(body, BODY_BYTES_MAX).await?;
     let policies = StoredPolicy::all_of(&SignedIdentifiers::parse(&document).map_err(QueueError::from)?);
-    write(call, name, move |queue| queue.policies = policies.clone()).await
+    call.commit(&Arc::new(SetQueueAcl { queue, policies })).await?;
+    Ok(Reply::new(StatusCode::NO_CONTENT))
 }
 
 #[cfg(test)]
 mod tests {
     use crate::QueueError;
     use crate::testing::{Bench, refusal};
-    use service::RequestError;
+    use service::{HttpService, RequestError};
 
     const URL: &str = "que?comp=acl";
     const POLICIES: &str = "<SignedIdentifiers><SignedIdentifier><Id>one</Id><AccessPolicy>\

@@ -1,38 +1,45 @@
-//! Set Queue Metadata: replace all of it.
+//! Set Queue Metadata: replace all metadata of a queue. There are no conditions: the last write wins.
 
-use engine::{Changes, Commit, commit};
-use service::codec;
-use wire::http::{Reply, StatusCode};
+use std::sync::Arc;
+
+use engine::{Changes, Key, Rows, Tick};
+use service::{Operation, Pairs, codec};
+use wire::http::{Head, Reply, StatusCode};
 use wire::names::QueueName;
 
 use super::Call;
 use crate::error::QueueError;
-use crate::model::{Queue, find_queue, queue_key, refuse};
+use crate::model::{Halt, Queue, existing_queue, queue_key};
 use crate::{Failure, request};
 
-pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
-    let name = request::queue(call.head)?;
-    let metadata = request::metadata(call.head)?;
-    write(call, name, move |queue| queue.metadata = metadata.clone()).await
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SetQueueMetadata {
+    pub queue: QueueName,
+    pub metadata: Pairs,
 }
 
-/// Changes a queue's own row. There are no conditions: who writes last wins.
-pub async fn write(
-    call: Call<'_>,
-    name: QueueName,
-    change: impl Fn(&mut Queue) + Send + 'static,
-) -> Result<Reply, Failure> {
-    let key = queue_key(call.account, &name);
-    let account = call.account;
-    commit(call.engine, key.clone(), move |rows, _| {
-        let found = find_queue(rows, account, &name)?;
-        let mut queue = found.ok_or(refuse(QueueError::QueueNotFound))?;
-        change(&mut queue);
-        let mut changes = Changes::none();
-        changes.put(key.clone(), codec::encode(&queue));
-        Ok(Commit { changes, outcome: () })
-    })
-    .await?;
+fn parse(head: &Head) -> Result<SetQueueMetadata, QueueError> {
+    Ok(SetQueueMetadata { queue: request::queue(head)?, metadata: request::metadata(head)? })
+}
+
+impl Operation for SetQueueMetadata {
+    type Outcome = ();
+    type Refusal = QueueError;
+
+    fn partition(&self, account: u64) -> Key {
+        queue_key(account, &self.queue)
+    }
+
+    fn apply(&self, rows: &dyn Rows, account: u64, _: Tick, changes: &mut Changes) -> Result<(), Halt> {
+        let queue = existing_queue(rows, account, &self.queue)?;
+        let queue = Queue { metadata: self.metadata.clone(), ..queue };
+        changes.put(queue_key(account, &self.queue), codec::encode(&queue));
+        Ok(())
+    }
+}
+
+pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
+    call.commit(&Arc::new(parse(call.head)?)).await?;
     Ok(Reply::new(StatusCode::NO_CONTENT))
 }
 

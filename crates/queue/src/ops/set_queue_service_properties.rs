@@ -14,7 +14,7 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
 #[cfg(test)]
 mod tests {
     use crate::testing::{Bench, refusal};
-    use service::RequestError;
+    use service::{HttpService, RequestError};
 
     const URL: &str = "?restype=service&comp=properties";
 

@@ -1,37 +1,39 @@
-//! Update Message: who has a message hides it for longer, shows it at once, or changes its text.
+//! Update Message: hide a message that was given out for longer, show it at once, or change its text.
+
+use std::sync::Arc;
 
 use concurrency::{MessageId, PopReceipt};
-use engine::{Commit, Tick, commit};
-use service::RequestError;
+use engine::{Changes, Key, Rows, Tick};
+use service::{Operation, RequestError};
 use wire::dates;
 use wire::http::{Body, Head, Reply, StatusCode};
 use wire::names::QueueName;
 
 use super::Call;
 use crate::error::QueueError;
-use crate::model::{Message, queue_key, refuse};
+use crate::model::{Halt, Message, queue_key, refuse};
 use crate::request::VISIBILITY_TIMEOUT;
 use crate::shelf::Shelf;
 use crate::{Failure, reply, request};
 
-struct UpdateMessage {
-    queue: QueueName,
-    message: MessageId,
-    receipt: PopReceipt,
-    invisible_secs: u64,
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct UpdateMessage {
+    pub queue: QueueName,
+    pub message: MessageId,
+    pub receipt: PopReceipt,
+    /// The message is hidden for so long from now on.
+    pub invisible_secs: u64,
+    /// `None`: the text stays.
+    pub text: Option<String>,
 }
 
-fn parse(head: &Head) -> Result<UpdateMessage, QueueError> {
+async fn parse(head: &Head, body: &mut dyn Body) -> Result<UpdateMessage, Failure> {
     let queue = request::queue(head)?;
     let receipt = request::pop_receipt(head)?;
-    let invisible_secs = request::invisible_secs(head)?;
-    Ok(UpdateMessage {
-        queue,
-        receipt,
-        invisible_secs: invisible_secs
-            .ok_or(RequestError::MissingRequiredQueryParameter { name: VISIBILITY_TIMEOUT })?,
-        message: request::message_id(head)?,
-    })
+    let missing = QueueError::from(RequestError::MissingRequiredQueryParameter { name: VISIBILITY_TIMEOUT });
+    let invisible_secs = request::invisible_secs(head)?.ok_or(missing)?;
+    let message = request::message_id(head)?;
+    Ok(UpdateMessage { queue, message, receipt, invisible_secs, text: request::text(head, body).await? })
 }
 
 impl UpdateMessage {
@@ -41,20 +43,28 @@ impl UpdateMessage {
     }
 }
 
-pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> {
-    let op = parse(call.head)?;
-    let text = request::text(call.head, body).await?;
-    let account = call.account;
-    let updated = commit(call.engine, queue_key(account, &op.queue), move |rows, tick| {
-        let mut shelf = Shelf::open(rows, account, &op.queue)?;
-        let found = shelf.find(&op.receipt, tick.now)?;
-        let updated = op.decide(found.as_ref(), tick).map_err(refuse)?;
+impl Operation for UpdateMessage {
+    type Outcome = Message;
+    type Refusal = QueueError;
+
+    fn partition(&self, account: u64) -> Key {
+        queue_key(account, &self.queue)
+    }
+
+    fn apply(&self, rows: &dyn Rows, account: u64, tick: Tick, changes: &mut Changes) -> Result<Message, Halt> {
+        let mut shelf = Shelf::open(rows, account, &self.queue)?;
+        let found = shelf.find(&self.receipt, tick.now)?;
+        let updated = self.decide(found.as_ref(), tick).map_err(refuse)?;
         if let Some(found) = &found {
-            shelf.replace(found, &updated, text.as_deref());
+            shelf.replace(found, &updated, self.text.as_deref());
         }
-        Ok(Commit { changes: shelf.close(), outcome: updated })
-    })
-    .await?;
+        shelf.close(changes);
+        Ok(updated)
+    }
+}
+
+pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> {
+    let updated = call.commit(&Arc::new(parse(call.head, body).await?)).await?;
     let answer = Reply::new(StatusCode::NO_CONTENT)
         .with("x-ms-popreceipt", reply::receipt(updated.receipt()))
         .with("x-ms-time-next-visible", dates::http_date(updated.next_visible).as_str());
@@ -67,7 +77,8 @@ mod tests {
     use crate::testing::{Bench, NOW, body, header, message, refusal, tick};
 
     fn ask(receipt: PopReceipt, invisible_secs: u64) -> UpdateMessage {
-        UpdateMessage { queue: QueueName::parse("que").unwrap(), message: message().id, receipt, invisible_secs }
+        let queue = QueueName::parse("que").unwrap();
+        UpdateMessage { queue, message: message().id, receipt, invisible_secs, text: None }
     }
 
     #[test]

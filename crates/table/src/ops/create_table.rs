@@ -1,7 +1,9 @@
 //! Create Table: a new, empty table under a name that is free.
 
-use engine::{Changes, Commit, Tick, commit};
-use service::codec;
+use std::sync::Arc;
+
+use engine::{Changes, Key, Rows, Tick};
+use service::{Operation, codec};
 use wire::http::{Body, Reply, collect};
 
 use super::{BODY_BYTES_MAX, Call};
@@ -10,21 +12,32 @@ use crate::answer::Answer;
 use crate::entity::read;
 use crate::error::TableError;
 use crate::format::{self, Prefer};
-use crate::model::{self, Table, refuse, table_key};
+use crate::model::{self, Halt, Table, refuse, table_key};
 use crate::name::TableName;
 use crate::ops::query_tables;
 
-struct CreateTable {
-    name: TableName,
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CreateTable {
+    pub table: TableName,
 }
 
-impl CreateTable {
-    /// A name is free as soon as its table is deleted: what that held belongs to another generation.
-    fn decide(&self, found: Option<&Table>, tick: Tick) -> Result<Table, TableError> {
-        if found.is_some() {
-            return Err(TableError::TableAlreadyExists);
+impl Operation for CreateTable {
+    type Outcome = ();
+    type Refusal = TableError;
+
+    fn partition(&self, account: u64) -> Key {
+        table_key(account, &self.table)
+    }
+
+    /// A name is free as soon as its table is deleted: the entities of the deleted table belong to another generation.
+    fn apply(&self, rows: &dyn Rows, account: u64, tick: Tick, changes: &mut Changes) -> Result<(), Halt> {
+        if model::find_table(rows, account, &self.table)?.is_some() {
+            return Err(refuse(TableError::TableAlreadyExists));
         }
-        Ok(Table { generation: tick.id(0), name: self.name.as_str().to_owned(), policies: Vec::new() })
+        let name = self.table.as_str().to_owned();
+        let table = Table { generation: tick.id(0), name, policies: Vec::new() };
+        changes.put(table_key(account, &self.table), codec::encode(&table));
+        Ok(())
     }
 }
 
@@ -33,19 +46,11 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
     format::check_body(head)?;
     let metadata = format::metadata(head)?;
     let body = collect(body, BODY_BYTES_MAX).await?;
-    let op = CreateTable { name: TableName::parse(&read::table_name(&body)?).map_err(TableError::from)? };
-    let shown = op.name.clone();
-    let (key, account) = (table_key(call.account, &op.name), call.account);
-    commit(call.engine, key.clone(), move |rows, tick| {
-        let found = model::find_table(rows, account, &op.name)?;
-        let table = op.decide(found.as_ref(), tick).map_err(refuse)?;
-        let mut changes = Changes::none();
-        changes.put(key.clone(), codec::encode(&table));
-        Ok(Commit { changes, outcome: () })
-    })
-    .await?;
-    let location = format!("{}/Tables('{}')", head.endpoint, shown.as_str());
-    let body = || query_tables::alone(head, metadata, shown.as_str());
+    let table = TableName::parse(&read::table_name(&body)?).map_err(TableError::from)?;
+    let op = Arc::new(CreateTable { table });
+    call.commit(&op).await?;
+    let location = format!("{}/Tables('{}')", head.endpoint, op.table.as_str());
+    let body = || query_tables::alone(head, metadata, op.table.as_str());
     Ok(Answer::made(metadata, Prefer::of(head), location, body).into())
 }
 
@@ -61,7 +66,7 @@ mod tests {
         let made = bench.call("POST", "Tables", &[], br#"{"TableName":"MyTable"}"#).await.unwrap();
         assert_eq!(made.status, 201);
         assert_eq!(header(&made, "location"), Some("http://127.0.0.1:10002/acct/Tables('MyTable')"));
-        let shown = text(made);
+        let shown = text(made).await;
         assert_eq!(
             shown,
             r#"{"odata.metadata":"http://127.0.0.1:10002/acct/$metadata#Tables/@Element","TableName":"MyTable"}"#
@@ -77,7 +82,7 @@ mod tests {
         let made = bench.call("POST", "Tables", &prefer, br#"{"TableName":"abc"}"#).await.unwrap();
         assert_eq!((made.status.as_u16(), header(&made, "preference-applied")), (204, Some("return-no-content")));
         assert_eq!(header(&made, "dataserviceid"), Some("http://127.0.0.1:10002/acct/Tables('abc')"));
-        assert_eq!(text(made), "");
+        assert_eq!(text(made).await, "");
     }
 
     #[tokio::test]

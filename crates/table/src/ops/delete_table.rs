@@ -1,8 +1,11 @@
-//! Delete Table: the table and everything in it are gone at once; the rows behind it go later.
+//! Delete Table: the table and its entities are gone at once; the rows behind them go later.
+
+use std::sync::Arc;
 
 use bytes::Bytes;
 use engine::due::{self, Kind};
-use engine::{Changes, Commit, commit};
+use engine::{Changes, Key, Rows, Tick};
+use service::Operation;
 use wire::http::{Head, Reply};
 
 use super::Call;
@@ -10,28 +13,46 @@ use crate::Failure;
 use crate::address::Address;
 use crate::answer::Answer;
 use crate::error::TableError;
-use crate::model::{self, refuse, table_key};
+use crate::model::{self, Halt, refuse, table_key};
 use crate::name::TableName;
 
-/// The table that is named in the parentheses.
-pub fn parse(head: &Head) -> Result<TableName, TableError> {
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DeleteTable {
+    pub table: TableName,
+}
+
+/// The table that is named in the parentheses: `Tables('name')`.
+fn parse(head: &Head) -> Result<DeleteTable, TableError> {
     match Address::parse(&head.resource)? {
-        Address::Table(name) => Ok(TableName::parse(&name)?),
-        _ => Err(TableError::MethodNotAllowed),
+        Address::Table(name) => Ok(DeleteTable { table: TableName::parse(&name)? }),
+        Address::Service
+        | Address::Batch
+        | Address::Tables
+        | Address::Entities(_)
+        | Address::Entity(..)
+        | Address::Beyond(_) => Err(TableError::MethodNotAllowed),
+    }
+}
+
+impl Operation for DeleteTable {
+    type Outcome = ();
+    type Refusal = TableError;
+
+    fn partition(&self, account: u64) -> Key {
+        table_key(account, &self.table)
+    }
+
+    fn apply(&self, rows: &dyn Rows, account: u64, tick: Tick, changes: &mut Changes) -> Result<(), Halt> {
+        let found = model::find_table(rows, account, &self.table)?.ok_or(refuse(TableError::ResourceNotFound))?;
+        changes.delete(table_key(account, &self.table));
+        changes.put(due::key(tick.now, Kind::TablePurge, &found.generation.to_be_bytes()), Bytes::new());
+        changes.frees_space = true;
+        Ok(())
     }
 }
 
 pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
-    let name = parse(call.head)?;
-    let (key, account) = (table_key(call.account, &name), call.account);
-    commit(call.engine, key.clone(), move |rows, tick| {
-        let found = model::find_table(rows, account, &name)?.ok_or(refuse(TableError::ResourceNotFound))?;
-        let mut changes = Changes::none().freeing_space();
-        changes.delete(key.clone());
-        changes.put(due::key(tick.now, Kind::TablePurge, &found.generation.to_be_bytes()), Bytes::new());
-        Ok(Commit { changes, outcome: () })
-    })
-    .await?;
+    call.commit(&Arc::new(parse(call.head)?)).await?;
     Ok(Answer::empty().into())
 }
 

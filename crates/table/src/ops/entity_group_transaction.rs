@@ -8,7 +8,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use concurrency::Timestamp;
-use engine::{Changes, Commit, commit};
+use engine::{Changes, Key, Rows, Tick};
+use service::Operation;
 use wire::http::{Body, Head, Query, Reply, ReplyBody, StatusCode, collect, header};
 use wire::multipart::{self, Malformed, Part, Writer};
 use wire::percent;
@@ -18,9 +19,9 @@ use crate::answer::Answer;
 use crate::asked::Inner;
 use crate::error::TableError;
 use crate::format::Prefer;
-use crate::model;
+use crate::model::{self, Halt, refuse};
 use crate::scope::Reach;
-use crate::write::{Change, Write, Written};
+use crate::write::{EntityWrite, EntityWritten, InsertReply};
 use crate::{Failure, Op};
 
 pub const OPERATIONS_MAX: usize = 100;
@@ -31,6 +32,76 @@ const HTTP_PART: [(&str, &str); 2] = [("Content-Type", "application/http"), ("Co
 impl From<Malformed> for TableError {
     fn from(_: Malformed) -> TableError {
         MALFORMED
+    }
+}
+
+/// Up to [`OPERATIONS_MAX`] writes of one partition of one table, no entity twice. All of them are done or none.
+#[derive(Clone, Debug)]
+pub struct EntityGroupTransaction {
+    writes: Vec<EntityWrite>,
+}
+
+impl EntityGroupTransaction {
+    /// Refuses the first write that is refused itself or does not fit those before it, with its index.
+    pub fn new(
+        writes: impl IntoIterator<Item = Result<EntityWrite, TableError>>,
+    ) -> Result<EntityGroupTransaction, TableError> {
+        let mut accepted: Vec<EntityWrite> = Vec::new();
+        let mut rows = HashSet::new();
+        for (index, write) in writes.into_iter().enumerate() {
+            if index == OPERATIONS_MAX {
+                return Err(TableError::BatchTooLong.at(0));
+            }
+            let write = write.map_err(|error| error.at(index))?;
+            let is_other = |first: &EntityWrite| {
+                !first.table.is(write.table.as_str()) || first.key.partition != write.key.partition
+            };
+            if accepted.first().is_some_and(is_other) {
+                return Err(TableError::CommandsInBatchActOnDifferentPartitions.at(index));
+            }
+            if !rows.insert(write.key.row.clone()) {
+                return Err(TableError::InvalidDuplicateRow { row: write.key.row }.at(index));
+            }
+            accepted.push(write);
+        }
+        match accepted.is_empty() {
+            true => Err(TableError::EmptyBatch.at(0)),
+            false => Ok(EntityGroupTransaction { writes: accepted }),
+        }
+    }
+}
+
+impl Operation for EntityGroupTransaction {
+    /// One for each write, in their order.
+    type Outcome = Vec<EntityWritten>;
+    type Refusal = TableError;
+
+    fn partition(&self, account: u64) -> Key {
+        self.writes[0].partition(account)
+    }
+
+    fn apply(
+        &self,
+        rows: &dyn Rows,
+        account: u64,
+        tick: Tick,
+        changes: &mut Changes,
+    ) -> Result<Vec<EntityWritten>, Halt> {
+        let at = |index: usize| {
+            move |halt| match halt {
+                Halt::Refused(error) => refuse(TableError::at(error, index)),
+                unread @ Halt::Unread(_) => unread,
+            }
+        };
+        let generation = model::generation(rows, account, &self.writes[0].table).map_err(at(0))?;
+        changes.frees_space = self.writes.iter().all(EntityWrite::is_delete);
+        let mut written = Vec::with_capacity(self.writes.len());
+        for (index, write) in self.writes.iter().enumerate() {
+            // Each has a timestamp of its own.
+            let stamp = Timestamp(tick.id(index as u64));
+            written.push(write.apply_in(rows, generation, stamp, changes).map_err(at(index))?);
+        }
+        Ok(written)
     }
 }
 
@@ -113,33 +184,25 @@ fn target<'a>(outer: &Head, target: &'a str) -> Option<(Cow<'a, str>, Query)> {
     Some((resource, Query::new(pairs)))
 }
 
-/// The writes of a change set: each allowed, all in one partition, no entity twice.
-fn writes(call: Call<'_>, inner: &[Inner<'_>]) -> Result<Vec<Write>, TableError> {
+/// The transaction of a change set, each of whose writes is allowed; and in what form each is answered.
+fn transaction(call: Call<'_>, inner: &[Inner<'_>]) -> Result<(EntityGroupTransaction, Vec<InsertReply>), TableError> {
     let reach = Reach::of(call.asker.caller);
-    let mut writes: Vec<Write> = Vec::with_capacity(inner.len());
-    let mut rows = HashSet::with_capacity(inner.len());
-    for (index, operation) in inner.iter().enumerate() {
-        let write = write(call, &reach, operation).map_err(|error| error.at(index))?;
-        let is_other =
-            |first: &Write| !first.table.is(write.table.as_str()) || first.key.partition != write.key.partition;
-        if writes.first().is_some_and(is_other) {
-            return Err(TableError::CommandsInBatchActOnDifferentPartitions.at(index));
-        }
-        if !rows.insert(write.key.row.clone()) {
-            return Err(TableError::InvalidDuplicateRow { row: write.key.row }.at(index));
-        }
-        writes.push(write);
-    }
-    Ok(writes)
+    let mut replies = Vec::with_capacity(inner.len());
+    let transaction = EntityGroupTransaction::new(inner.iter().map(|operation| {
+        let (write, reply) = write(call, &reach, operation)?;
+        replies.push(reply);
+        Ok(write)
+    }))?;
+    Ok((transaction, replies))
 }
 
-fn write(call: Call<'_>, reach: &Reach, operation: &Inner<'_>) -> Result<Write, TableError> {
+fn write(call: Call<'_>, reach: &Reach, operation: &Inner<'_>) -> Result<(EntityWrite, InsertReply), TableError> {
     let op = Op::asked_for(operation)?;
     call.asker.caller.may(&op.needs())?;
-    let write = Write::parse(op, operation, operation.body)?;
+    let (write, reply) = EntityWrite::parse(op, operation, operation.body)?;
     reach.check_table(&write.table)?;
     reach.check(&write.key)?;
-    Ok(write)
+    Ok((write, reply))
 }
 
 pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> {
@@ -180,41 +243,18 @@ async fn change<'a>(call: Call<'_>, inner: &[Inner<'a>]) -> Result<Answers<'a>, 
         let prefer = prefer(&error);
         (Failure::Refused(error), prefer)
     };
-    let writes = Arc::new(writes(call, inner).map_err(refused)?);
-    let written = match run_writes(call, Arc::clone(&writes)).await {
+    let (transaction, replies) = transaction(call, inner).map_err(refused)?;
+    let transaction = Arc::new(transaction);
+    let written = match call.commit(&transaction).await {
         Ok(written) => written,
         Err(Failure::Refused(error)) => return Err(refused(error)),
         Err(failure) => return Err((failure, Prefer::Unsaid)),
     };
-    let answer = |((write, inner), written): ((&Write, &Inner<'a>), &Written)| {
-        (write.answer(call.head, written), inner.content_id)
+    let done = transaction.writes.iter().zip(replies).zip(&written).zip(inner);
+    let answer = |(((write, reply), written), inner): (((&EntityWrite, InsertReply), &EntityWritten), &Inner<'a>)| {
+        (write.answer(call.head, reply, written), inner.content_id)
     };
-    Ok(writes.iter().zip(inner).zip(&written).map(answer).collect())
-}
-
-async fn run_writes(call: Call<'_>, writes: Arc<Vec<Write>>) -> Result<Vec<Written>, Failure> {
-    let Some(first) = writes.first() else { return Ok(Vec::new()) };
-    let account = call.account;
-    let partition = model::partition(account, &first.table, &first.key);
-    let written = commit(call.engine, partition, move |rows, tick| {
-        let at = |index: usize| {
-            move |halt| match halt {
-                model::Halt::Refused(error) => model::refuse(TableError::at(error, index)),
-                unread @ model::Halt::Unread(_) => unread,
-            }
-        };
-        let generation = model::generation(rows, account, &writes[0].table).map_err(at(0))?;
-        let mut changes = Changes::none();
-        changes.frees_space = writes.iter().all(|write| matches!(write.change, Change::Delete(_)));
-        let mut written = Vec::with_capacity(writes.len());
-        for (index, write) in writes.iter().enumerate() {
-            // Each has a timestamp of its own.
-            let stamp = Timestamp(tick.id(index as u64));
-            written.push(write.apply(rows, generation, stamp, &mut changes).map_err(at(index))?);
-        }
-        Ok(Commit { changes, outcome: written })
-    });
-    Ok(written.await?)
+    Ok(done.map(answer).collect())
 }
 
 /// A query by itself stands directly under the batch.

@@ -1,21 +1,36 @@
-//! Get Table ACL: the stored policies of a table.
+//! Get Table ACL: the stored access policies of a table.
 
-use engine::read;
-use service::StoredPolicy;
+use std::sync::Arc;
+
+use concurrency::Timestamp;
+use engine::Rows;
+use service::{ReadOperation, StoredPolicy};
 use wire::http::{Reply, StatusCode};
 use wire::xml::XmlWriter;
 
 use super::{Call, table_of};
 use crate::Failure;
 use crate::error::TableError;
-use crate::model::{self, refuse};
+use crate::model::{self, Halt};
+use crate::name::TableName;
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct GetTableAcl {
+    pub table: TableName,
+}
+
+impl ReadOperation for GetTableAcl {
+    type Outcome = Vec<StoredPolicy>;
+    type Refusal = TableError;
+
+    fn apply(&self, rows: &dyn Rows, account: u64, _: Timestamp) -> Result<Vec<StoredPolicy>, Halt> {
+        Ok(model::existing_table(rows, account, &self.table)?.policies)
+    }
+}
 
 pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
-    let name = table_of(call.head)?;
-    let found = read(call.engine, |rows, _| {
-        model::find_table(rows, call.account, &name)?.ok_or(refuse(TableError::TableNotFound))
-    });
+    let policies = call.read(&Arc::new(GetTableAcl { table: table_of(call.head)? })).await?;
     let mut xml = XmlWriter::document();
-    StoredPolicy::document(&found.await?.policies).write(&mut xml);
+    StoredPolicy::document(&policies).write(&mut xml);
     Ok(Reply::new(StatusCode::OK).with_body("application/xml", xml.finish()))
 }

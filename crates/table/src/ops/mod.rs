@@ -18,23 +18,20 @@ mod set_table_acl;
 mod set_table_service_properties;
 mod update_entity;
 
-use engine::Engine;
-use service::Asker;
+pub use create_table::CreateTable;
+pub use delete_table::DeleteTable;
+pub use entity_group_transaction::EntityGroupTransaction;
+pub use get_table_acl::GetTableAcl;
+pub use query_tables::{QueryTable, QueryTables, TablesPage};
+pub use set_table_acl::SetTableAcl;
+
+use service::Call;
 use wire::http::{Body, Head, Reply};
 
 use crate::address::Address;
 use crate::error::TableError;
 use crate::name::TableName;
 use crate::{Failure, Op};
-
-/// What every operation is given.
-#[derive(Clone, Copy, Debug)]
-pub struct Call<'a> {
-    pub engine: &'a dyn Engine,
-    pub account: u64,
-    pub head: &'a Head,
-    pub asker: Asker<'a>,
-}
 
 /// A request of any kind is at most 4 MiB, and so is what a page shows before it ends.
 pub const BODY_BYTES_MAX: usize = 4 * 1024 * 1024;

@@ -3,7 +3,11 @@
 //! A page is one state of the table. It ends after as many entities as were asked for, or when it has become large or has
 //! looked at many rows that nobody wants; then it says where to go on.
 
-use engine::{Key, Rows, Unread, Visit, read};
+use std::sync::Arc;
+
+use concurrency::Timestamp;
+use engine::{Key, Rows, Unread, Visit};
+use service::ReadOperation;
 use wire::http::{Head, Reply, StatusCode};
 
 use super::{BODY_BYTES_MAX, Call};
@@ -33,25 +37,65 @@ const PAGE_BYTES_MAX: usize = BODY_BYTES_MAX;
 const NEXT_PARTITION_KEY: &str = "x-ms-continuation-NextPartitionKey";
 const NEXT_ROW_KEY: &str = "x-ms-continuation-NextRowKey";
 
+/// A page of entities. The page is written as JSON while its rows are visited, without a value for each entity in between;
+/// so the operation holds what the JSON needs.
+#[derive(Debug)]
 struct QueryEntities {
-    table: TableName,
-    metadata: Metadata,
-    select: Option<Vec<String>>,
+    view: EntityView,
     filter: Option<Filter>,
     top: usize,
     /// The first key that the page may show, as it is stored in the table.
     from: Vec<u8>,
+    reach: Reach,
 }
 
-fn parse(head: &Head, name: &str) -> Result<QueryEntities, TableError> {
-    no_unsupported_options(head)?;
+/// Query Entities with the keys of one entity.
+#[derive(Debug)]
+struct QueryEntity {
+    view: EntityView,
+    key: EntityKey,
+}
+
+/// The table, and how its entities are shown.
+#[derive(Debug)]
+struct EntityView {
+    table: TableName,
+    metadata: Metadata,
+    select: Option<Vec<String>>,
+    endpoint: String,
+    account: String,
+}
+
+impl EntityView {
+    fn parse(head: &Head, table: &str) -> Result<EntityView, TableError> {
+        no_unsupported_options(head)?;
+        Ok(EntityView {
+            table: TableName::parse(table)?,
+            metadata: format::metadata(head)?,
+            select: select(head)?,
+            endpoint: head.endpoint.clone(),
+            account: head.account.clone(),
+        })
+    }
+
+    fn shape(&self) -> Shape<'_> {
+        Shape {
+            metadata: self.metadata,
+            endpoint: &self.endpoint,
+            account: &self.account,
+            table: self.table.as_str(),
+            select: self.select.as_deref(),
+        }
+    }
+}
+
+fn parse(head: &Head, table: &str, reach: Reach) -> Result<QueryEntities, TableError> {
     Ok(QueryEntities {
-        table: TableName::parse(name)?,
-        metadata: format::metadata(head)?,
-        select: select(head)?,
+        view: EntityView::parse(head, table)?,
         filter: Filter::parse(head.query.get("$filter").unwrap_or_default())?,
         top: top(head)?,
         from: from(head)?,
+        reach,
     })
 }
 
@@ -99,17 +143,18 @@ fn from(head: &Head) -> Result<Vec<u8>, TableError> {
 }
 
 /// What a page shows, and where the next one begins.
-struct Page {
+struct EntitiesPage {
     body: Vec<u8>,
     next: Option<EntityKey>,
 }
 
-struct Subjected<'a> {
+/// An entity as a filter sees it.
+struct FilteredEntity<'a> {
     key: KeyView<'a>,
     row: &'a Row<'a>,
 }
 
-impl Subject for Subjected<'_> {
+impl Subject for FilteredEntity<'_> {
     fn value(&self, name: &Name) -> Result<Option<Value<'_>>, Unread> {
         Ok(match name {
             Name::PartitionKey => Some(Value::String(self.key.partition.into())),
@@ -120,20 +165,18 @@ impl Subject for Subjected<'_> {
     }
 }
 
-impl QueryEntities {
-    fn page(&self, rows: &dyn Rows, generation: u64, head: &Head, reach: &Reach) -> Result<Page, Unread> {
-        let shape = Shape {
-            metadata: self.metadata,
-            endpoint: &head.endpoint,
-            account: &head.account,
-            table: self.table.as_str(),
-            select: self.select.as_deref(),
-        };
-        let mut page = Page { body: Vec::with_capacity(1024), next: None };
+impl ReadOperation for QueryEntities {
+    type Outcome = EntitiesPage;
+    type Refusal = TableError;
+
+    fn apply(&self, rows: &dyn Rows, account: u64, _: Timestamp) -> Result<EntitiesPage, Halt> {
+        let generation = model::generation(rows, account, &self.view.table)?;
+        let shape = self.view.shape();
+        let mut page = EntitiesPage { body: Vec::with_capacity(1024), next: None };
         shape.list(&mut page.body);
         let plan = Plan::of(self.filter.as_ref());
         // Without a place for anything there is no next page either: clients ask for pages until there is none.
-        if let Some((from, to)) = self.bounds(&plan, reach).filter(|_| self.top > 0) {
+        if let Some((from, to)) = self.bounds(&plan).filter(|_| self.top > 0) {
             let mut scan =
                 Scan { query: self, plan, shape, page: &mut page, generation, shown: 0, visited: 0, last: 0 };
             scan.run(rows, &from, &to)?;
@@ -141,16 +184,18 @@ impl QueryEntities {
         page.body.extend_from_slice(LIST_END);
         Ok(page)
     }
+}
 
+impl QueryEntities {
     /// Between which keys to look: where the plan, the token and the signature all lead.
-    fn bounds(&self, plan: &Plan, reach: &Reach) -> Option<(Vec<u8>, Vec<u8>)> {
+    fn bounds(&self, plan: &Plan) -> Option<(Vec<u8>, Vec<u8>)> {
         let (mut from, mut to) = plan.bounds()?;
-        for least in [&self.from, &reach.from] {
+        for least in [&self.from, &self.reach.from] {
             if from < *least {
                 from.clone_from(least);
             }
         }
-        if let Some(most) = reach.to.as_ref().filter(|most| **most < to) {
+        if let Some(most) = self.reach.to.as_ref().filter(|most| **most < to) {
             to.clone_from(most);
         }
         (from < to).then_some((from, to))
@@ -162,7 +207,7 @@ struct Scan<'a> {
     query: &'a QueryEntities,
     plan: Plan,
     shape: Shape<'a>,
-    page: &'a mut Page,
+    page: &'a mut EntitiesPage,
     generation: u64,
     shown: usize,
     visited: usize,
@@ -208,7 +253,7 @@ impl Scan<'_> {
         let row = Row::open(row)?;
         let key = KeyView { partition: &partition, row: &row_key };
         let filter = self.query.filter.as_ref().filter(|_| !self.plan.is_exact());
-        if filter.map_or(Ok(true), |filter| filter.matches(&Subjected { key, row: &row }))? {
+        if filter.map_or(Ok(true), |filter| filter.matches(&FilteredEntity { key, row: &row }))? {
             if self.shown > 0 {
                 self.page.body.push(b',');
             }
@@ -232,22 +277,18 @@ pub async fn answer(call: Call<'_>) -> Result<Answer, Failure> {
     let head = call.head;
     let reach = Reach::of(call.asker.caller);
     match Address::parse(&head.resource)? {
-        Address::Entity(name, key) => one(call, &reach, name, &key).await,
-        Address::Entities(name) => page(call, &reach, name).await,
+        Address::Entity(name, key) => one(call, &reach, name, key).await,
+        Address::Entities(name) => page(call, reach, name).await,
         Address::Service | Address::Batch | Address::Tables | Address::Table(_) | Address::Beyond(_) => {
             Err(TableError::MethodNotAllowed.into())
         }
     }
 }
 
-async fn page(call: Call<'_>, reach: &Reach, name: &str) -> Result<Answer, Failure> {
-    let op = parse(call.head, name)?;
-    let page = read::<_, TableError, _>(call.engine, |rows, _| {
-        let generation = model::generation(rows, call.account, &op.table)?;
-        Ok(op.page(rows, generation, call.head, reach)?)
-    });
-    let Page { body, next } = page.await?;
-    let answer = Answer::json(StatusCode::OK, op.metadata, Prefer::Unsaid, body);
+async fn page(call: Call<'_>, reach: Reach, name: &str) -> Result<Answer, Failure> {
+    let op = Arc::new(parse(call.head, name, reach)?);
+    let EntitiesPage { body, next } = call.read(&op).await?;
+    let answer = Answer::json(StatusCode::OK, op.view.metadata, Prefer::Unsaid, body);
     Ok(match next {
         None => answer,
         Some(key) => {
@@ -256,29 +297,27 @@ async fn page(call: Call<'_>, reach: &Reach, name: &str) -> Result<Answer, Failu
     })
 }
 
-async fn one(call: Call<'_>, reach: &Reach, name: &str, key: &EntityKey) -> Result<Answer, Failure> {
-    let head = call.head;
-    no_unsupported_options(head)?;
-    let table = TableName::parse(name).map_err(TableError::from)?;
-    let (metadata, select) = (format::metadata(head)?, select(head)?);
-    reach.check(key)?;
-    let shape = Shape {
-        metadata,
-        endpoint: &head.endpoint,
-        account: &head.account,
-        table: table.as_str(),
-        select: select.as_deref(),
-    };
-    let found = read(call.engine, |rows, _| -> Result<_, Halt> {
-        let generation = model::generation(rows, call.account, &table)?;
-        let row = rows.get(&key.in_table(generation))?.ok_or(refuse(TableError::ResourceNotFound))?;
+impl ReadOperation for QueryEntity {
+    /// The entity as JSON, and its timestamp.
+    type Outcome = (Vec<u8>, Timestamp);
+    type Refusal = TableError;
+
+    fn apply(&self, rows: &dyn Rows, account: u64, _: Timestamp) -> Result<(Vec<u8>, Timestamp), Halt> {
+        let generation = model::generation(rows, account, &self.view.table)?;
+        let row = rows.get(&self.key.in_table(generation))?.ok_or(refuse(TableError::ResourceNotFound))?;
         let row = Row::open(&row)?;
         let mut body = Vec::with_capacity(512);
-        shape.alone(&mut body, key.view(), &row)?;
+        self.view.shape().alone(&mut body, self.key.view(), &row)?;
         Ok((body, row.stamp))
-    });
-    let (body, stamp) = found.await?;
-    Ok(Answer::json(StatusCode::OK, metadata, Prefer::Unsaid, body).with("ETag", etag::of(stamp)))
+    }
+}
+
+async fn one(call: Call<'_>, reach: &Reach, name: &str, key: EntityKey) -> Result<Answer, Failure> {
+    let view = EntityView::parse(call.head, name)?;
+    reach.check(&key)?;
+    let op = Arc::new(QueryEntity { view, key });
+    let (body, stamp) = call.read(&op).await?;
+    Ok(Answer::json(StatusCode::OK, op.view.metadata, Prefer::Unsaid, body).with("ETag", etag::of(stamp)))
 }
 
 #[cfg(test)]
@@ -318,7 +357,7 @@ mod tests {
             next = partition.map_or(String::new(), |partition| {
                 format!("&NextPartitionKey={partition}&NextRowKey={}", row.unwrap())
             });
-            seen.extend(Bench::keys(&text(page)));
+            seen.extend(Bench::keys(&text(page).await));
         }
         assert_eq!(next, "", "the last page has no token");
         assert_eq!(seen, keys(&bench, "").await);
@@ -363,7 +402,7 @@ mod tests {
             for token in ["nextpartitionkey", "nextrowkey", "nexttablename"] {
                 assert_eq!(header(&page, &format!("x-ms-continuation-{token}")), None, "{url}");
             }
-            assert!(text(page).ends_with("\"value\":[]}"), "{url}");
+            assert!(text(page).await.ends_with("\"value\":[]}"), "{url}");
         }
     }
 
@@ -373,7 +412,7 @@ mod tests {
         let found = bench.call("GET", "tab(PartitionKey='b',RowKey='3')", &[], b"").await.unwrap();
         assert_eq!(header(&found, "dataserviceversion"), Some("3.0;"));
         let etag = header(&found, "etag").unwrap().to_owned();
-        let shown: serde_json::Value = serde_json::from_str(&text(found)).unwrap();
+        let shown: serde_json::Value = serde_json::from_str(&text(found).await).unwrap();
         assert_eq!((shown["n"].as_i64(), shown["odata.etag"].as_str()), (Some(3), Some(etag.as_str())));
         let selected = bench.call(
             "GET",
@@ -381,7 +420,7 @@ mod tests {
             &[("accept", "application/json;odata=nometadata")],
             b"",
         );
-        assert_eq!(text(selected.await.unwrap()), r#"{"n":3,"x":null}"#);
+        assert_eq!(text(selected.await.unwrap()).await, r#"{"n":3,"x":null}"#);
         let missing = bench.call("GET", "tab(PartitionKey='b',RowKey='9')", &[], b"").await;
         assert_eq!(refusal(missing), TableError::ResourceNotFound);
         let no_table = bench.call("GET", "nothing(PartitionKey='b',RowKey='9')", &[], b"").await;
@@ -412,7 +451,7 @@ mod tests {
         }
         let page = bench.call("GET", "tab()", &[], b"").await.unwrap();
         assert!(header(&page, "x-ms-continuation-nextrowkey").is_some());
-        let count = Bench::keys(&text(page)).len();
+        let count = Bench::keys(&text(page).await).len();
         assert!((100..200).contains(&count), "{count}");
     }
 }

@@ -1,7 +1,10 @@
 //! Query Tables: a page of an account's tables, by name, or one of them.
 
-use engine::{Rows, Unread, Visit, read};
-use service::codec;
+use std::sync::Arc;
+
+use concurrency::Timestamp;
+use engine::{Rows, Unread, Visit};
+use service::{ReadOperation, codec};
 use wire::http::{Head, Reply, StatusCode};
 
 use super::Call;
@@ -14,17 +17,25 @@ use crate::entity::write::{LIST_END, Metadata, Object, begin_list};
 use crate::error::TableError;
 use crate::filter::{Filter, Name, Subject};
 use crate::format::{self, Prefer};
-use crate::model::{self, Table, refuse, tables_of};
+use crate::model::{self, Halt, Table, refuse, tables_of};
 use crate::name::TableName;
 use crate::token;
 
 const NEXT_TABLE_NAME: &str = "x-ms-continuation-NextTableName";
 
-struct QueryTables {
+#[derive(Debug)]
+pub struct QueryTables {
     filter: Option<Filter>,
+    /// At most this many tables.
     top: usize,
     /// The first name that the page may show.
     from: Option<String>,
+}
+
+/// Query Tables with one name: `Tables('name')`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct QueryTable {
+    pub table: TableName,
 }
 
 fn parse(head: &Head) -> Result<QueryTables, TableError> {
@@ -36,29 +47,35 @@ fn parse(head: &Head) -> Result<QueryTables, TableError> {
     })
 }
 
-#[derive(Default)]
-struct Page {
-    names: Vec<String>,
-    next: Option<String>,
+/// A page of tables, in the order of their names.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct TablesPage {
+    pub names: Vec<String>,
+    /// Where the next page begins; `None` if this is the last one.
+    pub next: Option<String>,
 }
 
-struct Named<'a>(&'a str);
+/// A table as a filter sees it: its name is all it has.
+struct FilteredTable<'a>(&'a str);
 
-impl Subject for Named<'_> {
+impl Subject for FilteredTable<'_> {
     fn value(&self, name: &Name) -> Result<Option<Value<'_>>, Unread> {
         let is_name = matches!(name, Name::Other(name) if name == "TableName");
         Ok(is_name.then(|| Value::String(self.0.into())))
     }
 }
 
-impl QueryTables {
-    fn page(&self, rows: &dyn Rows, account: u64) -> Result<Page, Unread> {
+impl ReadOperation for QueryTables {
+    type Outcome = TablesPage;
+    type Refusal = TableError;
+
+    fn apply(&self, rows: &dyn Rows, account: u64, _: Timestamp) -> Result<TablesPage, Halt> {
         if self.top == 0 {
-            return Ok(Page::default());
+            return Ok(TablesPage::default());
         }
         let all = tables_of(account);
         let from = self.from.as_ref().map_or(all.clone(), |name| all.clone().text(name));
-        let mut page = Page::default();
+        let mut page = TablesPage::default();
         let mut visited = 0;
         let mut failed = None;
         rows.scan(&from, &all.after_all(), self.top + 1, &mut |_, row| {
@@ -69,7 +86,7 @@ impl QueryTables {
                     return Ok(Visit::Stop);
                 }
                 visited += 1;
-                if self.filter.as_ref().map_or(Ok(true), |filter| filter.matches(&Named(&table.name)))? {
+                if self.filter.as_ref().map_or(Ok(true), |filter| filter.matches(&FilteredTable(&table.name)))? {
                     page.names.push(table.name);
                 }
                 Ok(Visit::Next)
@@ -79,7 +96,18 @@ impl QueryTables {
                 Visit::Stop
             })
         })?;
-        failed.map_or(Ok(page), Err)
+        failed.map_or(Ok(page), |error| Err(Halt::Unread(error)))
+    }
+}
+
+impl ReadOperation for QueryTable {
+    /// The name as it was written when the table was created.
+    type Outcome = String;
+    type Refusal = TableError;
+
+    fn apply(&self, rows: &dyn Rows, account: u64, _: Timestamp) -> Result<String, Halt> {
+        let found = model::find_table(rows, account, &self.table)?;
+        Ok(found.ok_or(refuse(TableError::ResourceNotFound))?.name)
     }
 }
 
@@ -88,8 +116,7 @@ pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
     if let Address::Table(name) = Address::parse(&call.head.resource)? {
         return one(call, metadata, &name).await;
     }
-    let op = parse(call.head)?;
-    let page = read::<_, TableError, _>(call.engine, |rows, _| Ok(op.page(rows, call.account)?)).await?;
+    let page = call.read(&Arc::new(parse(call.head)?)).await?;
     let mut out = Vec::with_capacity(256);
     begin_list(&mut out, metadata, &call.head.endpoint, "Tables");
     for (n, name) in page.names.iter().enumerate() {
@@ -107,11 +134,9 @@ pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
 }
 
 async fn one(call: Call<'_>, metadata: Metadata, name: &str) -> Result<Reply, Failure> {
-    let name = TableName::parse(name).map_err(TableError::from)?;
-    let found = read(call.engine, |rows, _| {
-        model::find_table(rows, call.account, &name)?.ok_or(refuse(TableError::ResourceNotFound))
-    });
-    let body = alone(call.head, metadata, &found.await?.name);
+    let table = TableName::parse(name).map_err(TableError::from)?;
+    let found = call.read(&Arc::new(QueryTable { table })).await?;
+    let body = alone(call.head, metadata, &found);
     Ok(Answer::json(StatusCode::OK, metadata, Prefer::Unsaid, body).into())
 }
 
@@ -157,8 +182,9 @@ mod tests {
     #[tokio::test]
     async fn the_three_levels() {
         let bench = bench().await;
-        let get =
-            async |accept: &str| text(bench.call("GET", "Tables?$top=1", &[("accept", accept)], b"").await.unwrap());
+        let get = async |accept: &str| {
+            text(bench.call("GET", "Tables?$top=1", &[("accept", accept)], b"").await.unwrap()).await
+        };
         assert_eq!(get("application/json;odata=nometadata").await, r#"{"value":[{"TableName":"alpha"}]}"#);
         let minimal =
             r#"{"odata.metadata":"http://127.0.0.1:10002/acct/$metadata#Tables","value":[{"TableName":"alpha"}]}"#;
@@ -176,7 +202,7 @@ mod tests {
         loop {
             let page = bench.call("GET", &url, &[], b"").await.unwrap();
             let next = header(&page, "x-ms-continuation-nexttablename").map(str::to_owned);
-            let page: serde_json::Value = serde_json::from_str(&text(page)).unwrap();
+            let page: serde_json::Value = serde_json::from_str(&text(page).await).unwrap();
             names.extend(
                 page["value"].as_array().unwrap().iter().map(|table| table["TableName"].as_str().unwrap().to_owned()),
             );
@@ -186,13 +212,13 @@ mod tests {
         assert_eq!(names, ["alpha", "Beta", "gamma1", "gamma2"]);
         let filtered =
             bench.call("GET", "Tables?$filter=TableName%20ge%20'gamma'%20and%20TableName%20lt%20'gamma2'", &[], b"");
-        assert!(text(filtered.await.unwrap()).contains(r#""value":[{"TableName":"gamma1"}]"#));
+        assert!(text(filtered.await.unwrap()).await.contains(r#""value":[{"TableName":"gamma1"}]"#));
     }
 
     #[tokio::test]
     async fn one_table() {
         let bench = bench().await;
-        let found = text(bench.call("GET", "Tables('BETA')", &[], b"").await.unwrap());
+        let found = text(bench.call("GET", "Tables('BETA')", &[], b"").await.unwrap()).await;
         assert!(found.ends_with(r##"$metadata#Tables/@Element","TableName":"Beta"}"##), "{found}");
         assert_eq!(refusal(bench.call("GET", "Tables('missing')", &[], b"").await), TableError::ResourceNotFound);
     }
@@ -203,7 +229,7 @@ mod tests {
         for query in ["$top=1001", "$top=x", "NextTableName=x", "$filter=TableName"] {
             let answer = bench.call("GET", &format!("Tables?{query}"), &[], b"").await;
             match query {
-                "$filter=TableName" => assert!(text(answer.unwrap()).contains("\"value\":[]")),
+                "$filter=TableName" => assert!(text(answer.unwrap()).await.contains("\"value\":[]")),
                 _ => assert!(matches!(refusal(answer), TableError::InvalidInput(_)), "{query}"),
             }
         }

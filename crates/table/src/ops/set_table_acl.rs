@@ -1,32 +1,48 @@
-//! Set Table ACL: replace the stored policies of a table.
+//! Set Table ACL: replace the stored access policies of a table.
 
-use engine::{Changes, Commit, commit};
-use service::{StoredPolicy, codec};
+use std::sync::Arc;
+
+use engine::{Changes, Key, Rows, Tick};
+use service::{Operation, StoredPolicy, codec};
 use wire::http::{Body, Reply, StatusCode, collect};
 use wire::xml::SignedIdentifiers;
 
 use super::{Call, table_of};
 use crate::Failure;
 use crate::error::TableError;
-use crate::model::{self, refuse, table_key};
+use crate::model::{self, Halt, Table, table_key};
+use crate::name::TableName;
 
-/// Five policies fit many times over.
+/// Much more than five policies need.
 const BODY_BYTES_MAX: usize = 64 * 1024;
 
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SetTableAcl {
+    pub table: TableName,
+    pub policies: Vec<StoredPolicy>,
+}
+
+impl Operation for SetTableAcl {
+    type Outcome = ();
+    type Refusal = TableError;
+
+    fn partition(&self, account: u64) -> Key {
+        table_key(account, &self.table)
+    }
+
+    fn apply(&self, rows: &dyn Rows, account: u64, _: Tick, changes: &mut Changes) -> Result<(), Halt> {
+        let table = model::existing_table(rows, account, &self.table)?;
+        let table = Table { policies: self.policies.clone(), ..table };
+        changes.put(table_key(account, &self.table), codec::encode(&table));
+        Ok(())
+    }
+}
+
 pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> {
-    let name = table_of(call.head)?;
+    let table = table_of(call.head)?;
     let document = collect(body, BODY_BYTES_MAX).await?;
-    let policies = SignedIdentifiers::parse(&document).map_err(TableError::from)?;
-    let policies = StoredPolicy::all_of(&policies);
-    let (key, account) = (table_key(call.account, &name), call.account);
-    commit(call.engine, key.clone(), move |rows, _| {
-        let mut table = model::find_table(rows, account, &name)?.ok_or(refuse(TableError::TableNotFound))?;
-        table.policies = policies.clone();
-        let mut changes = Changes::none();
-        changes.put(key.clone(), codec::encode(&table));
-        Ok(Commit { changes, outcome: () })
-    })
-    .await?;
+    let policies = StoredPolicy::all_of(&SignedIdentifiers::parse(&document).map_err(TableError::from)?);
+    call.commit(&Arc::new(SetTableAcl { table, policies })).await?;
     Ok(Reply::new(StatusCode::NO_CONTENT))
 }
 
@@ -34,7 +50,7 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
 mod tests {
     use crate::TableError;
     use crate::testing::{Bench, refusal, text};
-    use service::RequestError;
+    use service::{HttpService, RequestError};
 
     const URL: &str = "tab?comp=acl";
     const ONE: &str = "<SignedIdentifiers><SignedIdentifier><Id>readers</Id><AccessPolicy><Start>2026-01-01T00:00:00Z</Start>\
@@ -43,7 +59,7 @@ mod tests {
     #[tokio::test]
     async fn policies_are_replaced_as_a_whole() {
         let bench = Bench::with_table().await;
-        let get = async || text(bench.call("GET", URL, &[], b"").await.unwrap());
+        let get = async || text(bench.call("GET", URL, &[], b"").await.unwrap()).await;
         assert!(get().await.ends_with("<SignedIdentifiers />"));
         assert_eq!(bench.call("PUT", URL, &[], ONE.as_bytes()).await.unwrap().status, 204);
         assert!(get().await.ends_with(ONE), "{}", get().await);

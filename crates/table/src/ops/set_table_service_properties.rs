@@ -14,7 +14,7 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
 #[cfg(test)]
 mod tests {
     use crate::testing::{Bench, refusal, text};
-    use service::RequestError;
+    use service::{HttpService, RequestError};
 
     const URL: &str = "?restype=service&comp=properties";
 
@@ -33,7 +33,7 @@ mod tests {
         set(&format!("<HourMetrics><Version>1.0</Version><Enabled>false</Enabled>{retention}</HourMetrics>"))
             .await
             .unwrap();
-        assert!(text(bench.call("GET", URL, &[], b"").await.unwrap()).contains(cors));
+        assert!(text(bench.call("GET", URL, &[], b"").await.unwrap()).await.contains(cors));
         assert_eq!(bench.service.cors(1).await.unwrap().unwrap().len(), 1);
         assert_eq!(refusal(set("<Cors>").await), RequestError::InvalidXmlDocument.into());
     }

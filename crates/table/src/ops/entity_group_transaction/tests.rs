@@ -26,7 +26,7 @@ fn entity(row: &str) -> String {
 async fn send(bench: &Bench, body: &str) -> (Vec<u16>, String) {
     let reply = bench.call("POST", "$batch", &BATCH, body.as_bytes()).await.unwrap();
     assert_eq!(reply.status, 202);
-    parts(text(reply))
+    parts(text(reply).await)
 }
 
 fn parts(answer: String) -> (Vec<u16>, String) {
@@ -221,7 +221,7 @@ async fn each_operation_needs_its_right() {
     for (permissions, end, operations, expected) in cases {
         let head = request("POST", "$batch", &BATCH);
         let reply = bench.send_as(&signed(permissions, end), head, changes(operations).as_bytes()).await.unwrap();
-        let (statuses, answer) = parts(text(reply));
+        let (statuses, answer) = parts(text(reply).await);
         assert_eq!(statuses, expected, "{permissions} {end:?}: {answer}");
     }
 }
@@ -251,7 +251,7 @@ fn no_bytes_make_it_panic() {
         if let Ok(Batch::Changes(inner)) = Batch::parse(&head, &body) {
             for operation in inner {
                 if let Ok(op) = Op::asked_for(&operation) {
-                    let _ = Write::parse(op, &operation, operation.body);
+                    let _ = EntityWrite::parse(op, &operation, operation.body);
                 }
             }
         }
