@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use blob::{BlobError, BlobService};
 use engine::Engine;
-use queue::{QueueError, QueueService};
+use queue::{CreateQueue, QueueError};
 use service::Failure;
-use table::{TableError, TableName, TableService};
+use table::{CreateTable, TableError, TableName};
 use wire::http::{FixedBody, Head, HeaderMap, Method, Query};
 use wire::names::{ContainerName, QueueName};
 
@@ -63,19 +63,16 @@ async fn make(engine: &Arc<dyn Engine>, account: &str, id: u64, wanted: &Wanted)
             }
         }
         Wanted::Queue(name) => {
-            let head = head(account, name.as_str(), &[]);
-            let service = QueueService::new(Arc::clone(engine));
-            match service.run(queue::Op::CreateQueue, &head, id, &mut body).await {
+            let create = CreateQueue { queue: name.clone(), metadata: Vec::new() };
+            match service::commit(engine.as_ref(), id, &Arc::new(create)).await {
                 Ok(_) | Err(Failure::Refused(QueueError::QueueAlreadyExists)) => Ok(()),
                 Err(why) => Err(format!("{why:?}")),
             }
         }
         Wanted::Table(name) => {
-            let head = head(account, "Tables", &[]);
-            let mut body = FixedBody::new(format!("{{\"TableName\":\"{}\"}}", name.as_str()));
-            let service = TableService::new(Arc::clone(engine));
-            match service.run(table::Op::CreateTable, &head, id, &mut body).await {
-                Ok(_) | Err(Failure::Refused(TableError::TableAlreadyExists)) => Ok(()),
+            let create = CreateTable { table: name.clone() };
+            match service::commit(engine.as_ref(), id, &Arc::new(create)).await {
+                Ok(()) | Err(Failure::Refused(TableError::TableAlreadyExists)) => Ok(()),
                 Err(why) => Err(format!("{why:?}")),
             }
         }
@@ -103,6 +100,8 @@ fn head(account: &str, name: &str, query: &[(&str, &str)]) -> Head {
 #[cfg(test)]
 mod tests {
     use engine::memory::MemoryEngine;
+    use queue::QueueCreated;
+    use table::QueryTable;
 
     use super::*;
 
@@ -123,14 +122,12 @@ mod tests {
                 let service = BlobService::new(Arc::clone(&engine));
                 let made = service.run(blob::Op::CreateContainer, &asked, id, &mut FixedBody::new("")).await;
                 assert!(matches!(made, Err(Failure::Refused(BlobError::ContainerAlreadyExists))), "{account} {name}");
-                let asked = head(account, name, &[]);
-                let service = QueueService::new(Arc::clone(&engine));
-                let made = service.run(queue::Op::CreateQueue, &asked, id, &mut FixedBody::new("")).await;
-                assert_eq!(made.unwrap().status, 204, "{account} {name}");
-                let asked = head(account, &format!("Tables('{name}')"), &[]);
-                let service = TableService::new(Arc::clone(&engine));
-                let found = service.run(table::Op::QueryTables, &asked, id, &mut FixedBody::new("")).await;
-                assert_eq!(found.unwrap().status, 200, "{account} {name}");
+                let create = CreateQueue { queue: QueueName::parse(name).unwrap(), metadata: Vec::new() };
+                let made = service::commit(engine.as_ref(), id, &Arc::new(create)).await;
+                assert_eq!(made, Ok(QueueCreated::AlreadyThere), "{account} {name}");
+                let query = QueryTable { table: TableName::parse(name).unwrap() };
+                let found = service::read(engine.as_ref(), id, &Arc::new(query)).await;
+                assert_eq!(found.as_deref(), Ok(name), "{account} {name}");
             }
         }
     }
