@@ -18,12 +18,12 @@ use wire::multipart::{self, Malformed, Writer};
 use crate::access_log::Line;
 use crate::debug_log;
 use crate::limits::HEAD_BYTES_MAX;
-use crate::patience;
 use crate::pipeline::{Entered, Pipeline, Progress, Stop, settled, wall_clock};
 use crate::request_id::RequestId;
 use crate::respond::{self, Envelope};
 use crate::services::container;
 use crate::target;
+use crate::timeouts;
 use engine::panics::caught;
 
 /// From the REST reference, as is the next.
@@ -43,7 +43,7 @@ struct Part {
 
 impl Pipeline {
     pub(crate) async fn batch(&self, outer: &Entered, peer: SocketAddr, body: &mut dyn Body) -> Result<Reply, Stop> {
-        let patience = patience::of(&outer.head, outer.op, body.length())?;
+        let patience = timeouts::of(&outer.head, outer.op, body.length())?;
         match body.length() {
             None => return Err(length_required().into()),
             Some(length) if length > BODY_BYTES_MAX as u64 => return Err(too_large().into()),

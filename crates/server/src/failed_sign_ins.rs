@@ -10,10 +10,10 @@ use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::connection_limits::network_of;
 use crate::limits::{
     FAILED_SIGN_IN_ADDRESSES_MAX, FAILED_SIGN_IN_WAIT_MAX, FAILED_SIGN_INS_BURST, FAILED_SIGN_INS_PER_SECOND,
 };
-use crate::places::network_of;
 
 #[derive(Debug, Default)]
 pub(crate) struct FailedSignIns(Mutex<HashMap<IpAddr, Debt>>);

@@ -18,12 +18,12 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::watch;
 
 use crate::body::AnswerBody;
+use crate::connection_limits::{ConnectionLimits, ConnectionPermit, TooMany};
 use crate::limits::{
     ACCEPT_PAUSE, BACKLOG, CONNECTION_BUFFER_BYTES, CROWD, LARGE_BYTES, LOG_PAUSE, Limits, MEMORY_PAUSE,
 };
+use crate::log_throttle::LogThrottle;
 use crate::metrics::Metrics;
-use crate::places::{Place, Places, TooMany};
-use crate::seldom::Seldom;
 use crate::socket::{Socket, Transport};
 use crate::stream::{TimedStream, Traffic};
 
@@ -117,20 +117,20 @@ impl Connections {
     }
 
     /// The places of a port of a service.
-    pub(crate) fn service_places(&self) -> Arc<Places> {
-        Places::new(self.limits.connections, self.limits.connections_per_address)
+    pub(crate) fn service_places(&self) -> Arc<ConnectionLimits> {
+        ConnectionLimits::new(self.limits.connections, self.limits.connections_per_address)
     }
 
     /// Those of the admin port.
-    pub(crate) fn admin_places(&self) -> Arc<Places> {
-        Places::new(self.limits.admin_connections, self.limits.admin_connections.div_ceil(2))
+    pub(crate) fn admin_places(&self) -> Arc<ConnectionLimits> {
+        ConnectionLimits::new(self.limits.admin_connections, self.limits.admin_connections.div_ceil(2))
     }
 
     /// Accepts until the end begins. `idle` is how long a connection may be silent between requests.
     pub(crate) async fn accept<A: Answers>(
         self,
         listener: TcpListener,
-        places: Arc<Places>,
+        places: Arc<ConnectionLimits>,
         transport: Transport,
         answers: Arc<A>,
         idle: Duration,
@@ -158,9 +158,13 @@ impl Connections {
         Counted(Arc::clone(&self.open))
     }
 
-    async fn next(&self, listener: &TcpListener, places: &Arc<Places>) -> (TcpStream, SocketAddr, Place) {
-        static REFUSED: Seldom = Seldom::new();
-        static FAILED: Seldom = Seldom::new();
+    async fn next(
+        &self,
+        listener: &TcpListener,
+        places: &Arc<ConnectionLimits>,
+    ) -> (TcpStream, SocketAddr, ConnectionPermit) {
+        static REFUSED: LogThrottle = LogThrottle::new();
+        static FAILED: LogThrottle = LogThrottle::new();
         loop {
             match listener.accept().await {
                 // One connection waits here for its place; those behind it wait in the backlog and cost no memory.
@@ -168,13 +172,13 @@ impl Connections {
                     Ok(place) => return (tcp, peer, place),
                     Err(TooMany) => {
                         self.metrics.connections_refused.fetch_add(1, Ordering::Relaxed);
-                        if let Some(count) = REFUSED.turn(LOG_PAUSE) {
+                        if let Some(count) = REFUSED.due(LOG_PAUSE) {
                             tracing::warn!(%peer, count, "connections were closed: their address has too many");
                         }
                     }
                 },
                 Err(error) => {
-                    if let Some(count) = FAILED.turn(LOG_PAUSE) {
+                    if let Some(count) = FAILED.due(LOG_PAUSE) {
                         tracing::warn!(%error, count, "a connection could not be accepted");
                     }
                     tokio::time::sleep(ACCEPT_PAUSE).await;

@@ -31,18 +31,18 @@ use crate::failed_sign_ins::FailedSignIns;
 use crate::issuer::Issuer;
 use crate::limits::{HEAD_BYTES_MAX, LOG_PAUSE, Limits};
 use crate::listener::Answers;
+use crate::log_throttle::LogThrottle;
 use crate::metrics::{Asked, Metrics};
 use crate::op::{self, Op};
-use crate::patience;
 use crate::request_id::{RequestId, RequestIds};
 use crate::respond::{self, Envelope};
-use crate::seldom::Seldom;
 use crate::service::Service;
 use crate::services::{NoResult, Services};
 use crate::shared::{Current, Shared};
 use crate::sources::CallersSources;
 use crate::stream::Traffic;
 use crate::target::{self, Hosts, Target};
+use crate::timeouts;
 use crate::version;
 use engine::panics::{Panicked, caught};
 
@@ -197,7 +197,7 @@ impl Pipeline {
         let op = Op::Blob(blob::Op::GetBlob);
         progress.asked = Asked::Known(op);
         let asker = Asker { caller: &Caller::Anonymous, now: wall_clock(), settings: &known.settings, ..Asker::OWNER };
-        let patience = patience::of(&head, op, None)?;
+        let patience = timeouts::of(&head, op, None)?;
         let running = self.house.services.website(asker, &head, account);
         Ok(tokio::time::timeout(patience, running).await.map_err(|_| Stop::TimedOut)??)
     }
@@ -243,7 +243,7 @@ impl Pipeline {
     /// The rest of the walk.
     pub(crate) async fn run(&self, entered: &Entered, body: &mut dyn Body) -> Result<Reply, Stop> {
         let Entered { head, account, settings, caller, now, op, .. } = entered;
-        let patience = patience::of(head, *op, body.length())?;
+        let patience = timeouts::of(head, *op, body.length())?;
         let secret = Secret(Some(&self.house.delegation_secret));
         let sources = CallersSources { pipeline: self, entered };
         let manners = self.house.manners;
@@ -527,18 +527,18 @@ fn check_host(request: &Parts) -> Result<(), ErrorReply> {
 /// What somebody must look at is an error; that there is too much to do is not. What fails for every request is said once in
 /// a while.
 fn log_failure(error: &EngineError, id: &RequestId) {
-    static FULL: Seldom = Seldom::new();
-    static UNAVAILABLE: Seldom = Seldom::new();
+    static FULL: LogThrottle = LogThrottle::new();
+    static UNAVAILABLE: LogThrottle = LogThrottle::new();
     let request_id = id.as_str();
     match error {
         EngineError::Busy | EngineError::Closed => tracing::debug!(request_id, %error, "a request has to come again"),
         EngineError::Full => {
-            if let Some(count) = FULL.turn(LOG_PAUSE) {
+            if let Some(count) = FULL.due(LOG_PAUSE) {
                 tracing::warn!(request_id, %error, count, "a write was refused");
             }
         }
         EngineError::Unavailable(_) => {
-            if let Some(count) = UNAVAILABLE.turn(LOG_PAUSE) {
+            if let Some(count) = UNAVAILABLE.due(LOG_PAUSE) {
                 tracing::error!(request_id, %error, count, "the engine failed");
             }
         }

@@ -18,8 +18,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::limits::{LINGER_BYTES_MAX, Limits};
+use crate::metadata_case::{AskedNames, Reader, Spelling};
 use crate::socket::Socket;
-use crate::spelling::{AskedNames, Reader, Spelling};
 
 /// What the socket and the requests on it tell each other. One task runs both, so the atomics cost nothing.
 #[derive(Debug)]

@@ -11,7 +11,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// The places of one port.
 #[derive(Debug)]
-pub(crate) struct Places {
+pub(crate) struct ConnectionLimits {
     all: Arc<Semaphore>,
     per_address: usize,
     taken: Mutex<HashMap<IpAddr, usize>>,
@@ -19,8 +19,8 @@ pub(crate) struct Places {
 
 /// A connection's place, until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Place {
-    places: Arc<Places>,
+pub(crate) struct ConnectionPermit {
+    places: Arc<ConnectionLimits>,
     address: IpAddr,
     _place: OwnedSemaphorePermit,
 }
@@ -29,13 +29,13 @@ pub(crate) struct Place {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct TooMany;
 
-impl Places {
-    pub(crate) fn new(all: usize, per_address: usize) -> Arc<Places> {
-        Arc::new(Places { all: Arc::new(Semaphore::new(all)), per_address, taken: Mutex::default() })
+impl ConnectionLimits {
+    pub(crate) fn new(all: usize, per_address: usize) -> Arc<ConnectionLimits> {
+        Arc::new(ConnectionLimits { all: Arc::new(Semaphore::new(all)), per_address, taken: Mutex::default() })
     }
 
     /// Waits until there is a place, unless the peer's address has its share already.
-    pub(crate) async fn take(self: &Arc<Places>, peer: SocketAddr) -> Result<Place, TooMany> {
+    pub(crate) async fn take(self: &Arc<ConnectionLimits>, peer: SocketAddr) -> Result<ConnectionPermit, TooMany> {
         let address = network_of(peer.ip());
         if self.has_its_share(address) {
             return Err(TooMany);
@@ -43,7 +43,7 @@ impl Places {
         // Nobody closes it.
         let place = Arc::clone(&self.all).acquire_owned().await.map_err(|_| TooMany)?;
         *self.lock().entry(address).or_default() += 1;
-        Ok(Place { places: Arc::clone(self), address, _place: place })
+        Ok(ConnectionPermit { places: Arc::clone(self), address, _place: place })
     }
 
     fn has_its_share(&self, address: IpAddr) -> bool {
@@ -56,7 +56,7 @@ impl Places {
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionPermit {
     fn drop(&mut self) {
         let mut taken = self.places.lock();
         if let Some(count) = taken.get_mut(&self.address) {
@@ -93,7 +93,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_address_gets_its_share_and_no_more() {
-        let places = Places::new(3, 2);
+        let places = ConnectionLimits::new(3, 2);
         let first = places.take(peer("10.0.0.1")).await.unwrap();
         let second = places.take(peer("::ffff:10.0.0.1")).await.unwrap();
         assert_eq!(places.take(peer("10.0.0.1")).await.unwrap_err(), TooMany);

@@ -1,11 +1,11 @@
-//! Saying something seldom: what happens a thousand times in a second is one line of the log.
+//! Throttles lines of the log: what happens a thousand times in a second is one line of the log.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Counts what happens, and says when it is time for a line.
 #[derive(Debug, Default)]
-pub(crate) struct Seldom(Mutex<Said>);
+pub(crate) struct LogThrottle(Mutex<Said>);
 
 #[derive(Debug, Default)]
 struct Said {
@@ -13,13 +13,13 @@ struct Said {
     unsaid: u64,
 }
 
-impl Seldom {
-    pub(crate) const fn new() -> Seldom {
-        Seldom(Mutex::new(Said { last: None, unsaid: 0 }))
+impl LogThrottle {
+    pub(crate) const fn new() -> LogThrottle {
+        LogThrottle(Mutex::new(Said { last: None, unsaid: 0 }))
     }
 
     /// `Some`: say it, and that it has happened so many times since it was said last. `None`: not yet.
-    pub(crate) fn turn(&self, pause: Duration) -> Option<u64> {
+    pub(crate) fn due(&self, pause: Duration) -> Option<u64> {
         let mut said = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         said.unsaid += 1;
         if said.last.is_some_and(|last| last.elapsed() < pause) {
@@ -36,10 +36,10 @@ mod tests {
 
     #[test]
     fn once_in_a_while_with_a_count() {
-        let seldom = Seldom::new();
+        let throttle = LogThrottle::new();
         let hour = Duration::from_secs(3600);
-        assert_eq!(seldom.turn(hour), Some(1));
-        assert_eq!((seldom.turn(hour), seldom.turn(hour)), (None, None));
-        assert_eq!(seldom.turn(Duration::ZERO), Some(3));
+        assert_eq!(throttle.due(hour), Some(1));
+        assert_eq!((throttle.due(hour), throttle.due(hour)), (None, None));
+        assert_eq!(throttle.due(Duration::ZERO), Some(3));
     }
 }
