@@ -12,9 +12,9 @@ use crate::cluster::AccountsEdit;
 use crate::config::{self, BadConfig, ConfiguredAccount};
 use crate::flags::{Cluster, Options, Wrong};
 use crate::greeting::{self, Endpoints, say};
-use crate::name::CalledAs;
-use crate::place;
+use crate::paths;
 use crate::private_file::Replacement;
+use crate::program_name::CalledAs;
 use crate::reload;
 use crate::secret::Secret;
 
@@ -133,7 +133,7 @@ enum Home<'a> {
 
 impl Home<'_> {
     fn of(options: &Options, called_as: CalledAs) -> Home<'_> {
-        let file = place::config(options, called_as);
+        let file = paths::config(options, called_as);
         match &options.cluster {
             Some(cluster) if options.config.is_none() && !file.exists() => Home::Database(cluster),
             Some(_) | None => Home::File(file),

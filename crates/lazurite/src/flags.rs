@@ -17,7 +17,7 @@ use wire::names::{ContainerName, QueueName};
 
 use crate::account_command::{Action, Which};
 use crate::create::Wanted;
-use crate::name::CalledAs;
+use crate::program_name::CalledAs;
 use crate::secret::Secret;
 
 /// What the program was asked to do.

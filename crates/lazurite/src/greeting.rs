@@ -9,7 +9,7 @@ use server::Service;
 
 use crate::accounts::{Known, WELL_KNOWN_KEY};
 use crate::flags::{Cluster, Durability, OAuth, Options, Tls};
-use crate::name::CalledAs;
+use crate::program_name::CalledAs;
 
 /// Who listens where.
 #[derive(Clone, Debug, Default)]

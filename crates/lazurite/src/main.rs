@@ -9,9 +9,9 @@ mod create;
 mod delegation_secret;
 mod flags;
 mod greeting;
-mod name;
-mod place;
+mod paths;
 mod private_file;
+mod program_name;
 mod reload;
 mod secret;
 mod serve;
@@ -21,7 +21,7 @@ mod tokens;
 use std::process::ExitCode;
 
 use flags::{Command, Wrong};
-use name::CalledAs;
+use program_name::CalledAs;
 
 /// Requests make and drop many small things; this allocator does that for less than the system's.
 #[global_allocator]

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::flags::{Options, Wrong};
-use crate::name::CalledAs;
+use crate::program_name::CalledAs;
 
 const DEFAULT_LOCATION: &str = "lazurite-data";
 const FOLDER_UNDER_AZURITES_NAME: &str = "__lazurite__";

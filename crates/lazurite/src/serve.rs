@@ -22,11 +22,11 @@ use crate::cluster::SharedAccounts;
 use crate::config::BadConfig;
 use crate::flags::{Durability, OAuth, Options, Port, Tls, Wrong};
 use crate::greeting::{self, Data, Endpoints, Facts, Paint};
-use crate::name::CalledAs;
+use crate::program_name::CalledAs;
 use crate::reload::{self, Files, Reload};
 use crate::secret::Secret;
 use crate::tls::{Certificate, Source};
-use crate::{cluster, create, delegation_secret, place};
+use crate::{cluster, create, delegation_secret, paths};
 
 const ADMIN_PORT: u16 = 10_010;
 /// How long the start waits for the keys of an issuer. The server can do without them for a while.
@@ -50,7 +50,7 @@ async fn serve(options: Options, called_as: CalledAs, files: Option<u64>) -> Res
     let stop = stop_signal(ask_to_reload).map_err(|error| Wrong(format!("Signals cannot be received: {error}.")))?;
     let azurite = options.azurite_compat || called_as.is_azurite();
     let manners = if azurite { Manners::Azurite } else { Manners::Azure };
-    let folder = place::data_folder(&options, called_as);
+    let folder = paths::data_folder(&options, called_as);
     // Everything that may be wrong with what we were given, before the ports and the data.
     let mut reloads = Vec::new();
     let sources = sources(&options, called_as)?;
@@ -78,7 +78,7 @@ async fn serve(options: Options, called_as: CalledAs, files: Option<u64>) -> Res
         _ => None,
     };
     if !options.in_memory && options.cluster.is_none() {
-        place::refuse_azurites_data(&folder)?;
+        paths::refuse_azurites_data(&folder)?;
         warn_of_azurites_data(&options, called_as);
     }
 
@@ -230,7 +230,7 @@ fn sources(options: &Options, called_as: CalledAs) -> Result<Sources, Wrong> {
     Ok(Sources {
         takes_loose_keys: options.azurite_compat || called_as.is_azurite(),
         lists: flag.into_iter().chain(environment).collect(),
-        file: place::config(options, called_as),
+        file: paths::config(options, called_as),
         file_is_needed: options.config.is_some(),
     })
 }
@@ -347,8 +347,8 @@ fn is_on_this_machine(url: &str) -> bool {
 
 /// Under its name we do not use its files and do not stand in their way; who looks for his data should know.
 fn warn_of_azurites_data(options: &Options, called_as: CalledAs) {
-    let location = place::location(options, called_as);
-    if called_as.is_azurite() && place::has_azurites_data(&location) {
+    let location = paths::location(options, called_as);
+    if called_as.is_azurite() && paths::has_azurites_data(&location) {
         tracing::warn!("the data that Azurite has left in {} is not read; ours is beside it", location.display());
     }
 }
