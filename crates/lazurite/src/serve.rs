@@ -13,7 +13,7 @@ use engine::Engine;
 use engine::memory::MemoryEngine;
 use engine_embedded::EmbeddedEngine;
 use engine_postgres::PostgresEngine;
-use server::{AccessLog, Client, Current, Doors, Hosts, Issuer, Limits, Manners, Server, Setup, Shared};
+use server::{AccessLog, Client, Current, Door, Doors, Hosts, Issuer, Limits, Manners, Server, Setup, Shared};
 use time::OffsetDateTime;
 use tokio::time::timeout;
 
@@ -361,7 +361,7 @@ fn open(doors: &mut Doors, options: &Options, called_as: CalledAs) -> Result<End
         let flag = format!("--{}-port", door.service.label());
         let address = SocketAddr::new(door.host, port);
         let opened = doors
-            .open(door.service, address, door.keep_alive)
+            .open(Door::Rest(door.service), address, door.keep_alive)
             .map_err(|error| no_port(address, &what, &flag, error))?;
         endpoints.services.push((door.service, opened));
     }
@@ -372,8 +372,9 @@ fn open(doors: &mut Doors, options: &Options, called_as: CalledAs) -> Result<End
     };
     if let Some(port) = admin {
         let address = SocketAddr::new(options.admin_host, port);
-        let opened =
-            doors.open_admin(address).map_err(|error| no_port(address, "administration", "--admin-port", error))?;
+        let opened = doors
+            .open(Door::Admin, address, None)
+            .map_err(|error| no_port(address, "administration", "--admin-port", error))?;
         endpoints.admin = Some(opened);
     }
     Ok(endpoints)

@@ -15,8 +15,9 @@ use serde_json::{Value, json};
 use wire::http::{Body, ReplyBody, collect};
 
 use crate::body::{AnswerBody, RequestBody, Rest};
+use crate::http1::Answers;
 use crate::limits::{ADMIN_BODY_BYTES_MAX, CLOCK_ADVANCE_SECONDS_MAX, Limits};
-use crate::listener::{Answers, Connections};
+use crate::listener::Connections;
 use crate::metrics::Metrics;
 use crate::stream::Traffic;
 use crate::sweeper::Sweeper;

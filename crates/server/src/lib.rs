@@ -1,7 +1,7 @@
 //! The walk: from a socket to a service and back.
 //!
-//! [`Doors`] are the ports; [`Server`] is what stands behind them. A request enters by `listener.rs`, is taken through
-//! `pipeline.rs` (start reading there), and leaves through `respond.rs`. Only this crate knows sockets and status lines;
+//! [`Doors`] are the ports; [`Server`] is what stands behind them. A connection is accepted in `listener.rs`, a request is read in
+//! `http1.rs`, is taken through `pipeline.rs` (start reading there), and leaves through `respond.rs`. Only this crate knows sockets and status lines;
 //! what an operation means is the business of the service crates.
 
 mod access_log;
@@ -12,6 +12,7 @@ mod connection_limits;
 mod debug_log;
 mod dfs;
 mod failed_sign_ins;
+mod http1;
 mod issuer;
 pub mod limits;
 mod listener;
@@ -55,7 +56,8 @@ pub use target::Hosts;
 
 use admin::Admin;
 use failed_sign_ins::FailedSignIns;
-use listener::Connections;
+use http1::Http1;
+use listener::{Connections, Port};
 use metrics::Metrics;
 use pipeline::{AccountIds, House, Pipeline};
 use request_id::RequestIds;
@@ -64,30 +66,43 @@ use socket::Transport;
 use sources::Elsewhere;
 use sweeper::Sweeper;
 
+/// What a port is for. A port with another protocol is another variant, and another arm in `Server::listen`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Door {
+    /// The REST protocol of a service.
+    Rest(Service),
+    Admin,
+}
+
 /// The ports of a server. Clients that come before it runs wait.
 #[derive(Debug, Default)]
-pub struct Doors {
-    services: Vec<(Service, TcpListener, Option<Duration>)>,
-    admin: Option<TcpListener>,
+pub struct Doors(Vec<OpenDoor>);
+
+#[derive(Debug)]
+struct OpenDoor {
+    door: Door,
+    listener: TcpListener,
+    idle: Option<Duration>,
 }
 
 impl Doors {
-    /// Opens a port for a service and says which it became. `idle` overrides how long its connections may be silent.
+    /// Opens a port and says which it became. `idle` overrides how long its connections may be silent.
     ///
     /// Must be called on the runtime.
-    pub fn open(&mut self, service: Service, at: SocketAddr, idle: Option<Duration>) -> io::Result<SocketAddr> {
+    pub fn open(&mut self, door: Door, at: SocketAddr, idle: Option<Duration>) -> io::Result<SocketAddr> {
         let listener = listener::bind(at)?;
         let address = listener.local_addr()?;
-        self.services.push((service, listener, idle));
+        self.0.push(OpenDoor { door, listener, idle });
         Ok(address)
     }
 
-    /// Opens the admin port.
-    pub fn open_admin(&mut self, at: SocketAddr) -> io::Result<SocketAddr> {
-        let listener = listener::bind(at)?;
-        let address = listener.local_addr()?;
-        self.admin = Some(listener);
-        Ok(address)
+    /// Where the services listen for REST requests.
+    fn rest_addresses(&self) -> Vec<(Service, SocketAddr)> {
+        let address = |open: &OpenDoor| match open.door {
+            Door::Rest(service) => Some((service.answering(), open.listener.local_addr().ok()?)),
+            Door::Admin => None,
+        };
+        self.0.iter().filter_map(address).collect()
     }
 }
 
@@ -159,7 +174,7 @@ impl Server {
             limits: setup.limits,
             access_log: setup.access_log,
             request_ids: RequestIds::new(),
-            blob_doors: OnceLock::new(),
+            rest_addresses: OnceLock::new(),
             failed_sign_ins: FailedSignIns::default(),
         };
         Ok(Server {
@@ -167,39 +182,49 @@ impl Server {
             engine: setup.engine,
             house: Arc::new(house),
             connections: Connections::new(setup.limits, metrics),
-            transport: setup.tls.map_or(Transport::Plain, |config| Transport::tls(&config)),
+            transport: setup.tls.map_or(Transport::Plain, |config| Transport::https(&config)),
             test_clock: setup.test_clock,
             admin_names: setup.admin_names,
         })
     }
 
+    /// Has a port accept connections, and its protocol converse on them.
+    fn listen(&self, OpenDoor { door, listener, idle }: OpenDoor) {
+        let (connections, idle) = (self.connections.clone(), idle.unwrap_or(self.house.limits.idle));
+        match door {
+            Door::Rest(service) => {
+                let (transport, connection_limits) = (self.transport.clone(), connections.service_limits());
+                let (house, https) = (Arc::clone(&self.house), transport.is_https());
+                let pipeline = Pipeline { house, service: service.answering(), https };
+                let port = Port { listener, transport, connection_limits, idle };
+                tokio::spawn(connections.accept(port, Http1(pipeline)));
+            }
+            Door::Admin => {
+                let (transport, connection_limits) = (Transport::Plain, connections.admin_limits());
+                let port = Port { listener, transport, connection_limits, idle };
+                tokio::spawn(connections.accept(port, Http1(self.admin())));
+            }
+        }
+    }
+
+    fn admin(&self) -> Admin {
+        Admin {
+            engine: Arc::clone(&self.engine),
+            connections: self.connections.clone(),
+            metrics: Arc::clone(&self.house.metrics),
+            limits: self.house.limits,
+            names: self.admin_names.clone(),
+            sweeper: Arc::clone(&self.sweeper),
+            has_test_clock: self.test_clock,
+        }
+    }
+
     /// Serves until `stop`, then ends in good order: no new connection, what runs comes to its end, the engine closes.
     pub async fn run(self, doors: Doors, stop: impl Future<Output = ()>) -> Result<(), EngineError> {
         let limits = self.house.limits;
-        // The Data Lake port answers what the Blob port answers, which knows both kinds of requests.
-        let as_blob = |service| if service == Service::Dfs { Service::Blob } else { service };
-        let blob = doors.services.iter().filter(|(service, ..)| as_blob(*service) == Service::Blob);
-        let blob = blob.filter_map(|(_, listener, _)| listener.local_addr().ok()).collect();
-        let _ = self.house.blob_doors.set(blob);
-        for (service, listener, idle) in doors.services {
-            let https = self.transport.is_https();
-            let pipeline = Arc::new(Pipeline { house: Arc::clone(&self.house), service: as_blob(service), https });
-            let (transport, idle) = (self.transport.clone(), idle.unwrap_or(limits.idle));
-            let places = self.connections.service_places();
-            tokio::spawn(self.connections.clone().accept(listener, places, transport, pipeline, idle));
-        }
-        if let Some(listener) = doors.admin {
-            let admin = Arc::new(Admin {
-                engine: Arc::clone(&self.engine),
-                connections: self.connections.clone(),
-                metrics: Arc::clone(&self.house.metrics),
-                limits,
-                names: self.admin_names,
-                sweeper: Arc::clone(&self.sweeper),
-                has_test_clock: self.test_clock,
-            });
-            let places = self.connections.admin_places();
-            tokio::spawn(self.connections.clone().accept(listener, places, Transport::Plain, admin, limits.idle));
+        let _ = self.house.rest_addresses.set(doors.rest_addresses());
+        for open in doors.0 {
+            self.listen(open);
         }
         let (sweeper, connections) = (Arc::clone(&self.sweeper), self.connections.clone());
         let sweeper = tokio::spawn(async move { sweeper.run(connections).await });

@@ -1,41 +1,80 @@
-//! Ports, connections and their end.
+//! Ports and connections: accepting, limits and the orderly end, whatever protocol a port speaks.
 //!
-//! One task accepts per port; one task per connection runs its requests one after another. Shutdown has an order: stop
-//! accepting, let every request that has begun end (within a limit), close.
+//! One task accepts per port; one task per connection has the port's [`Protocol`] converse on it. The listener sees to what
+//! every protocol needs: how many connections a port and an address may have, that a client asks for something soon after it
+//! has connected, that a panic ends one connection and no other, and the order of a shutdown: stop accepting, let every
+//! request that has begun end (within a limit), close.
 
 use std::io;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use http::{HeaderValue, Request, Response, header};
-use hyper::body::Incoming;
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
+use engine::panics::{Panicked, caught};
+use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::watch;
 
-use crate::body::AnswerBody;
 use crate::connection_limits::{ConnectionLimits, ConnectionPermit, TooMany};
-use crate::limits::{
-    ACCEPT_PAUSE, BACKLOG, CONNECTION_BUFFER_BYTES, CROWD, LARGE_BYTES, LOG_PAUSE, Limits, MEMORY_PAUSE,
-};
+use crate::limits::{ACCEPT_PAUSE, BACKLOG, CROWD, LARGE_BYTES, LOG_PAUSE, Limits, MEMORY_PAUSE};
 use crate::log_throttle::LogThrottle;
 use crate::metrics::Metrics;
 use crate::socket::{Socket, Transport};
-use crate::stream::{TimedStream, Traffic};
 
-/// Somebody who answers requests.
-pub(crate) trait Answers: Send + Sync + 'static {
-    /// `traffic` must hear of the end of the answer: put it into the answer's body.
-    fn answer(
-        &self,
-        request: Request<Incoming>,
-        peer: SocketAddr,
-        traffic: Arc<Traffic>,
-    ) -> impl Future<Output = Response<AnswerBody>> + Send;
+/// What is spoken on a port.
+pub(crate) trait Protocol: Send + Sync + 'static {
+    /// Converses with one client until it goes, is sent away, or the server ends.
+    ///
+    /// Calls [`Connection::first_request_came`] when the client has asked for something, and ends soon after
+    /// [`Connection::ending`]: what the client asked for before that is done and answered first. Time-outs within the
+    /// conversation are the protocol's.
+    fn converse(&self, socket: &mut Socket, connection: &Connection) -> impl Future<Output = ()> + Send;
+}
+
+/// What a protocol knows of the connection it converses on.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    pub peer: SocketAddr,
+    pub limits: Limits,
+    has_asked: AtomicBool,
+    connections: Connections,
+}
+
+impl Connection {
+    /// Says that the client has asked for something. A connection on which this has not happened is closed when
+    /// [`Limits::first_request`] has passed, or when shutdown begins.
+    pub(crate) fn first_request_came(&self) {
+        self.has_asked.store(true, Ordering::Relaxed);
+    }
+
+    /// Resolves when shutdown has begun.
+    pub(crate) async fn ending(&self) {
+        self.connections.ending().await;
+    }
+
+    pub(crate) fn is_ending(&self) -> bool {
+        self.connections.is_ending()
+    }
+
+    /// Resolves when the first request should have come.
+    async fn first_request_due(&self) {
+        tokio::select! {
+            () = tokio::time::sleep(self.limits.first_request) => {}
+            () = self.ending() => {}
+        }
+    }
+}
+
+/// A port that is open, and how connections to it begin.
+#[derive(Debug)]
+pub(crate) struct Port {
+    pub listener: TcpListener,
+    pub transport: Transport,
+    pub connection_limits: Arc<ConnectionLimits>,
+    /// How long a connection may be silent between requests.
+    pub idle: Duration,
 }
 
 /// Opens a port; 0 takes any that is free.
@@ -116,35 +155,29 @@ impl Connections {
         }
     }
 
-    /// The places of a port of a service.
-    pub(crate) fn service_places(&self) -> Arc<ConnectionLimits> {
+    /// How many connections a port of a service may have.
+    pub(crate) fn service_limits(&self) -> Arc<ConnectionLimits> {
         ConnectionLimits::new(self.limits.connections, self.limits.connections_per_address)
     }
 
-    /// Those of the admin port.
-    pub(crate) fn admin_places(&self) -> Arc<ConnectionLimits> {
+    /// How many the admin port may have.
+    pub(crate) fn admin_limits(&self) -> Arc<ConnectionLimits> {
         ConnectionLimits::new(self.limits.admin_connections, self.limits.admin_connections.div_ceil(2))
     }
 
-    /// Accepts until the end begins. `idle` is how long a connection may be silent between requests.
-    pub(crate) async fn accept<A: Answers>(
-        self,
-        listener: TcpListener,
-        places: Arc<ConnectionLimits>,
-        transport: Transport,
-        answers: Arc<A>,
-        idle: Duration,
-    ) {
-        let limits = Limits { idle, ..self.limits };
+    /// Accepts at a port until shutdown begins.
+    pub(crate) async fn accept<P: Protocol>(self, port: Port, protocol: P) {
+        let (protocol, limits) = (Arc::new(protocol), Limits { idle: port.idle, ..self.limits });
         loop {
             tokio::select! {
                 () = self.ending() => return,
-                (tcp, peer, place) = self.next(&listener, &places) => {
-                    let (transport, answers, connections) = (transport.clone(), Arc::clone(&answers), self.clone());
-                    let counted = self.count();
+                (tcp, peer, permit) = self.next(&port) => {
+                    let (transport, protocol, counted) = (port.transport.clone(), Arc::clone(&protocol), self.count());
+                    let connections = self.clone();
+                    let connection = Connection { peer, limits, has_asked: AtomicBool::new(false), connections };
                     tokio::spawn(async move {
-                        connect(tcp, transport, peer, answers, limits, connections).await;
-                        drop((place, counted));
+                        connect(tcp, &transport, &*protocol, &connection).await;
+                        drop((permit, counted));
                     });
                 }
             }
@@ -158,18 +191,14 @@ impl Connections {
         Counted(Arc::clone(&self.open))
     }
 
-    async fn next(
-        &self,
-        listener: &TcpListener,
-        places: &Arc<ConnectionLimits>,
-    ) -> (TcpStream, SocketAddr, ConnectionPermit) {
+    async fn next(&self, port: &Port) -> (TcpStream, SocketAddr, ConnectionPermit) {
         static REFUSED: LogThrottle = LogThrottle::new();
         static FAILED: LogThrottle = LogThrottle::new();
         loop {
-            match listener.accept().await {
-                // One connection waits here for its place; those behind it wait in the backlog and cost no memory.
-                Ok((tcp, peer)) => match places.take(peer).await {
-                    Ok(place) => return (tcp, peer, place),
+            match port.listener.accept().await {
+                // One connection waits here until another has gone; those behind it wait in the backlog and cost no memory.
+                Ok((tcp, peer)) => match port.connection_limits.take(peer).await {
+                    Ok(permit) => return (tcp, peer, permit),
                     Err(TooMany) => {
                         self.metrics.connections_refused.fetch_add(1, Ordering::Relaxed);
                         if let Some(count) = REFUSED.due(LOG_PAUSE) {
@@ -189,64 +218,49 @@ impl Connections {
 }
 
 /// Runs one connection from its first byte to its end.
-async fn connect<A: Answers>(
-    tcp: TcpStream,
-    transport: Transport,
-    peer: SocketAddr,
-    answers: Arc<A>,
-    limits: Limits,
-    connections: Connections,
-) {
+async fn connect<P: Protocol>(tcp: TcpStream, transport: &Transport, protocol: &P, connection: &Connection) {
     // Answers are written whole; waiting for more to send only delays them.
     let _ = tcp.set_nodelay(true);
+    let failed = &connection.connections.metrics.handshakes_failed;
     let socket = tokio::select! {
-        socket = transport.accept(tcp, &limits, &connections.metrics.handshakes_failed) => socket,
-        () = connections.ending() => None,
+        socket = transport.accept(tcp, &connection.limits, failed) => socket,
+        () = connection.ending() => None,
     };
-    if let Some(socket) = socket {
-        serve(socket, peer, answers, limits, connections).await;
+    if let Some(mut socket) = socket
+        && converse(protocol, &mut socket, connection).await == Ended::ByListener
+    {
+        let _ = tokio::time::timeout(connection.limits.linger, socket.shutdown()).await;
     }
 }
 
-async fn serve<A: Answers>(
-    socket: Socket,
-    peer: SocketAddr,
-    answers: Arc<A>,
-    limits: Limits,
-    connections: Connections,
-) {
-    let traffic = Arc::new(Traffic::new());
-    let io = TokioIo::new(TimedStream::new(socket, Arc::clone(&traffic), limits));
-    let service = service_fn(|request| {
-        traffic.begin();
-        let answer = answers.answer(request, peer, Arc::clone(&traffic));
-        let (connections, traffic) = (&connections, &traffic);
-        // Boxed: hyper keeps room for it as long as the connection lasts, and most connections are silent most of the time.
-        Box::pin(async move {
-            let mut response = answer.await;
-            if traffic.answered.is_any() {
-                traffic.earlier_answers_flushed().await;
-            }
-            // This task may hear of the end only after it has answered.
-            if connections.is_ending() {
-                response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
-            }
-            Ok::<_, std::convert::Infallible>(response)
-        })
-    });
-    let mut builder = http1::Builder::new();
-    // Time-outs are the stream's; see there.
-    builder.header_read_timeout(None).max_buf_size(CONNECTION_BUFFER_BYTES);
-    let mut connection = std::pin::pin!(builder.serve_connection(io, service));
+/// Who has ended a conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ended {
+    ByProtocol,
+    ByListener,
+}
+
+async fn converse<P: Protocol>(protocol: &P, socket: &mut Socket, connection: &Connection) -> Ended {
+    let mut conversation = pin!(caught(protocol.converse(socket, connection)));
     let outcome = tokio::select! {
-        outcome = connection.as_mut() => outcome,
-        () = connections.ending() => {
-            connection.as_mut().graceful_shutdown();
-            // hyper would wait for the first request of a connection that never had one.
-            if traffic.is_new() { Ok(()) } else { connection.await }
+        biased;
+        outcome = &mut conversation => outcome,
+        () = connection.first_request_due() => {
+            if !connection.has_asked.load(Ordering::Relaxed) {
+                tracing::debug!(peer = %connection.peer, "a connection asked for nothing");
+                return Ended::ByListener;
+            }
+            conversation.await
         }
     };
-    if let Err(error) = outcome {
-        tracing::debug!(%peer, %error, "a connection ended early");
+    match outcome {
+        Ok(()) => Ended::ByProtocol,
+        Err(Panicked) => {
+            tracing::error!(peer = %connection.peer, "a connection panicked");
+            Ended::ByListener
+        }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -28,9 +28,9 @@ use crate::body::{AnswerBody, RequestBody};
 use crate::debug_log;
 use crate::dfs;
 use crate::failed_sign_ins::FailedSignIns;
+use crate::http1::Answers;
 use crate::issuer::Issuer;
 use crate::limits::{HEAD_BYTES_MAX, LOG_PAUSE, Limits};
-use crate::listener::Answers;
 use crate::log_throttle::LogThrottle;
 use crate::metrics::{Asked, Metrics};
 use crate::op::{self, Op};
@@ -61,13 +61,13 @@ pub(crate) struct House {
     pub access_log: Option<AccessLog>,
     pub request_ids: RequestIds,
     pub failed_sign_ins: FailedSignIns,
-    /// Where the Blob service listens, once it does.
-    pub blob_doors: OnceLock<Vec<SocketAddr>>,
+    /// Where the services listen for REST requests, once they do.
+    pub rest_addresses: OnceLock<Vec<(Service, SocketAddr)>>,
 }
 
 impl House {
-    pub(crate) fn blob_doors(&self) -> &[SocketAddr] {
-        self.blob_doors.get().map_or(&[], Vec::as_slice)
+    pub(crate) fn rest_addresses(&self) -> &[(Service, SocketAddr)] {
+        self.rest_addresses.get().map_or(&[], Vec::as_slice)
     }
 }
 

@@ -51,6 +51,14 @@ impl Service {
         }
     }
 
+    /// The service that answers at its port: that of Blob knows the requests of Data Lake, too.
+    pub(crate) fn answering(self) -> Service {
+        match self {
+            Service::Dfs => Service::Blob,
+            Service::Blob | Service::Queue | Service::Table | Service::File => self,
+        }
+    }
+
     /// The oldest version it speaks.
     #[must_use]
     pub fn oldest_version(self) -> &'static str {

@@ -1,7 +1,6 @@
-//! A connection before it is HTTP: plain or inside TLS.
+//! A connection before its protocol begins: plain, or inside TLS, in which this server speaks HTTP/1 and nothing else.
 //!
-//! Certificates and their choice come with the setup. What this server speaks inside TLS it knows itself, so the
-//! protocol that is negotiated is set here.
+//! Certificates and their choice come with the setup. The protocol that TLS negotiates is set here.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -18,28 +17,28 @@ use tokio_rustls::server::TlsStream;
 
 use crate::limits::{LINGER_BYTES_MAX, Limits};
 
-/// How a port speaks.
+/// What carries the bytes of a port.
 #[derive(Clone)]
 pub(crate) enum Transport {
     Plain,
-    Tls(TlsAcceptor),
+    Https(TlsAcceptor),
 }
 
 impl Transport {
-    pub(crate) fn tls(config: &ServerConfig) -> Transport {
+    pub(crate) fn https(config: &ServerConfig) -> Transport {
         let mut config = config.clone();
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        Transport::Tls(TlsAcceptor::from(Arc::new(config)))
+        Transport::Https(TlsAcceptor::from(Arc::new(config)))
     }
 
     /// What stands at the beginning of a URL.
     pub(crate) fn is_https(&self) -> bool {
-        matches!(self, Transport::Tls(_))
+        matches!(self, Transport::Https(_))
     }
 
-    /// Makes a connection ready for HTTP. `None`: it came to nothing, is counted, and is closed.
+    /// Makes a connection ready for its protocol. `None`: it came to nothing, is counted, and is closed.
     pub(crate) async fn accept(&self, tcp: TcpStream, limits: &Limits, failed: &AtomicU64) -> Option<Socket> {
-        let Transport::Tls(acceptor) = self else { return Some(Socket::Plain(tcp)) };
+        let Transport::Https(acceptor) = self else { return Some(Socket::Plain(tcp)) };
         match timeout(limits.handshake, shake_hands(acceptor, tcp)).await {
             Ok(Ok(stream)) => return Some(Socket::Tls(Box::new(stream))),
             Ok(Err((error, tcp))) => {
@@ -58,7 +57,7 @@ impl Transport {
 
 impl std::fmt::Debug for Transport {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(if self.is_https() { "Tls" } else { "Plain" })
+        f.write_str(if self.is_https() { "Https" } else { "Plain" })
     }
 }
 
@@ -97,7 +96,7 @@ async fn close(mut tcp: TcpStream, limits: &Limits) {
     let _ = timeout(limits.linger, read_on).await;
 }
 
-/// A connection that carries HTTP.
+/// The bytes of a connection.
 #[derive(Debug)]
 pub(crate) enum Socket {
     Plain(TcpStream),

@@ -17,6 +17,7 @@ use wire::http::{ErrorReply, Head};
 
 use crate::op::Op;
 use crate::pipeline::{Entered, Pipeline, Stop};
+use crate::service::Service;
 use crate::target::{self, Hosts, Target};
 
 /// What a source is judged as.
@@ -60,7 +61,8 @@ impl CallersSources<'_> {
     fn is_ours(&self, url: &Url) -> bool {
         let hosts = self.pipeline.house.hosts;
         let by_host = Url::parse(&self.entered.head.endpoint).is_ok_and(|own| site(&own, hosts) == site(url, hosts));
-        by_host || self.pipeline.house.blob_doors().iter().any(|door| is_at(url, *door))
+        let at_door = |(service, address): &(Service, SocketAddr)| *service == Service::Blob && is_at(url, *address);
+        by_host || self.pipeline.house.rest_addresses().iter().any(at_door)
     }
 
     /// The request that would read the source, if it would be answered.

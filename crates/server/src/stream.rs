@@ -99,11 +99,6 @@ impl Traffic {
         }
     }
 
-    /// Nothing has been asked on this connection yet.
-    pub(crate) fn is_new(&self) -> bool {
-        self.begun.load(Ordering::Relaxed) == 0
-    }
-
     /// How many requests there have been, unless one is running.
     fn between_requests(&self) -> Option<u64> {
         let begun = self.begun.load(Ordering::Relaxed);
@@ -111,8 +106,8 @@ impl Traffic {
     }
 }
 
-pub(crate) struct TimedStream {
-    socket: Socket,
+pub(crate) struct TimedStream<'a> {
+    socket: &'a mut Socket,
     traffic: Arc<Traffic>,
     limits: Limits,
     timer: Pin<Box<Sleep>>,
@@ -123,8 +118,8 @@ pub(crate) struct TimedStream {
     lingering: Option<(Instant, u64)>,
 }
 
-impl TimedStream {
-    pub(crate) fn new(socket: Socket, traffic: Arc<Traffic>, limits: Limits) -> TimedStream {
+impl<'a> TimedStream<'a> {
+    pub(crate) fn new(socket: &'a mut Socket, traffic: Arc<Traffic>, limits: Limits) -> TimedStream<'a> {
         let timer = Box::pin(sleep_until(traffic.since + limits.idle));
         TimedStream {
             socket,
@@ -164,23 +159,10 @@ impl TimedStream {
             return Poll::Pending;
         };
         match self.head {
-            Some((before, began)) if before == count => {
-                let patience =
-                    self.first_request_left(began).map_or(self.limits.head, |left| left.min(self.limits.head));
-                self.wait(cx, began, patience).map(Err)
-            }
+            Some((before, began)) if before == count => self.wait(cx, began, self.limits.head).map(Err),
             // Nothing was begun: as if the client had closed, so that our side closes in good order.
-            _ => {
-                let patience = self.first_request_left(self.traffic.since).unwrap_or(self.limits.idle);
-                self.wait(cx, self.traffic.last_end(), patience.min(self.limits.idle)).map(|_| Ok(()))
-            }
+            _ => self.wait(cx, self.traffic.last_end(), self.limits.idle).map(|_| Ok(())),
         }
-    }
-
-    /// How long the first request of the connection may take, counted from `since`. `None`: it was there.
-    fn first_request_left(&self, since: Instant) -> Option<Duration> {
-        let end = self.traffic.since + self.limits.first_request;
-        self.traffic.is_new().then(|| end.saturating_duration_since(since))
     }
 
     /// Bytes that come while nothing runs begin a head.
@@ -234,10 +216,10 @@ impl TimedStream {
     }
 }
 
-impl AsyncRead for TimedStream {
+impl AsyncRead for TimedStream<'_> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
-        match Pin::new(&mut self.socket).poll_read(cx, buffer) {
+        match Pin::new(&mut *self.socket).poll_read(cx, buffer) {
             Poll::Pending => self.waited_read(cx),
             Poll::Ready(read) => {
                 if let Some(bytes @ [_, ..]) = buffer.filled().get(before..) {
@@ -249,10 +231,10 @@ impl AsyncRead for TimedStream {
     }
 }
 
-impl AsyncWrite for TimedStream {
+impl AsyncWrite for TimedStream<'_> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let spelled = self.traffic.answered.spelled(bytes);
-        let written = Pin::new(&mut self.socket).poll_write(cx, spelled.as_deref().unwrap_or(bytes));
+        let written = Pin::new(&mut *self.socket).poll_write(cx, spelled.as_deref().unwrap_or(bytes));
         if let (Some(spelled), Poll::Ready(Ok(count))) = (&spelled, &written) {
             self.traffic.answered.written(spelled, *count);
         }
@@ -269,7 +251,7 @@ impl AsyncWrite for TimedStream {
             let first = slices.iter().find(|slice| !slice.is_empty());
             return self.poll_write(cx, first.map_or(&[], |slice| slice));
         }
-        let written = Pin::new(&mut self.socket).poll_write_vectored(cx, slices);
+        let written = Pin::new(&mut *self.socket).poll_write_vectored(cx, slices);
         self.waited_write(cx, written)
     }
 
@@ -279,7 +261,7 @@ impl AsyncWrite for TimedStream {
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         // TLS keeps what it could not write.
-        let flushed = Pin::new(&mut self.socket).poll_flush(cx);
+        let flushed = Pin::new(&mut *self.socket).poll_flush(cx);
         if flushed.is_ready() {
             self.traffic.has_flushed();
         }
@@ -288,7 +270,7 @@ impl AsyncWrite for TimedStream {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.lingering.is_none() {
-            let shut = Pin::new(&mut self.socket).poll_shutdown(cx);
+            let shut = Pin::new(&mut *self.socket).poll_shutdown(cx);
             ready!(self.waited_write(cx, shut))?;
         }
         if self.must_linger() {

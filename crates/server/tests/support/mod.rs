@@ -14,7 +14,7 @@ use auth::{Account, Accounts, Key, Tokens};
 use concurrency::Timestamp;
 use engine::Engine;
 use engine::memory::MemoryEngine;
-use server::{Doors, Hosts, Limits, Manners, Server, Service, Setup, Shared};
+use server::{Door, Doors, Hosts, Limits, Manners, Server, Service, Setup, Shared};
 use tokio::sync::oneshot;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
@@ -106,8 +106,8 @@ pub fn start_as(choice: Choice) -> Running {
             let mut doors = Doors::default();
             let [blob, queue, table, file, dfs] =
                 [Service::Blob, Service::Queue, Service::Table, Service::File, Service::Dfs]
-                    .map(|service| doors.open(service, any, None).unwrap());
-            let admin = doors.open_admin(any).unwrap();
+                    .map(|service| doors.open(Door::Rest(service), any, None).unwrap());
+            let admin = doors.open(Door::Admin, any, None).unwrap();
             let server = Server::new(setup).await.unwrap();
             tell.send((blob, queue, table, file, dfs, admin)).unwrap();
             let stop = async {
