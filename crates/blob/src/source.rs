@@ -7,6 +7,7 @@
 use std::collections::VecDeque;
 use std::fmt::Debug;
 
+use auth::Service;
 use bytes::Bytes;
 use concurrency::{Conditions, Timestamp};
 use engine::{BoxFuture, Engine, Rows, read};
@@ -142,7 +143,10 @@ impl Source {
             Located::There => Ok(None),
             Located::Unclear => Err(BlobError::header("x-ms-copy-source", without_signature(&self.wish.url)).into()),
             Located::Refused(refusal) => Err(refused(refusal).into()),
-            Located::Here { account, head } => {
+            Located::Here { service: Service::Queue | Service::Table | Service::File, .. } => {
+                Err(nowhere("The copy source is neither a blob nor elsewhere.").into())
+            }
+            Located::Here { service: Service::Blob, account, head } => {
                 let place = Place::parse(account, &head, manner).map_err(|error| refused(error.to_reply()))?;
                 Ok(Some(Place { key: self.key.clone(), ..place }))
             }

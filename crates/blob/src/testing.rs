@@ -217,7 +217,11 @@ impl Sources for Urls {
     fn locate<'a>(&'a self, wish: &'a Wish) -> BoxFuture<'a, Result<Located, EngineError>> {
         Box::pin(async {
             if let Some(rest) = wish.url.strip_prefix(HERE) {
-                return Ok(Located::Here { account: ACCOUNT, head: Box::new(request("GET", rest, &[])) });
+                return Ok(Located::Here {
+                    service: auth::Service::Blob,
+                    account: ACCOUNT,
+                    head: Box::new(request("GET", rest, &[])),
+                });
             }
             Ok(match wish.url.as_str() {
                 text if text.starts_with("http://private/") => {

@@ -21,7 +21,7 @@ use crate::limits::HEAD_BYTES_MAX;
 use crate::pipeline::{Entered, Pipeline, Progress, Stop, settled, wall_clock};
 use crate::request_id::RequestId;
 use crate::respond::{self, Envelope};
-use crate::services::container;
+use crate::services::blob::container;
 use crate::target;
 use crate::timeouts;
 use engine::panics::caught;

@@ -19,7 +19,6 @@ mod listener;
 mod log_throttle;
 mod metadata_case;
 mod metrics;
-mod op;
 mod pipeline;
 mod request_id;
 mod respond;
@@ -158,7 +157,7 @@ impl Server {
             account_ids.of(name).await?;
         }
         let client = fetch::Client::new(fetch::Limits::default()).within(setup.copy_sources);
-        let services = Services::new(&setup.engine, Arc::new(Elsewhere { client }));
+        let services = Services::new(&setup.engine, &(Arc::new(Elsewhere { client }) as _));
         let handlers = services.handlers();
         let metrics = Arc::new(Metrics::new());
         let house = House {

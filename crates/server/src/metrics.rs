@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
-use crate::op::Op;
 use crate::service::Service;
+use crate::services::Op;
 
 /// The upper ends of the buckets of a latency: what it says, and as a number.
 const BUCKETS: [(&str, Duration); 15] = [

@@ -33,11 +33,10 @@ use crate::issuer::Issuer;
 use crate::limits::{HEAD_BYTES_MAX, LOG_PAUSE, Limits};
 use crate::log_throttle::LogThrottle;
 use crate::metrics::{Asked, Metrics};
-use crate::op::{self, Op};
 use crate::request_id::{RequestId, RequestIds};
 use crate::respond::{self, Envelope};
 use crate::service::Service;
-use crate::services::{NoResult, Services};
+use crate::services::{NoResult, Op, Services, not_built};
 use crate::shared::{Current, Shared};
 use crate::sources::CallersSources;
 use crate::stream::Traffic;
@@ -160,6 +159,11 @@ impl House {
 }
 
 impl Pipeline {
+    /// The same for another service, for what a request names beside its own resource.
+    pub(crate) fn of(&self, service: Service) -> Pipeline {
+        Pipeline { house: Arc::clone(&self.house), service, https: self.https }
+    }
+
     /// The walk.
     async fn walk(
         &self,
@@ -171,7 +175,7 @@ impl Pipeline {
     ) -> Result<Reply, Stop> {
         let (head, place) = self.head(request, request_id, progress)?;
         if !Services::is_built(self.service) {
-            return Err(op::not_built(self.service).into());
+            return Err(not_built(self.service).into());
         }
         // What is seldom asked for stands apart: every request has room for the largest of what it may become.
         if place == Place::Website {

@@ -14,9 +14,9 @@ use wire::http::{BodyError, ErrorReply, Reply, ReplyBody};
 
 use crate::body::{AnswerBody, Rest};
 use crate::limits::CLIENT_REQUEST_ID_BYTES_MAX;
-use crate::op::Op;
 use crate::request_id::RequestId;
 use crate::service::Service;
+use crate::services::Op;
 use crate::stream::Traffic;
 use crate::version;
 

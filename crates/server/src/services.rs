@@ -1,24 +1,108 @@
 //! The services behind the walk: the one place that hands a request to the crate it belongs to.
+//!
+//! The `services!` list at the end of this file names each service once. What the server asks of a service is
+//! [`RestService`], and of its operations [`RestOperation`]; both are implemented in a file of its own under `services/`. So a
+//! new service is a line in the list and a file, and the compiler asks for what is missing.
 
+pub(crate) mod blob;
+mod queue;
+mod table;
+
+use std::fmt::Debug;
 use std::sync::Arc;
+use std::time::Duration;
 
-use blob::{Asker, BlobService, Outside};
+use ::blob::Outside;
+use ::service::properties::Rules;
+use ::service::{Asker, Failure, StoredPolicy};
+use auth::Need;
 use engine::collector::Handler;
 use engine::{Engine, EngineError};
-use queue::QueueService;
-use service::properties::Rules;
-use service::{Failure, HttpService, StoredPolicy};
-use table::TableService;
 use wire::http::{Body, BodyError, ErrorReply, Head, Reply};
 
-use crate::op::Op;
 use crate::service::Service;
+use crate::timeouts;
 
-#[derive(Debug)]
-pub(crate) struct Services {
-    blob: Arc<BlobService>,
-    queue: Arc<QueueService>,
-    table: Arc<TableService>,
+/// An operation of a service, as the walk sees it.
+pub(crate) trait RestOperation: Copy + 'static {
+    /// All of them, each where its number says.
+    const ALL: &'static [Self];
+
+    /// What a request asks for.
+    fn named_by(head: &Head) -> Result<Self, ErrorReply>;
+
+    fn name(self) -> &'static str;
+
+    /// Its place in [`RestOperation::ALL`].
+    fn number(self) -> usize;
+
+    /// The right that this request must carry.
+    fn needed_by(self, head: &Head) -> Need;
+
+    /// A browser's question, which comes without a credential.
+    fn is_preflight(self) -> bool;
+
+    /// Whether a refusal of it is XML.
+    fn refuses_in_xml(self) -> bool {
+        true
+    }
+
+    /// How long it may take until its answer begins. `length` is that of the request's body.
+    fn time_limit(self, _length: u64) -> Duration {
+        timeouts::USUAL
+    }
+}
+
+/// The operations that read what a copy reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SourceReads<O> {
+    pub content: O,
+    /// `None`: what it reads has no tags.
+    pub tags: Option<O>,
+}
+
+impl<O> SourceReads<O> {
+    fn map<P>(self, wrap: impl Fn(O) -> P) -> SourceReads<P> {
+        SourceReads { content: wrap(self.content), tags: self.tags.map(wrap) }
+    }
+}
+
+/// A service that answers REST requests.
+pub(crate) trait RestService: Handler + Debug + Sized + 'static {
+    type Op: RestOperation;
+
+    /// How its resources are read when they are the source of a copy. `None`: nobody copies from this service.
+    const AS_SOURCE: Option<SourceReads<Self::Op>>;
+
+    /// `outside` is where copies may come from, apart from this server itself.
+    fn new(engine: Arc<dyn Engine>, outside: Arc<dyn Outside>) -> Self;
+
+    fn run(
+        &self,
+        op: Self::Op,
+        asker: Asker<'_>,
+        head: &Head,
+        account: u64,
+        body: &mut dyn Body,
+    ) -> impl Future<Output = Result<Reply, NoResult>> + Send;
+
+    /// The stored policies that a signature for this request may lean on.
+    fn policies(
+        &self,
+        account: u64,
+        head: &Head,
+    ) -> impl Future<Output = Result<Vec<StoredPolicy>, EngineError>> + Send;
+
+    /// Whether the request needs no credential, because what it asks for is public.
+    fn is_public(
+        &self,
+        op: Self::Op,
+        account: u64,
+        head: &Head,
+    ) -> impl Future<Output = Result<bool, EngineError>> + Send;
+
+    /// The CORS rules of an account, if it has any.
+    fn cors(&self, account: u64) -> impl Future<Output = Result<Option<Rules>, EngineError>> + Send;
 }
 
 /// Why a service has no result.
@@ -39,91 +123,175 @@ impl<E: Into<ErrorReply>> From<Failure<E>> for NoResult {
     }
 }
 
+/// A service that listens but is not built yet says so; with 500 clients would try again for minutes.
+pub(crate) fn not_built(service: Service) -> ErrorReply {
+    let message = format!("The {} service is not implemented yet.", service.name());
+    ErrorReply::new(501, "APINotImplemented", message)
+}
+
+/// Makes [`Op`] and [`Services`] of the list, and hands everything asked of them to the service it belongs to.
+macro_rules! services {
+    ($($field:ident: $name:ident($service:ty)),*; not built: $($missing:ident),*) => {
+        /// An operation of any service.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        pub(crate) enum Op {
+            $($name(<$service as RestService>::Op),)*
+        }
+
+        impl Op {
+            /// How many there are.
+            pub(crate) const COUNT: usize = 0 $(+ <<$service as RestService>::Op as RestOperation>::ALL.len())*;
+
+            pub(crate) fn all() -> impl Iterator<Item = Op> {
+                std::iter::empty()
+                    $(.chain(<<$service as RestService>::Op as RestOperation>::ALL.iter().copied().map(Op::$name)))*
+            }
+
+            /// A number of its own, from 0 on and without a gap: where it stands in [`Op::all`].
+            pub(crate) fn place(self) -> usize {
+                let mut before = 0;
+                $(
+                    match self {
+                        Op::$name(op) => return before + RestOperation::number(op),
+                        _ => before += <<$service as RestService>::Op as RestOperation>::ALL.len(),
+                    }
+                )*
+                before
+            }
+
+            /// What a request to a service asks for.
+            pub(crate) fn named_by(service: Service, head: &Head) -> Result<Op, ErrorReply> {
+                match service {
+                    $(Service::$name => RestOperation::named_by(head).map(Op::$name),)*
+                    $(Service::$missing)|* => Err(not_built(service)),
+                }
+            }
+
+            /// How a copy reads a source in a service.
+            pub(crate) fn reading_source(service: Service) -> Option<SourceReads<Op>> {
+                match service {
+                    $(Service::$name => <$service as RestService>::AS_SOURCE.map(|reads| reads.map(Op::$name)),)*
+                    $(Service::$missing)|* => None,
+                }
+            }
+
+            pub(crate) fn service(self) -> Service {
+                match self {
+                    $(Op::$name(_) => Service::$name,)*
+                }
+            }
+
+            pub(crate) fn name(self) -> &'static str {
+                match self {
+                    $(Op::$name(op) => RestOperation::name(op),)*
+                }
+            }
+
+            pub(crate) fn needed_by(self, head: &Head) -> Need {
+                match self {
+                    $(Op::$name(op) => RestOperation::needed_by(op, head),)*
+                }
+            }
+
+            pub(crate) fn is_preflight(self) -> bool {
+                match self {
+                    $(Op::$name(op) => RestOperation::is_preflight(op),)*
+                }
+            }
+
+            pub(crate) fn refuses_in_xml(self) -> bool {
+                match self {
+                    $(Op::$name(op) => RestOperation::refuses_in_xml(op),)*
+                }
+            }
+
+            pub(crate) fn time_limit(self, length: u64) -> Duration {
+                match self {
+                    $(Op::$name(op) => RestOperation::time_limit(op, length),)*
+                }
+            }
+        }
+
+        /// All services over one engine.
+        #[derive(Debug)]
+        pub(crate) struct Services {
+            $($field: Arc<$service>,)*
+        }
+
+        impl Services {
+            /// `outside` is where copies may come from, apart from this server itself.
+            pub(crate) fn new(engine: &Arc<dyn Engine>, outside: &Arc<dyn Outside>) -> Services {
+                Services {
+                    $($field: Arc::new(RestService::new(Arc::clone(engine), Arc::clone(outside))),)*
+                }
+            }
+
+            /// Those who look after what is due.
+            pub(crate) fn handlers(&self) -> Vec<Arc<dyn Handler>> {
+                vec![$(Arc::clone(&self.$field) as _),*]
+            }
+
+            pub(crate) fn is_built(service: Service) -> bool {
+                match service {
+                    $(Service::$name)|* => true,
+                    $(Service::$missing)|* => false,
+                }
+            }
+
+            pub(crate) async fn run(
+                &self,
+                op: Op,
+                asker: Asker<'_>,
+                head: &Head,
+                account: u64,
+                body: &mut dyn Body,
+            ) -> Result<Reply, NoResult> {
+                match op {
+                    $(Op::$name(op) => RestService::run(&*self.$field, op, asker, head, account, body).await,)*
+                }
+            }
+
+            /// The stored policies that a signature for this request may lean on.
+            pub(crate) async fn policies(
+                &self,
+                service: Service,
+                account: u64,
+                head: &Head,
+            ) -> Result<Vec<StoredPolicy>, EngineError> {
+                match service {
+                    $(Service::$name => RestService::policies(&*self.$field, account, head).await,)*
+                    $(Service::$missing)|* => Ok(Vec::new()),
+                }
+            }
+
+            /// Whether the request needs no credential, because what it asks for is public.
+            pub(crate) async fn is_public(&self, op: Op, account: u64, head: &Head) -> Result<bool, EngineError> {
+                match op {
+                    $(Op::$name(op) => RestService::is_public(&*self.$field, op, account, head).await,)*
+                }
+            }
+
+            /// The CORS rules of an account, if it has any.
+            pub(crate) async fn cors(&self, service: Service, account: u64) -> Result<Option<Rules>, EngineError> {
+                match service {
+                    $(Service::$name => RestService::cors(&*self.$field, account).await,)*
+                    $(Service::$missing)|* => Ok(None),
+                }
+            }
+        }
+    };
+}
+
+services! {
+    blob: Blob(::blob::BlobService),
+    queue: Queue(::queue::QueueService),
+    table: Table(::table::TableService);
+    not built: File, Dfs
+}
+
 impl Services {
-    /// `outside` is where copies may come from, apart from this server itself.
-    pub(crate) fn new(engine: &Arc<dyn Engine>, outside: Arc<dyn Outside>) -> Services {
-        Services {
-            blob: Arc::new(BlobService::new(Arc::clone(engine)).reaching(outside)),
-            queue: Arc::new(QueueService::new(Arc::clone(engine))),
-            table: Arc::new(TableService::new(Arc::clone(engine))),
-        }
-    }
-
-    /// Those who look after what is due.
-    pub(crate) fn handlers(&self) -> Vec<Arc<dyn Handler>> {
-        vec![Arc::clone(&self.blob) as _, Arc::clone(&self.queue) as _, Arc::clone(&self.table) as _]
-    }
-
-    pub(crate) fn is_built(service: Service) -> bool {
-        match service {
-            Service::Blob | Service::Queue | Service::Table => true,
-            Service::File | Service::Dfs => false,
-        }
-    }
-
-    pub(crate) async fn run(
-        &self,
-        op: Op,
-        asker: Asker<'_>,
-        head: &Head,
-        account: u64,
-        body: &mut dyn Body,
-    ) -> Result<Reply, NoResult> {
-        match op {
-            Op::Blob(op) => Ok(self.blob.run_for(asker, op, head, account, body).await?),
-            Op::Queue(op) => Ok(self.queue.run_for(asker, op, head, account, body).await?),
-            Op::Table(op) => Ok(self.table.run_for(asker, op, head, account, body).await?),
-        }
-    }
-
     /// A page of the website of an account.
     pub(crate) async fn website(&self, asker: Asker<'_>, head: &Head, account: u64) -> Result<Reply, NoResult> {
         Ok(self.blob.website(asker, head, account).await?)
     }
-
-    /// The stored policies that a signature for this request may lean on.
-    pub(crate) async fn policies(
-        &self,
-        service: Service,
-        account: u64,
-        head: &Head,
-    ) -> Result<Vec<StoredPolicy>, EngineError> {
-        match service {
-            Service::Blob => Ok(self.blob.access(account, container(head)).await?.policies),
-            Service::Queue => self.queue.policies(account, head.first_segment().unwrap_or_default()).await,
-            // The signature names its table; that it is the one of the URL is checked with it.
-            Service::Table => self.table.policies(account, head.query.get("tn").unwrap_or_default()).await,
-            Service::File | Service::Dfs => Ok(Vec::new()),
-        }
-    }
-
-    /// Whether the request needs no credential, because what it asks for is public.
-    pub(crate) async fn is_public(&self, op: Op, account: u64, head: &Head) -> Result<bool, EngineError> {
-        match op {
-            Op::Blob(op) => match op.anonymous(head) {
-                None => Ok(false),
-                Some(least) => Ok(self.blob.access(account, container(head)).await?.public >= least),
-            },
-            Op::Queue(_) | Op::Table(_) => Ok(false),
-        }
-    }
-
-    /// The rules for pages of other sites that an account has, if it has any.
-    pub(crate) async fn cors(&self, service: Service, account: u64) -> Result<Option<Rules>, EngineError> {
-        match service {
-            Service::Blob => self.blob.cors(account).await,
-            Service::Queue => self.queue.cors(account).await,
-            Service::Table => self.table.cors(account).await,
-            Service::File | Service::Dfs => Ok(None),
-        }
-    }
-}
-
-/// The container whose rules apply. A path of one segment names a blob of the root container, unless the request says
-/// otherwise; it must be read here exactly as it is when the operation is named, or the rules of another container than
-/// the one that is opened would apply.
-pub(crate) fn container(head: &Head) -> &str {
-    let restype = head.query.get("restype").unwrap_or_default();
-    let names_no_blob = ["container", "account"].iter().any(|kind| kind.eq_ignore_ascii_case(restype));
-    if head.rest().is_some() || names_no_blob { head.first_segment().unwrap_or_default() } else { "$root" }
 }

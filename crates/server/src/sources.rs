@@ -15,14 +15,10 @@ use service::Manners;
 use service::sources::{Located, Manner, Sources, Wish};
 use wire::http::{ErrorReply, Head};
 
-use crate::op::Op;
 use crate::pipeline::{Entered, Pipeline, Stop};
 use crate::service::Service;
+use crate::services::{Op, SourceReads};
 use crate::target::{self, Hosts, Target};
-
-/// What a source is judged as.
-const GET_BLOB: Op = Op::Blob(blob::Op::GetBlob);
-const GET_BLOB_TAGS: Op = Op::Blob(blob::Op::GetBlobTags);
 
 /// Finds sources for one request.
 pub(crate) struct CallersSources<'a> {
@@ -41,11 +37,11 @@ impl Sources for CallersSources<'_> {
     fn locate<'a>(&'a self, wish: &'a Wish) -> BoxFuture<'a, Result<Located, EngineError>> {
         Box::pin(async move {
             let Ok(url) = Url::parse(&wish.url) else { return Ok(Located::Unclear) };
-            if !self.is_ours(&url) {
-                return Ok(Located::There);
-            }
-            match self.read(&url, wish).await {
-                Ok((account, head)) => Ok(Located::Here { account, head: Box::new(head) }),
+            let Some((service, reads)) = self.service_at(&url) else { return Ok(Located::There) };
+            match self.read(service, reads, &url, wish).await {
+                Ok((account, head)) => {
+                    Ok(Located::Here { service: service.signed_as(), account, head: Box::new(head) })
+                }
                 Err(Stop::Refused(reply)) => Ok(Located::Refused(reply)),
                 Err(Stop::Failed(error)) => Err(error),
                 // Nobody reads a body here, nor is anybody's patience measured.
@@ -56,19 +52,28 @@ impl Sources for CallersSources<'_> {
 }
 
 impl CallersSources<'_> {
-    /// Whether a request for the URL would come to this server: it has the host that the caller has reached us by, or an
-    /// address and port at which we listen.
-    fn is_ours(&self, url: &Url) -> bool {
-        let hosts = self.pipeline.house.hosts;
-        let by_host = Url::parse(&self.entered.head.endpoint).is_ok_and(|own| site(&own, hosts) == site(url, hosts));
-        let at_door = |(service, address): &(Service, SocketAddr)| *service == Service::Blob && is_at(url, *address);
-        by_host || self.pipeline.house.rest_addresses().iter().any(at_door)
+    /// The service of this server that a request for the URL would come to, if it is one to copy from: the URL has the host
+    /// that the caller has reached us by, or an address and port at which we listen.
+    fn service_at(&self, url: &Url) -> Option<(Service, SourceReads<Op>)> {
+        let house = &self.pipeline.house;
+        let own = Url::parse(&self.entered.head.endpoint).ok().map(|own| Site::of(&own, house.hosts));
+        let by_host = own.and_then(|own| own.service_at(&Site::of(url, house.hosts), self.pipeline.service));
+        let at_door = house.rest_addresses().iter().filter(|(_, address)| is_at(url, *address));
+        let services = by_host.into_iter().chain(at_door.map(|(service, _)| *service));
+        services.filter_map(|service| Some((service, Op::reading_source(service)?))).next()
     }
 
     /// The request that would read the source, if it would be answered.
-    async fn read(&self, url: &Url, wish: &Wish) -> Result<(u64, Head), Stop> {
+    async fn read(
+        &self,
+        service: Service,
+        reads: SourceReads<Op>,
+        url: &Url,
+        wish: &Wish,
+    ) -> Result<(u64, Head), Stop> {
+        let pipeline = self.pipeline.of(service);
         let uri = url.uri().map_err(|_| ErrorReply::new(400, "InvalidUri", "The URL cannot be parsed."))?;
-        let target = Target::parse(&uri, &HeaderMap::new(), self.pipeline.house.hosts, url.is_https())?;
+        let target = Target::parse(&uri, &HeaderMap::new(), pipeline.house.hosts, url.is_https())?;
         if self.entered.accounts.get(&target.account).is_none() {
             return Err(auth::Refusal::AccountNotFound.into());
         }
@@ -96,32 +101,32 @@ impl CallersSources<'_> {
             // A token came the way of this request; a signature says by itself which way it may be used.
             https: if wish.authorization.is_some() { self.entered.head.https } else { url.is_https() },
         };
-        let account = self.pipeline.house.account_ids.of(&head.account).await?;
+        let account = pipeline.house.account_ids.of(&head.account).await?;
         let (accounts, path_style) = (&self.entered.accounts, target.path_style);
         let peer = self.entered.peer;
-        let caller = self.pipeline.identify(&head, path_style, peer, accounts, account, self.entered.now).await;
+        let caller = pipeline.identify(&head, path_style, peer, accounts, account, self.entered.now).await;
         if matches!(caller, Err(Stop::Refused(_))) {
-            self.pipeline.slow_down(peer).await;
+            pipeline.slow_down(peer).await;
         }
         let caller = caller?;
-        if caller == Caller::Anonymous && wish.manner == Manner::Copy && self.may_as_caller(&head, wish) {
+        if caller == Caller::Anonymous && wish.manner == Manner::Copy && self.may_as_caller(&head, reads, wish) {
             return Ok((account, head));
         }
         // Azurite looks at no credential for a source of the same account.
         let is_own = head.account == self.entered.head.account && self.entered.caller != Caller::Anonymous;
-        if caller == Caller::Anonymous && is_own && self.pipeline.house.manners == Manners::Azurite {
+        if caller == Caller::Anonymous && is_own && pipeline.house.manners == Manners::Azurite {
             return Ok((account, head));
         }
-        self.pipeline.may(&caller, GET_BLOB, account, &head).await?;
-        if wish.reads_tags {
-            self.pipeline.may(&caller, GET_BLOB_TAGS, account, &head).await?;
+        pipeline.may(&caller, reads.content, account, &head).await?;
+        if let (true, Some(tags)) = (wish.reads_tags, reads.tags) {
+            pipeline.may(&caller, tags, account, &head).await?;
         }
         Ok((account, head))
     }
 
     /// Whether who may copy into the account may read from it, too. A signature for one container or blob says nothing
     /// about others.
-    fn may_as_caller(&self, source: &Head, wish: &Wish) -> bool {
+    fn may_as_caller(&self, source: &Head, reads: SourceReads<Op>, wish: &Wish) -> bool {
         let is_own = source.account == self.entered.head.account;
         is_own
             && match &self.entered.caller {
@@ -129,22 +134,47 @@ impl CallersSources<'_> {
                 Caller::Sas(grant) => {
                     let may = |op: Op| grant.may(&op.needed_by(source)).is_ok();
                     let is_account = matches!(grant.kind, GrantKind::Account { .. });
-                    is_account && may(GET_BLOB) && (!wish.reads_tags || may(GET_BLOB_TAGS))
+                    is_account && may(reads.content) && (!wish.reads_tags || reads.tags.is_none_or(may))
                 }
                 Caller::Anonymous => false,
             }
     }
 }
 
-/// The host without the account that it may name, and the port if it is not the usual one.
-fn site(url: &Url, hosts: Hosts) -> (String, Option<u16>) {
-    let host = url.host();
-    let host = match hosts {
-        Hosts::MayNameAccounts => target::site_of_host(host).unwrap_or(host),
-        Hosts::NeverNameAccounts => host,
-    };
-    let usual = if url.is_https() { 443 } else { 80 };
-    (host.to_owned(), Some(url.port()).filter(|port| *port != usual))
+/// What a URL's host says, without the account that it may name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Site {
+    /// `blob` of `account.blob.host`.
+    label: Option<String>,
+    domain: String,
+    /// If it is not the usual one.
+    port: Option<u16>,
+}
+
+impl Site {
+    fn of(url: &Url, hosts: Hosts) -> Site {
+        let site = match hosts {
+            Hosts::MayNameAccounts => target::site_of_host(url.host()),
+            Hosts::NeverNameAccounts => None,
+        };
+        let (label, domain) = match site {
+            Some(site) => site.split_once('.').map_or((Some(site), ""), |(label, domain)| (Some(label), domain)),
+            None => (None, url.host()),
+        };
+        let usual = if url.is_https() { 443 } else { 80 };
+        let port = Some(url.port()).filter(|port| *port != usual);
+        Site { label: label.map(str::to_owned), domain: domain.to_owned(), port }
+    }
+
+    /// The service at another site, if both are sites of one server. `own` is the service here.
+    fn service_at(&self, other: &Site, own: Service) -> Option<Service> {
+        if self == other {
+            return Some(own);
+        }
+        let (_, label) = (self.label.as_ref()?, other.label.as_ref()?);
+        let is_beside = (&self.domain, self.port) == (&other.domain, other.port);
+        Service::ALL.into_iter().filter(|_| is_beside).find(|service| service.label() == label)
+    }
 }
 
 fn is_at(url: &Url, door: SocketAddr) -> bool {
@@ -212,16 +242,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn which_urls_are_ours() {
+    fn what_is_copied_from() {
+        let reads = Op::reading_source(Service::Blob).expect("blobs are copied");
+        assert_eq!((reads.content.name(), reads.tags.map(Op::name)), ("GetBlob", Some("GetBlobTags")));
+        for service in [Service::Queue, Service::Table, Service::File, Service::Dfs] {
+            assert_eq!(Op::reading_source(service), None, "{service:?}");
+        }
+    }
+
+    #[test]
+    fn which_urls_are_ours_and_whose() {
         let url = |text: &str| Url::parse(text).unwrap();
-        let same = |a: &str, b: &str| site(&url(a), Hosts::MayNameAccounts) == site(&url(b), Hosts::MayNameAccounts);
+        let site = |text: &str| Site::of(&url(text), Hosts::MayNameAccounts);
+        let service = |a: &str, b: &str| site(a).service_at(&site(b), Service::Blob);
+        let same = |a: &str, b: &str| service(a, b) == Some(Service::Blob);
         assert!(same("http://127.0.0.1:10000/acct", "http://127.0.0.1:10000/other/c/b"));
         assert!(same("http://a.blob.localhost:10000", "http://b.blob.localhost:10000/c/b"));
         // A proxy in front of us may speak https.
         assert!(same("http://store.example.org/acct", "https://store.example.org/acct/c/b"));
         assert!(!same("http://127.0.0.1:10000/acct", "http://127.0.0.1:10001/acct/c/b"));
         assert!(!same("http://a.blob.example.org", "http://a.blob.example.net/c/b"));
-        assert!(!same("http://a.blob.example.org", "http://a.queue.example.org/c/b"));
+        assert_eq!(service("http://a.blob.example.org", "http://b.file.example.org/s/f"), Some(Service::File));
+        assert_eq!(service("http://a.blob.example.org", "http://a.queue.example.org/c/b"), Some(Service::Queue));
+        assert_eq!(service("http://a.blob.example.org", "http://a.file.example.net/s/f"), None);
+        assert_eq!(service("http://a.blob.example.org", "http://a.web.example.org/page"), None);
+        assert_eq!(service("http://a.blob.example.org:1", "http://a.file.example.org:2/s/f"), None);
+        assert_eq!(service("http://file.example.org", "http://a.file.example.org/s/f"), None);
         let at = |text: &str, door: &str| is_at(&url(text), door.parse().unwrap());
         assert!(at("http://localhost:10000/a/c/b", "127.0.0.1:10000"));
         assert!(at("http://127.0.0.1:10000/a/c/b", "0.0.0.0:10000"));

@@ -5,24 +5,27 @@
 
 use std::time::Duration;
 
-use blob::Op as Blob;
 use wire::http::{ErrorReply, Head};
 
-use crate::op::Op;
+use crate::services::Op;
 
 /// What has no body to speak of; from the REST reference, as are the others.
-const USUAL: Duration = Duration::from_secs(30);
-const READ: Duration = Duration::from_secs(2 * 60);
-const BLOCK_LIST: Duration = Duration::from_secs(60);
-const BATCH: Duration = Duration::from_secs(120);
+pub(crate) const USUAL: Duration = Duration::from_secs(30);
+pub(crate) const READ: Duration = Duration::from_secs(2 * 60);
 /// For each begun MiB of an upload.
 const UPLOAD_PER_MIB: Duration = Duration::from_secs(10 * 60);
 
 const MIB: u64 = 1024 * 1024;
 
+/// How long an upload of so many bytes may take.
+pub(crate) fn upload(length: u64) -> Duration {
+    let mib = u32::try_from(length.div_ceil(MIB).max(1)).unwrap_or(u32::MAX);
+    UPLOAD_PER_MIB.saturating_mul(mib)
+}
+
 /// What the client asked for, within what the operation may take. `length` is that of the body.
 pub(crate) fn of(head: &Head, op: Op, length: Option<u64>) -> Result<Duration, ErrorReply> {
-    let most = most(op, length.unwrap_or(0));
+    let most = op.time_limit(length.unwrap_or(0));
     let Some(text) = head.query.get("timeout") else { return Ok(most) };
     if !text.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(bad(text));
@@ -30,34 +33,6 @@ pub(crate) fn of(head: &Head, op: Op, length: Option<u64>) -> Result<Duration, E
     // More digits than fit say more than any limit; and nobody wants an answer in no time.
     let seconds = text.parse().unwrap_or(u64::MAX);
     Ok(if seconds == 0 { most } else { Duration::from_secs(seconds).min(most) })
-}
-
-fn most(op: Op, length: u64) -> Duration {
-    match op {
-        Op::Blob(op) => most_of_blob(op, length),
-        Op::Queue(_) | Op::Table(_) => USUAL,
-    }
-}
-
-fn most_of_blob(op: Blob, length: u64) -> Duration {
-    match op {
-        Blob::PutBlob
-        | Blob::PutBlobFromUrl
-        | Blob::CopyBlobFromUrl
-        | Blob::PutBlock
-        | Blob::PutBlockFromUrl
-        | Blob::PutPage
-        | Blob::PutPageFromUrl
-        | Blob::AppendBlock
-        | Blob::AppendBlockFromUrl => {
-            let mib = u32::try_from(length.div_ceil(MIB).max(1)).unwrap_or(u32::MAX);
-            UPLOAD_PER_MIB.saturating_mul(mib)
-        }
-        Blob::GetBlob | Blob::QueryBlobContents => READ,
-        Blob::PutBlockList => BLOCK_LIST,
-        Blob::BlobBatch => BATCH,
-        _ => USUAL,
-    }
 }
 
 fn bad(text: &str) -> ErrorReply {
@@ -70,6 +45,8 @@ fn bad(text: &str) -> ErrorReply {
 
 #[cfg(test)]
 mod tests {
+    use blob::Op as Blob;
+
     use super::*;
 
     fn seconds(op: Blob, length: Option<u64>, query: &str) -> Result<u64, &'static str> {

@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use auth::Service;
 use engine::{BoxFuture, EngineError};
 use wire::http::{ErrorReply, Head};
 
@@ -42,7 +43,7 @@ pub enum Manner {
 #[derive(Clone, Debug)]
 pub enum Located {
     /// A resource of this server, which the caller may read: the request that would read it.
-    Here { account: u64, head: Box<Head> },
+    Here { service: Service, account: u64, head: Box<Head> },
     /// One that the caller may not read, and what a read would be answered.
     Refused(ErrorReply),
     /// Something elsewhere.
