@@ -14,7 +14,7 @@ use serde_json::Value;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 
-use crate::shared::Shared;
+use service::current::Shared;
 
 /// Where an issuer says what it is, below its own address; from OpenID Connect Discovery.
 const DISCOVERY: &str = "/.well-known/openid-configuration";

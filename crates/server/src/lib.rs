@@ -24,7 +24,6 @@ mod request_id;
 mod respond;
 mod service;
 mod services;
-mod shared;
 mod socket;
 mod sources;
 mod stream;
@@ -45,12 +44,12 @@ use tokio::net::TcpListener;
 use tokio_rustls::rustls;
 
 pub use ::service::Manners;
+pub use ::service::current::{Current, Shared};
 pub use access_log::AccessLog;
 pub use fetch::Client;
 pub use issuer::{BadIssuer, Issuer};
 pub use limits::Limits;
 pub use service::Service;
-pub use shared::{Current, Shared};
 pub use target::Hosts;
 
 use admin::Admin;

@@ -11,6 +11,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::{Instant, SystemTime};
 
 use ::service::Manners;
+use ::service::current::{Current, Shared};
 use auth::delegation::Secret;
 use auth::{Accounts, Caller, Identifier, Refusal, Settings, TokenFault, Tokens};
 use blob::Asker;
@@ -37,7 +38,6 @@ use crate::request_id::{RequestId, RequestIds};
 use crate::respond::{self, Envelope};
 use crate::service::Service;
 use crate::services::{NoResult, Op, Services, not_built};
-use crate::shared::{Current, Shared};
 use crate::sources::CallersSources;
 use crate::stream::Traffic;
 use crate::target::{self, Hosts, Target};

@@ -1,6 +1,7 @@
 //! What the services have in common, beneath any of them.
 //!
 //! - [`codec`]: rows to values and back.
+//! - [`current`]: values that are replaced while the server runs, the accounts and their keys above all.
 //! - [`RequestError`]: what is wrong with a request before anything is looked up; every service gives the same codes.
 //! - [`properties`]: the settings of a service in an account, CORS rules among them.
 //! - [`StoredPolicy`]: a stored access policy, of a container, a queue, a table or a share.
@@ -12,6 +13,7 @@
 //! - [`Failure`]: how a service says that there is no result.
 
 pub mod codec;
+pub mod current;
 mod delegation;
 mod http_service;
 pub mod listing;
