@@ -1,4 +1,5 @@
-//! Accounts, their keys and their settings. Keys are decoded once, and no part of them is ever printed.
+//! Accounts, their keys and their settings. Keys are decoded once, no part of them is ever printed, and their text is wiped from
+//! memory when an account goes.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -7,6 +8,7 @@ use std::sync::Arc;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use wire::names::AccountName;
+use zeroize::Zeroizing;
 
 /// A key ready to sign with: the state of HMAC-SHA256 after the key has gone in.
 #[derive(Clone)]
@@ -19,7 +21,7 @@ pub struct BadKey;
 impl Key {
     pub fn from_base64(text: &str) -> Result<Key, BadKey> {
         let bytes = wire::base64::decode(text).filter(|bytes| !bytes.is_empty()).ok_or(BadKey)?;
-        Ok(Key::from_bytes(&bytes))
+        Ok(Key::from_bytes(&Zeroizing::new(bytes)))
     }
 
     pub(crate) fn from_bytes(bytes: &[u8]) -> Key {
@@ -52,11 +54,49 @@ impl fmt::Debug for Key {
     }
 }
 
+/// A key of an account. REST requests are signed with it; in a logon its text is the password.
+#[derive(Clone)]
+pub struct AccountKey {
+    signing: Key,
+    text: Zeroizing<String>,
+}
+
+impl AccountKey {
+    pub fn from_base64(text: &str) -> Result<AccountKey, BadKey> {
+        Ok(AccountKey { signing: Key::from_base64(text)?, text: Zeroizing::new(text.to_owned()) })
+    }
+
+    /// Whether this key made the signature.
+    pub fn signed(&self, message: &[u8], signature: &[u8; 32]) -> bool {
+        self.signing.signed(message, signature)
+    }
+
+    /// The key as its owner writes it. Only a protocol that must have the password of a logon asks for it.
+    pub fn expose(&self) -> &str {
+        &self.text
+    }
+}
+
+/// For sessions that end when their key is replaced. Both are keys of ours, so the time it takes tells a client nothing.
+impl PartialEq for AccountKey {
+    fn eq(&self, other: &AccountKey) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Eq for AccountKey {}
+
+impl fmt::Debug for AccountKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("AccountKey(..)")
+    }
+}
+
 /// A name, the keys that speak for it (any of them will do), and what the account is like.
 #[derive(Clone, Debug)]
 pub struct Account {
     pub name: String,
-    pub keys: Vec<Key>,
+    pub keys: Vec<AccountKey>,
     pub settings: Arc<Settings>,
 }
 
@@ -95,7 +135,7 @@ impl Settings {
 
 impl Account {
     /// An account with the usual settings.
-    pub fn new(name: impl Into<String>, keys: Vec<Key>) -> Account {
+    pub fn new(name: impl Into<String>, keys: Vec<AccountKey>) -> Account {
         Account { name: name.into(), keys, settings: Arc::default() }
     }
 
@@ -134,6 +174,11 @@ impl Accounts {
         self.0.get(name)
     }
 
+    /// The keys that speak for an account; none for a name that is unknown.
+    pub fn keys(&self, name: &str) -> &[AccountKey] {
+        self.get(name).map_or(&[], |account| &account.keys)
+    }
+
     pub fn insert(&mut self, account: Account) {
         self.0.insert(account.name.clone(), account);
     }
@@ -151,7 +196,7 @@ fn account(entry: &str, place: usize) -> Result<Account, BadAccounts> {
         return Err(BadAccounts::Entry(place));
     }
     AccountName::parse(name).map_err(|_| BadAccounts::Name(place))?;
-    let keys: Result<Vec<Key>, BadKey> = keys.into_iter().map(Key::from_base64).collect();
+    let keys: Result<Vec<AccountKey>, BadKey> = keys.into_iter().map(AccountKey::from_base64).collect();
     Ok(Account::new(name, keys.map_err(|_| BadAccounts::Key(place))?))
 }
 
@@ -183,7 +228,9 @@ mod tests {
     #[test]
     fn no_part_of_a_key_is_printed() {
         let printed = format!("{:?}", accounts());
-        assert!(printed.contains(NAME) && printed.contains("Key(..)"));
+        assert!(printed.contains(NAME) && printed.contains("AccountKey(..)"));
+        assert!(!printed.contains(&KEY[..8]) && !printed.contains(&OTHER_KEY[..8]), "{printed}");
+        assert_eq!(format!("{:?}", account_key(KEY)), "AccountKey(..)");
         assert_eq!(format!("{:?}", key(KEY)), "Key(..)");
         let refused = Accounts::parse("abc:c2VjcmV0:not base64").expect_err("refused");
         assert!(!format!("{refused:?} {refused}").contains("c2Vj"));
@@ -199,6 +246,16 @@ mod tests {
             assert!(!account.signed(b"hallo", &signature));
         }
         assert!(!account.signed(b"hello", &[0; 32]));
+    }
+
+    #[test]
+    fn a_logon_gets_the_keys_as_their_owner_writes_them() {
+        let accounts = accounts();
+        let passwords: Vec<&str> = accounts.keys(NAME).iter().map(AccountKey::expose).collect();
+        assert_eq!(passwords, [OTHER_KEY, KEY]);
+        assert!(accounts.keys("nobody").is_empty());
+        assert!(accounts.keys(NAME).contains(&account_key(KEY)));
+        assert!(!accounts.keys(NAME).contains(&account_key("AAAA")));
     }
 
     #[test]

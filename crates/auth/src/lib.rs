@@ -26,7 +26,7 @@ use std::net::IpAddr;
 use concurrency::Timestamp;
 use delegation::Secret;
 
-pub use account::{Account, Accounts, BadAccounts, BadKey, Key, Kind, Settings};
+pub use account::{Account, AccountKey, Accounts, BadAccounts, BadKey, Key, Kind, Settings};
 pub use bearer::{BadKeySet, Bearer, KeySet, Tokens};
 pub use delegation::DelegationKey;
 pub use grant::{
@@ -151,8 +151,12 @@ pub(crate) mod testing {
         Key::from_base64(text).expect("a valid key")
     }
 
+    pub fn account_key(text: &str) -> AccountKey {
+        AccountKey::from_base64(text).expect("a valid key")
+    }
+
     pub fn accounts() -> Accounts {
-        Accounts::new([Account::new(NAME, vec![key(OTHER_KEY), key(KEY)])])
+        Accounts::new([Account::new(NAME, vec![account_key(OTHER_KEY), account_key(KEY)])])
     }
 
     pub fn at(text: &str) -> Timestamp {

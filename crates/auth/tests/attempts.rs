@@ -4,8 +4,8 @@
 use std::net::IpAddr;
 
 use auth::{
-    Account, Accounts, Caller, DelegationKey, Identifier, Key, Need, Policy, Refusal, Request, ResourceType, Service,
-    Tokens,
+    Account, AccountKey, Accounts, Caller, DelegationKey, Identifier, Key, Need, Policy, Refusal, Request,
+    ResourceType, Service, Tokens,
 };
 use concurrency::Timestamp;
 use wire::http::ErrorReply;
@@ -27,7 +27,9 @@ fn key(text: &str) -> Key {
 
 /// Two accounts with the same keys, so that only the name tells them apart.
 fn accounts(keys: &[&str]) -> Accounts {
-    let account = |name: &str| Account::new(name, keys.iter().map(|text| key(text)).collect());
+    let account = |name: &str| {
+        Account::new(name, keys.iter().map(|text| AccountKey::from_base64(text).expect("a key")).collect())
+    };
     Accounts::new([account(NAME), account("otheraccount")])
 }
 

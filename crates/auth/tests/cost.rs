@@ -8,7 +8,7 @@ mod tokens;
 use std::hint::black_box;
 use std::time::Instant;
 
-use auth::{Account, Accounts, DelegationKey, Identifier, Key, KeySet, Request, Service, Tokens};
+use auth::{Account, AccountKey, Accounts, DelegationKey, Identifier, Key, KeySet, Request, Service, Tokens};
 
 const NAME: &str = "devstoreaccount1";
 const KEY: &str = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
@@ -83,7 +83,7 @@ fn cases() -> Vec<Case> {
 #[test]
 #[ignore = "a measurement"]
 fn cost() {
-    let accounts = Accounts::new([Account::new(NAME, vec![Key::from_base64(KEY).expect("a key")])]);
+    let accounts = Accounts::new([Account::new(NAME, vec![AccountKey::from_base64(KEY).expect("a key")])]);
     let keys = [tokens::KEY_TWO, tokens::KEY_ONE, tokens::KEY_CURVE].join(",");
     let verified = Tokens::verified(KeySet::parse(&format!("{{\"keys\":[{keys}]}}")).expect("keys"));
     let basic = Tokens::basic();

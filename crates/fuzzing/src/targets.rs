@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use auth::{Account, Accounts, Key, Policy, Request, Service};
+use auth::{Account, AccountKey, Accounts, Policy, Request, Service};
 use concurrency::Timestamp;
 use wire::multipart;
 use wire::ranges::RangeHeader;
@@ -78,7 +78,7 @@ fn multipart(bytes: &[u8]) {
 /// Who calls: signatures in the query and in the header, of every service.
 fn sas(bytes: &[u8]) {
     static ACCOUNTS: LazyLock<Accounts> = LazyLock::new(|| {
-        let key = Key::from_base64("a2V5IG9mIHRoZSBmdXp6ZXI=").expect("a key");
+        let key = AccountKey::from_base64("a2V5IG9mIHRoZSBmdXp6ZXI=").expect("a key");
         Accounts::new([Account::new("devstoreaccount1", vec![key])])
     });
     let Some(head) = head::of(bytes) else { return };

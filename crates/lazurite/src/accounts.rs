@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use auth::{Account, Accounts, Key, Settings};
+use auth::{Account, AccountKey, Accounts, Settings};
 
 use crate::config::{self, BadConfig, ConfiguredAccount};
 use crate::secret::Secret;
@@ -82,7 +82,8 @@ impl Known {
             if keys.iter().any(is_well_known) {
                 known.well_known.push(name.clone());
             }
-            let keys: Result<Vec<Key>, _> = keys.iter().map(|key| Key::from_base64(key.expose())).collect();
+            let keys: Result<Vec<AccountKey>, _> =
+                keys.iter().map(|key| AccountKey::from_base64(key.expose())).collect();
             let keys = keys.map_err(|_| BadConfig(format!("A key of account {name} is not base64.")))?;
             known.accounts.insert(Account { name: name.clone(), keys, settings: Arc::new(settings) });
             known.names.push(name);

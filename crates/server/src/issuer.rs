@@ -11,10 +11,9 @@ use auth::{KeySet, Tokens};
 use fetch::Client;
 use http::{HeaderMap, Uri, uri::Scheme};
 use serde_json::Value;
+use service::current::Shared;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
-
-use service::current::Shared;
 
 /// Where an issuer says what it is, below its own address; from OpenID Connect Discovery.
 const DISCOVERY: &str = "/.well-known/openid-configuration";

@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::{Instant, SystemTime};
 
 use ::service::Manners;
-use ::service::current::{Current, Shared};
+use ::service::current::{self, Current, Shared};
 use auth::delegation::Secret;
 use auth::{Accounts, Caller, Identifier, Refusal, Settings, TokenFault, Tokens};
 use blob::Asker;
@@ -151,10 +151,7 @@ pub(crate) struct Entered {
 impl House {
     /// The accounts as they are now.
     async fn accounts(&self) -> Result<Arc<Accounts>, EngineError> {
-        if let Some(refreshing) = self.accounts.refresh() {
-            refreshing.await?;
-        }
-        Ok(self.accounts.get())
+        current::newest(&*self.accounts).await
     }
 }
 

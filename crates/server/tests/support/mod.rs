@@ -10,7 +10,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
-use auth::{Account, Accounts, Key, Tokens};
+use auth::{Account, AccountKey, Accounts, Key, Tokens};
 use concurrency::Timestamp;
 use engine::Engine;
 use engine::memory::MemoryEngine;
@@ -122,7 +122,7 @@ pub fn start_as(choice: Choice) -> Running {
 
 /// The one account with these keys.
 pub fn accounts<const N: usize>(keys: [&str; N]) -> Accounts {
-    let keys = keys.iter().map(|key| Key::from_base64(key).unwrap()).collect();
+    let keys = keys.iter().map(|key| AccountKey::from_base64(key).unwrap()).collect();
     Accounts::new([Account::new(ACCOUNT, keys)])
 }
 
