@@ -137,7 +137,19 @@ impl Refusal {
         match self {
             Refusal::AuthenticationFailed(fault) => Some(fault.to_string()),
             Refusal::InvalidToken { fault, .. } => Some(fault.to_string()),
-            _ => None,
+            Refusal::InvalidAuthenticationInfo
+            | Refusal::DuplicateHeader(_)
+            | Refusal::NotByBearer
+            | Refusal::MissingHeader(_)
+            | Refusal::InvalidHeader(_)
+            | Refusal::NoAuthenticationInformation
+            | Refusal::AccountNotFound
+            | Refusal::SourceIpMismatch
+            | Refusal::ProtocolMismatch
+            | Refusal::ServiceMismatch
+            | Refusal::ResourceTypeMismatch
+            | Refusal::PermissionMismatch
+            | Refusal::AuthorizationFailure => None,
         }
     }
 

@@ -118,7 +118,7 @@ pub(crate) fn caller_name(caller: &Caller) -> String {
         Caller::Bearer(_) => "bearer token".to_owned(),
         Caller::Sas(grant) => match &grant.kind {
             GrantKind::Account { .. } => "account SAS".to_owned(),
-            _ => "service SAS".to_owned(),
+            GrantKind::Service(_) => "service SAS".to_owned(),
         },
     }
 }

@@ -179,11 +179,11 @@ impl Pipeline {
             return Box::pin(self.website(head, progress)).await;
         }
         let entered = self.enter(head, place == Place::PathStyle, peer, progress).await?;
-        match entered.op {
+        if entered.op == Op::Blob(blob::Op::BlobBatch) {
             // Each part of it is walked like a request of its own.
-            Op::Blob(blob::Op::BlobBatch) => Box::pin(self.batch(&entered, peer, body)).await,
-            _ => self.run(&entered, body).await,
+            return Box::pin(self.batch(&entered, peer, body)).await;
         }
+        self.run(&entered, body).await
     }
 
     /// A page of an account's website, which has a walk of its own: anybody may read it, and nobody may do anything else.
@@ -423,10 +423,8 @@ impl Answers for Pipeline {
         let mut progress = Progress::new(self.service, HeaderValue::from_static(version::NEWEST));
 
         let outcome = caught(self.walk(&mut parts, &id, peer, &mut body, &mut progress)).await;
-        let rest = match outcome {
-            Ok(Err(Stop::TimedOut)) => body.rest(),
-            _ => body.drain().await,
-        };
+        let is_timed_out = matches!(outcome, Ok(Err(Stop::TimedOut)));
+        let rest = if is_timed_out { body.rest() } else { body.drain().await };
 
         let Progress { asked, version, account, failed_sign_in, caller } = progress;
         if failed_sign_in {
