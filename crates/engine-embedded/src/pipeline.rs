@@ -5,7 +5,7 @@
 //! the next goes. So one sync serves everything that waited, and a hot partition is batched, not limited by the disk.
 
 use std::cell::Cell;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::io;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
@@ -18,7 +18,7 @@ use engine::{
 use tokio::sync::oneshot;
 
 use crate::background::{EndedLog, is_full, unavailable};
-use crate::batch::BatchBuilder;
+use crate::batch::{BatchBuilder, HEADER};
 use crate::manifest::{Manifest, Place, content_key, is_content_key, segment_key};
 use crate::outside::{Footprint, RecentWrites, run_outside};
 use crate::probe::{Moment, Probe};
@@ -46,8 +46,8 @@ const LOG_ROOM_FOR_DELETES: u64 = 1 << 20;
 
 /// A log that has outgrown its length grows in such steps, if the disk has the room.
 const LOG_STEP: u64 = 1 << 20;
-/// The rows of live bytes that come with a batch: one for each segment it touches.
-const ROWS_OF_THE_ENGINE: u64 = 64 << 10;
+/// A row of live bytes comes with a batch for each segment that it touches.
+const LIVE_ROW_BYTES: u64 = 32;
 
 type Answer = Result<(), EngineError>;
 
@@ -310,7 +310,7 @@ struct Open {
     builder: BatchBuilder,
     answers: Vec<(oneshot::Sender<Answer>, Answer)>,
     /// Segments whose live bytes this batch changes.
-    touched: Vec<u64>,
+    touched: BTreeSet<u64>,
     is_empty: bool,
 }
 
@@ -381,6 +381,9 @@ impl Decider {
         if !is_empty {
             self.offset = page_up(self.offset + open.builder.len() as u64);
             self.number += 1;
+            // There was room for it. If not, it has made its own, and nobody may fill that with zeroes again.
+            debug_assert!(self.offset <= self.log_room, "room is made before a decision");
+            self.log_room = self.log_room.max(self.offset);
         }
         let next_log = if is_empty { None } else { self.next_log() };
         let closed = Closed {
@@ -461,7 +464,7 @@ impl Decider {
         self.open.get_or_insert_with(|| Open {
             builder: BatchBuilder::new(log, offset, number, inner.tree.next_seq()),
             answers: Vec::new(),
-            touched: Vec::new(),
+            touched: BTreeSet::new(),
             is_empty: true,
         })
     }
@@ -531,12 +534,11 @@ impl Decider {
         if changes.is_empty() {
             return Ok(());
         }
-        let size = weight(&changes);
+        let dropped = self.dropped_rows(&changes)?;
+        let size = weight(&changes, dropped.len());
         if !changes.frees_space && (self.is_full() || !self.inner.space.takes(&self.inner.folder, size)) {
             return Err(EngineError::Full);
         }
-        self.make_room(size)?;
-        let dropped = self.dropped_rows(&changes)?;
         let mut writes = stored_rows(&changes);
         writes.extend(changes.rows);
         writes.extend(dropped.into_iter().map(|key| (key, None)));
@@ -546,6 +548,7 @@ impl Decider {
             note_places(old.as_ref(), -1, &mut live)?;
             note_places(value.as_ref(), 1, &mut live)?;
         }
+        self.make_room(size + live.len() as u64 * LIVE_ROW_BYTES)?;
         let open = self.open_batch();
         open.builder.stamp = open.builder.stamp.max(stamp.0);
         for staged in &changes.contents {
@@ -573,8 +576,11 @@ impl Decider {
     /// The log must have room for what is decided before it is: afterwards there is no way back. Beyond what was written out
     /// ahead, room is made by writing zeroes, which fails while failing harms nobody.
     fn make_room(&mut self, size: u64) -> Answer {
-        let filled = self.open.as_ref().map_or(0, |open| open.builder.len() as u64);
-        let end = page_up(self.offset + filled + size + ROWS_OF_THE_ENGINE);
+        let filled = self
+            .open
+            .as_ref()
+            .map_or(HEADER as u64, |open| open.builder.len() as u64 + open.touched.len() as u64 * LIVE_ROW_BYTES);
+        let end = page_up(self.offset + filled + size);
         if end <= self.log_room {
             return Ok(());
         }
@@ -633,10 +639,7 @@ impl Decider {
             let bytes = live.entry(*segment).or_default();
             // More dead than ever lived: the rows do not add up, and going on would drop what lives.
             *bytes = bytes.checked_add_signed(*change).expect("a segment has at least the live bytes that go");
-            let touched = &mut self.open_batch().touched;
-            if !touched.contains(segment) {
-                touched.push(*segment);
-            }
+            self.open_batch().touched.insert(*segment);
         }
     }
 
@@ -654,14 +657,15 @@ impl Decider {
     }
 }
 
-/// About how many bytes a decision takes in the log: never less than it does, but for the engine's own rows.
-fn weight(changes: &Changes) -> u64 {
+/// About how many bytes a decision takes in the log, with the rows of contents that it drops: never less than it does, but for
+/// the rows of live bytes.
+fn weight(changes: &Changes, dropped_rows: usize) -> u64 {
     let rows = changes.rows.iter().map(|(key, value)| key.as_bytes().len() + value.as_ref().map_or(0, Bytes::len) + 8);
     let contents = changes.contents.iter().map(|staged| match staged.part() {
         Part::Inline(bytes) => bytes.len() + 256,
         Part::Placed { rows, .. } => rows.iter().map(|row| row.len() + 64).sum(),
     });
-    let dropped = changes.dropped.len() * 128;
+    let dropped = dropped_rows * 64;
     (rows.sum::<usize>() + contents.sum::<usize>() + dropped) as u64
 }
 
@@ -861,5 +865,77 @@ impl Entropy {
         let bytes = self.pool[self.used..self.used + 16].try_into().expect("sixteen bytes");
         self.used += 16;
         Ok(u128::from_le_bytes(bytes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+    use std::sync::atomic::AtomicBool;
+
+    use engine::{Commit, Staged};
+
+    use super::*;
+    use crate::recovery::read_batch;
+    use crate::{EmbeddedEngine, Options};
+
+    /// Holds the flusher, so that no further log is made, until it is dropped.
+    struct Held(Arc<AtomicBool>);
+
+    impl Held {
+        fn probe(&self) -> Probe {
+            let holds = Arc::clone(&self.0);
+            Probe::new(move |moment| {
+                while moment == Moment::Flusher && holds.load(Ordering::Acquire) {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                Ok(())
+            })
+        }
+    }
+
+    impl Drop for Held {
+        fn drop(&mut self) {
+            self.0.store(false, Ordering::Release);
+        }
+    }
+
+    /// A content in as many segments as it has bytes.
+    fn scattered(bytes: u32) -> Staged {
+        let place = |number: u32| Place { segment: 1_000 + u64::from(number), offset: 0, length: 1, sums: vec![0] };
+        let places: Vec<Place> = (0..bytes).map(place).collect();
+        let rows = Manifest::rows_for(u64::from(bytes), &places).iter().map(Manifest::encode).collect();
+        Staged::new(ContentId(7), u64::from(bytes), Part::Placed { rows: Arc::new(rows), hold: Arc::new(()) })
+    }
+
+    async fn change(engine: &EmbeddedEngine, fill: impl Fn(&mut Changes) + Send + 'static) {
+        let done = engine::commit::<_, Infallible, _>(engine, Key::new(0x70), move |_, _| {
+            let mut changes = Changes::none();
+            fill(&mut changes);
+            Ok(Commit { changes, outcome: () })
+        });
+        done.await.expect("committed");
+    }
+
+    /// The rows of live bytes come on top of what was decided. However many they are, what comes after them leaves them whole.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_batch_with_many_rows_of_live_bytes_is_not_written_over() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let flusher = Held(Arc::new(AtomicBool::new(true)));
+        let options = Options { probe: flusher.probe(), ..Options::default() };
+        let engine = EmbeddedEngine::open(folder.path(), options).expect("opened");
+        let _until_the_end = flusher;
+        let content = scattered(6_000);
+        change(&engine, |changes| changes.rows.push((Key::new(0x70), Some(vec![1; 780_000].into())))).await;
+        change(&engine, move |changes| changes.contents.push(content.clone())).await;
+        change(&engine, |changes| changes.rows.push((Key::new(0x71), Some("after".into())))).await;
+        let log = engine.inner.segments.all().remove(0);
+        let mut at = PAGE;
+        for number in 1..=3 {
+            let batch = read_batch(&log, at).expect("read").unwrap_or_else(|| panic!("batch {number} is damaged"));
+            assert_eq!(batch.header.number, number);
+            at = batch.header.end();
+        }
+        assert!(at > 1 << 20, "the log has outgrown its length");
     }
 }
