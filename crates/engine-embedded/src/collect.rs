@@ -100,9 +100,10 @@ pub fn run(inner: &Arc<Inner>, pace: Pace) -> bool {
             Err(EngineError::Closed) => break,
             Err(error) => note_failure(inner, &mut collector, &segment, &error),
         }
+        // At once: the next one may need the room.
+        unlink_dropped(inner, &mut collector);
     }
     inner.counters.segments_failing.store(collector.failing.len() as u64, Ordering::Relaxed);
-    unlink_dropped(inner, &mut collector);
     while pace == Pace::Everything && !collector.dropped.is_empty() && !round.is_over() {
         sync::sleep(UNLINK_PAUSE);
         unlink_dropped(inner, &mut collector);
@@ -179,8 +180,12 @@ impl Round<'_> {
         Ok(())
     }
 
-    /// Copies what lives in a segment elsewhere. What cannot be copied is named and left; then this fails at the end.
+    /// Copies what lives in a segment elsewhere. What cannot be copied is named and left; then this fails at the end. Where there
+    /// is no room for copies it waits for a later round.
     fn empty(&mut self, collector: &mut Collector, segment: &Arc<Segment>) -> Result<(), EngineError> {
+        if !self.inner.has_room_to_move(live_bytes(self.inner, segment.id).min(MOVE_BYTES)) {
+            return Ok(());
+        }
         let mut gathered = Vec::new();
         let mut gathered_bytes = 0;
         let mut failed = None;
@@ -202,14 +207,22 @@ impl Round<'_> {
                     }
                 }
                 if gathered_bytes >= MOVE_BYTES {
+                    if !self.inner.has_room_to_move(gathered_bytes) {
+                        return Ok(());
+                    }
                     self.relocate(std::mem::take(&mut gathered))?;
                     gathered_bytes = 0;
                 }
             }
         }
+        if !self.inner.has_room_to_move(gathered_bytes) {
+            return Ok(());
+        }
         self.relocate(gathered)?;
         if at < end {
             collector.cursor = Some((segment.id, at));
+        } else if failed.is_none() {
+            failed = lost_in(self.inner, segment);
         }
         failed.map_or(Ok(()), Err)
     }
@@ -263,6 +276,12 @@ fn length_of(segment: &Segment) -> Result<u64, EngineError> {
 
 fn live_bytes(inner: &Inner, segment: u64) -> u64 {
     inner.live.lock().expect("nothing panics under this lock").get(&segment).copied().unwrap_or(0)
+}
+
+/// Everything that was found in a segment has been moved. What lives there still cannot be found by walking through it.
+fn lost_in(inner: &Inner, segment: &Segment) -> Option<EngineError> {
+    let left = live_bytes(inner, segment.id);
+    (left > 0).then(|| EngineError::Corrupt(format!("{left} bytes of contents live in it and are not found there")))
 }
 
 /// Takes the segment's row out. Returns the state from which on nobody needs the file.

@@ -7,11 +7,16 @@ use std::sync::atomic::Ordering;
 
 use crate::folder::Folder;
 use crate::sync::{AtomicBool, AtomicU64};
+use crate::tree::TABLES_AT_ONCE;
 
 /// The reserve is never more than this share of the disk, so that a small disk can be used, too.
 const RESERVE_SHARE: u64 = 4;
-/// Tables and logs take at most this share of the disk each: their copies must fit into the reserve.
+/// The collector leaves this share of the reserve untouched.
+const KEPT_SHARE: u64 = 4;
+/// Tables and logs take at most this share of the disk each, and tables at most this share of the reserve: their copies must fit
+/// into it, and leave half of it to logs and flushes.
 const TABLE_SHARE: u64 = 64;
+const TABLE_SHARE_OF_RESERVE: u64 = 2 * TABLES_AT_ONCE;
 const LOG_SHARE: u64 = 32;
 const TABLE_BYTES: std::ops::RangeInclusive<u64> = 4 << 20..=64 << 20;
 const LOG_BYTES_MIN: u64 = 4 << 20;
@@ -39,7 +44,14 @@ impl Space {
 
     /// The size of the tree's tables. One round of compaction needs room for several.
     pub fn table_bytes(&self) -> u64 {
-        (self.total / TABLE_SHARE).clamp(*TABLE_BYTES.start(), *TABLE_BYTES.end())
+        (self.total / TABLE_SHARE)
+            .min(self.reserve / TABLE_SHARE_OF_RESERVE)
+            .clamp(*TABLE_BYTES.start(), *TABLE_BYTES.end())
+    }
+
+    /// What copies of contents must leave free.
+    pub fn kept_from_the_collector(&self) -> u64 {
+        self.reserve / KEPT_SHARE
     }
 
     pub fn log_bytes(&self, wanted: u64) -> u64 {
@@ -76,5 +88,28 @@ impl Space {
             self.look(folder);
         }
         !self.is_full()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(total: u64, reserve_bytes: u64) -> Space {
+        let reserve = reserve_bytes.min(total / RESERVE_SHARE);
+        Space { total, reserve, unlooked: AtomicU64::new(0), full: AtomicBool::new(false) }
+    }
+
+    /// Rows that are deleted give their space back by compaction alone. It must fit where growing writes have ended, and
+    /// leave room for logs and flushes.
+    #[test]
+    fn a_round_of_compaction_fits_into_the_reserve_of_any_disk() {
+        const MIB: u64 = 1 << 20;
+        let sizes = [256 * MIB, 512 * MIB, 1 << 30, 2 << 30, 4 << 30, 8 << 30, 1 << 40, u64::MAX];
+        for (total, reserve) in sizes.iter().flat_map(|total| [64 * MIB, 512 * MIB].map(|reserve| (*total, reserve))) {
+            let space = of(total, reserve);
+            let needed = TABLES_AT_ONCE * space.table_bytes();
+            assert!(needed <= space.reserve / 2, "{needed} of {} on a disk of {total}", space.reserve);
+        }
     }
 }

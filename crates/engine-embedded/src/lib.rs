@@ -388,6 +388,11 @@ impl Inner {
         self.space.look(&self.folder).is_none_or(|free| free > bytes)
     }
 
+    /// Whether the collector may copy so much: it leaves a part of the reserve to logs, flushes and STATE.
+    fn has_room_to_move(&self, bytes: u64) -> bool {
+        self.has_room_for(bytes.saturating_add(self.space.kept_from_the_collector()))
+    }
+
     /// Nothing is acknowledged that would go with the last open file.
     fn refuse_without_folder(&self) -> Result<(), EngineError> {
         if self.folder_gone.load(Ordering::Acquire) {

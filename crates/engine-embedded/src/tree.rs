@@ -35,7 +35,7 @@ const RUNS_PER_SEALED: usize = 8;
 const PAUSE_MAX: Duration = Duration::from_millis(250);
 /// One round of compaction writes about so many tables: the first level has four, level 0 about as many, and deeper down it
 /// is one and those it overlaps.
-const TABLES_AT_ONCE: u64 = 8;
+pub const TABLES_AT_ONCE: u64 = 8;
 /// Before a skip starts a new search it steps over this many rows: near targets are cheaper that way.
 const STEPS_BEFORE_SEEK: usize = 8;
 

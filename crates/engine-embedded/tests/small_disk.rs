@@ -4,11 +4,12 @@ mod common;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use common::{assert_clean, delete, get, key, pattern, put, sweep};
 use engine::{Changes, Commit, Engine, EngineError};
+use engine_embedded::disk::{Disk, DiskFile, Lock};
 use engine_embedded::faults::{FaultyDisk, Point};
 use engine_embedded::{EmbeddedEngine, OnFatal, Options};
 
@@ -178,17 +179,54 @@ async fn a_state_that_cannot_be_written_for_a_while_leaves_no_log_behind() {
         let fails = || failed.try_update(Ordering::AcqRel, Ordering::Acquire, |left| left.checked_sub(1)).is_ok();
         if point == Point::StateWrite && fails() { Err(std::io::Error::other("not now")) } else { Ok(()) }
     });
-    let options =
-        Options { disk: Arc::new(disk), log_bytes: 256 << 10, memtable_bytes: 32 << 10, ..Options::default() };
-    let engine = EmbeddedEngine::open(folder.path(), options).expect("opened");
-    for round in 0..400 {
-        let name = format!("{round}");
-        put(&*engine, &name, &pattern(&name, round, 20_000)).await.expect("put");
+    assert_logs_are_given_back(folder.path(), disk, |round| {
         if round % 100 == 50 {
             fails.store(2, Ordering::Release);
         }
+        fails.load(Ordering::Acquire) == 0
+    })
+    .await;
+}
+
+/// What is behind the end of a log is given back with it. If that fails once, the log and those after it go all the same.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_log_whose_end_cannot_be_cut_keeps_no_other_from_going() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (armed, cut) = (Arc::new(AtomicBool::new(false)), Mutex::new(None::<PathBuf>));
+    let disk = {
+        let armed = Arc::clone(&armed);
+        FaultyDisk::new(move |point, path| {
+            let mut cut = cut.lock().expect("no panic");
+            if point == Point::SetLength && armed.swap(false, Ordering::AcqRel) {
+                *cut = Some(path.to_path_buf());
+            }
+            if point == Point::WholeSync && cut.take_if(|cut| cut == path).is_some() {
+                return Err(std::io::Error::from_raw_os_error(5));
+            }
+            Ok(())
+        })
+    };
+    assert_logs_are_given_back(folder.path(), disk, |round| {
+        if round == 50 {
+            armed.store(true, Ordering::Release);
+        }
+        !armed.load(Ordering::Acquire)
+    })
+    .await;
+}
+
+/// Writes and deletes, while the disk fails as `goes_wrong` says in each round; it says when it has failed as it should. Then
+/// everything that was used must come back.
+async fn assert_logs_are_given_back(folder: &Path, disk: FaultyDisk, goes_wrong: impl Fn(u64) -> bool) {
+    let options =
+        Options { disk: Arc::new(disk), log_bytes: 256 << 10, memtable_bytes: 32 << 10, ..Options::default() };
+    let engine = EmbeddedEngine::open(folder, options).expect("opened");
+    for round in 0..400 {
+        let name = format!("{round}");
+        put(&*engine, &name, &pattern(&name, round, 20_000)).await.expect("put");
+        goes_wrong(round);
     }
-    while fails.load(Ordering::Acquire) > 0 {
+    while !goes_wrong(1) {
         let _ = put(&*engine, "more", &pattern("more", 1, 20_000)).await;
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
     }
@@ -198,14 +236,114 @@ async fn a_state_that_cannot_be_written_for_a_while_leaves_no_log_behind() {
     sweep(&*engine).await;
     // The logs end and are given up in the background; how soon is not promised.
     for round in 0.. {
-        assert!(round < 2_000, "the logs are not given back: {:?}", engine.figures());
+        assert!(round < 600, "the logs are not given back: {:?}", engine.figures());
         let _ = put(&*engine, "more", &pattern("more", 1, 20_000)).await;
         sweep(&*engine).await;
         let collector = Arc::clone(&engine);
         tokio::task::spawn_blocking(move || collector.collect_now()).await.expect("a thread").expect("collected");
-        if used(&folder.path().join("segments")) < 4 << 20 {
+        if used(&folder.join("segments")) < 4 << 20 {
             break;
         }
+    }
+    drop(engine);
+    assert_clean(folder);
+}
+
+/// A disk of a given size, on which every write and every new file beyond it fails, as the system's would. The tree's own
+/// writes are counted and never fail.
+#[derive(Debug)]
+struct SmallDisk {
+    below: FaultyDisk,
+    folder: PathBuf,
+    bytes: u64,
+}
+
+impl SmallDisk {
+    /// `refused` counts what there was no room for.
+    fn new(folder: &Path, bytes: u64, refused: &Arc<AtomicU64>) -> SmallDisk {
+        let (looked, refused) = (folder.to_path_buf(), Arc::clone(refused));
+        let below = FaultyDisk::new(move |point, _| {
+            let writes = matches!(point, Point::Create | Point::LogWrite | Point::DataWrite | Point::StateWrite);
+            if writes && used(&looked) > bytes {
+                refused.fetch_add(1, Ordering::AcqRel);
+                return Err(std::io::ErrorKind::StorageFull.into());
+            }
+            Ok(())
+        });
+        SmallDisk { below, folder: folder.to_path_buf(), bytes }
+    }
+}
+
+impl Disk for SmallDisk {
+    fn free_bytes(&self, _path: &Path) -> std::io::Result<u64> {
+        Ok(self.bytes.saturating_sub(used(&self.folder)))
+    }
+    fn total_bytes(&self, _path: &Path) -> std::io::Result<u64> {
+        Ok(self.bytes)
+    }
+    fn create_folder(&self, path: &Path) -> std::io::Result<()> {
+        self.below.create_folder(path)
+    }
+    fn list(&self, path: &Path) -> std::io::Result<Vec<String>> {
+        self.below.list(path)
+    }
+    fn create(&self, path: &Path) -> std::io::Result<Box<dyn DiskFile>> {
+        self.below.create(path)
+    }
+    fn open(&self, path: &Path) -> std::io::Result<Box<dyn DiskFile>> {
+        self.below.open(path)
+    }
+    fn read(&self, path: &Path) -> std::io::Result<Vec<u8>> {
+        self.below.read(path)
+    }
+    fn rename(&self, from: &Path, to: &Path) -> std::io::Result<()> {
+        self.below.rename(from, to)
+    }
+    fn remove_file(&self, path: &Path) -> std::io::Result<()> {
+        self.below.remove_file(path)
+    }
+    fn sync_folder(&self, path: &Path) -> std::io::Result<()> {
+        self.below.sync_folder(path)
+    }
+    fn lock(&self, folder: &Path) -> std::io::Result<Option<Box<dyn Lock>>> {
+        self.below.lock(folder)
+    }
+}
+
+/// Much of every segment lives, and more than there is room for in the reserve: it is moved a bit at a time, and each segment
+/// that is empty goes before the next is moved.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_collector_does_not_use_up_the_last_of_a_full_disk() {
+    const DISK: u64 = 96 << 20;
+    const EACH: usize = 300_000;
+    let folder = tempfile::tempdir().expect("a folder");
+    let refused = Arc::new(AtomicU64::new(0));
+    let disk = Arc::new(SmallDisk::new(folder.path(), DISK, &refused));
+    let options = Options { disk, log_bytes: 4 << 20, segment_bytes: 4 << 20, collects: false, ..options() };
+    let engine = EmbeddedEngine::open(folder.path(), options).expect("opened");
+    let mut count = 0;
+    while put(&*engine, &format!("{count}"), &pattern("x", count, EACH)).await != Err(EngineError::Full) {
+        count += 1;
+    }
+    let lives = |number: u64| number % 5 < 2;
+    for number in (0..count).filter(|number| !lives(*number)) {
+        delete(&*engine, &format!("{number}")).await.expect("deleted");
+    }
+    sweep(&*engine).await;
+    let live = EACH as u64 * (0..count).filter(|number| lives(*number)).count() as u64;
+    assert!(live > DISK / 4, "{live} bytes do not fit into the reserve");
+    for round in 0.. {
+        let collector = Arc::clone(&engine);
+        tokio::task::spawn_blocking(move || collector.collect_now()).await.expect("a thread").expect("collected");
+        assert_eq!(refused.load(Ordering::Acquire), 0, "the disk was used up: {:?}", engine.figures());
+        if used(&folder.path().join("segments")) < live * 3 / 2 + (8 << 20) {
+            break;
+        }
+        assert!(round < 100, "the space does not come back: {:?}", engine.figures());
+    }
+    for number in (0..count).filter(|number| lives(*number)) {
+        let found = get(&*engine, &format!("{number}")).await.expect("read");
+        assert!(found == Some(pattern("x", number, EACH)), "{number}");
     }
     drop(engine);
     assert_clean(folder.path());

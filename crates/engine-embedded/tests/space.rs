@@ -177,7 +177,7 @@ async fn a_damaged_content_does_not_stop_the_collection() {
     sweep(&*engine).await;
     engine.close().await.expect("closed");
     drop(engine);
-    damage(folder.path(), &pattern("x", 0, 900_000));
+    damage(folder.path(), &pattern("x", 0, 900_000), 1_000);
     let engine = EmbeddedEngine::open(folder.path(), options).expect("opened");
     let before = figure(&engine, "segments");
     collect(&engine).await;
@@ -191,13 +191,38 @@ async fn a_damaged_content_does_not_stop_the_collection() {
     }
 }
 
-/// Flips a byte of a content in whatever segment it stands.
-fn damage(folder: &std::path::Path, content: &[u8]) {
+/// The header before a content is damaged, so that nobody finds the content by walking through the segment. It is where its row
+/// says, and can be read; but its segment cannot be emptied, and that is said, not tried again and again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_content_that_is_not_found_in_its_segment_is_named_and_left() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let options = Options { collects: false, ..small_segments() };
+    let engine = EmbeddedEngine::open(folder.path(), options.clone()).expect("opened");
+    for number in 0..12 {
+        put(&*engine, &format!("{number}"), &pattern("x", number, 900_000)).await.expect("put");
+    }
+    for number in (0..12).filter(|number| number % 4 != 0) {
+        delete(&*engine, &format!("{number}")).await.expect("deleted");
+    }
+    sweep(&*engine).await;
+    engine.close().await.expect("closed");
+    drop(engine);
+    damage(folder.path(), &pattern("x", 0, 900_000), -60);
+    let engine = EmbeddedEngine::open(folder.path(), options).expect("opened");
+    collect(&engine).await;
+    assert_eq!((figure(&engine, "segments_failing"), figure(&engine, "collection_failures")), (1, 1));
+    for number in (0..12).step_by(4) {
+        assert!(get(&*engine, &format!("{number}")).await.expect("read") == Some(pattern("x", number, 900_000)));
+    }
+}
+
+/// Flips a byte of a content, or before it, in whatever segment it stands.
+fn damage(folder: &std::path::Path, content: &[u8], offset: isize) {
     let segments = std::fs::read_dir(folder.join("segments")).expect("listed");
     for path in segments.map(|entry| entry.expect("an entry").path()) {
         let mut bytes = std::fs::read(&path).expect("read");
         if let Some(at) = bytes.windows(64).position(|window| window == &content[..64]) {
-            bytes[at + 1_000] ^= 1;
+            bytes[at.checked_add_signed(offset).expect("in the file")] ^= 1;
             std::fs::write(&path, bytes).expect("written");
             return;
         }
