@@ -12,6 +12,7 @@ use engine::{BoxFuture, Content, ContentId, ContentReader, ContentWriter, Engine
 
 use crate::Inner;
 use crate::background::{is_full, unavailable};
+use crate::door::Door;
 use crate::manifest::{Manifest, Place, content_key};
 use crate::segment::{CRC_CHUNK, EXTENT_HEADER, ExtentHeader, PAGE, Segment, SegmentHold, SegmentKind, page_up};
 use crate::sync::{self, Blocking, Mutex};
@@ -81,7 +82,7 @@ impl Lane {
 
 /// A content on its way in.
 pub struct Writer {
-    inner: Arc<Inner>,
+    door: Door,
     id: ContentId,
     length: Option<u64>,
     received: u64,
@@ -94,7 +95,7 @@ pub struct Writer {
 
 /// The extents written so far.
 struct Extents {
-    inner: Arc<Inner>,
+    door: Door,
     content: u64,
     length: Option<u64>,
     written: u64,
@@ -113,10 +114,10 @@ struct CurrentExtent {
 }
 
 impl Writer {
-    pub fn new(inner: Arc<Inner>, length: Option<u64>) -> Writer {
-        let id = ContentId(inner.stamps.next(inner.clock.now()).0);
+    pub fn new(inner: &Arc<Inner>, length: Option<u64>) -> Writer {
+        let (door, id) = (Door::to(inner), ContentId(inner.stamps.next(inner.clock.now()).0));
         let extents = Extents {
-            inner: Arc::clone(&inner),
+            door: door.clone(),
             content: id.0,
             length,
             written: 0,
@@ -125,7 +126,7 @@ impl Writer {
             current: None,
         };
         let (pieces, extents) = (Vec::new(), Some(extents));
-        Writer { inner, id, length, received: 0, pieces, pieces_bytes: 0, running: None, extents }
+        Writer { door, id, length, received: 0, pieces, pieces_bytes: 0, running: None, extents }
     }
 
     async fn write_out(&mut self) -> Result<(), EngineError> {
@@ -145,6 +146,19 @@ impl Writer {
             return running.await.map_err(|error| EngineError::Unavailable(error.to_string()))?;
         }
         self.extents.take().ok_or_else(|| EngineError::Unavailable("an earlier write failed".into()))
+    }
+
+    /// The whole content, if it is small enough to travel with its commit.
+    fn finish_small(&mut self) -> Result<Option<Bytes>, EngineError> {
+        let inner = self.door.enter()?;
+        if inner.space.is_full() {
+            return Err(EngineError::Full);
+        }
+        inner.refuse_without_folder()?;
+        if self.received > INLINE_MAX as u64 {
+            return Ok(None);
+        }
+        WaitingBytes::count(&inner, self.inline()).map(Some)
     }
 
     fn inline(&mut self) -> Bytes {
@@ -180,13 +194,7 @@ impl ContentWriter for Writer {
 
     fn finish(mut self: Box<Self>) -> BoxFuture<'static, Result<Staged, EngineError>> {
         Box::pin(async move {
-            if self.inner.space.is_full() {
-                return Err(EngineError::Full);
-            }
-            self.inner.refuse_without_folder()?;
-            if self.received <= INLINE_MAX as u64 {
-                let bytes = self.inline();
-                let bytes = WaitingBytes::count(&self.inner, bytes)?;
+            if let Some(bytes) = self.finish_small()? {
                 return Ok(Staged::new(self.id, bytes.len() as u64, Part::Inline(bytes)));
             }
             if !self.pieces.is_empty() {
@@ -229,20 +237,21 @@ impl Drop for WaitingBytes {
 
 impl Extents {
     fn append(&mut self, pieces: &[Bytes]) -> Result<(), EngineError> {
-        self.try_append(pieces).map_err(|error| {
+        let inner = self.door.enter()?;
+        self.try_append(&inner, pieces).map_err(|error| {
             if let Some(current) = self.current.take() {
-                self.inner.lanes.seal(&current.segment);
+                inner.lanes.seal(&current.segment);
             }
-            storing(&self.inner, &error)
+            storing(&inner, &error)
         })
     }
 
-    fn try_append(&mut self, pieces: &[Bytes]) -> io::Result<()> {
+    fn try_append(&mut self, inner: &Inner, pieces: &[Bytes]) -> io::Result<()> {
         for piece in pieces {
             let mut rest = piece.clone();
             while !rest.is_empty() {
                 if self.current.is_none() {
-                    self.begin()?;
+                    self.begin(inner)?;
                 }
                 let Some(current) = &mut self.current else { continue };
                 let room = usize::try_from(current.capacity - current.filled).unwrap_or(usize::MAX);
@@ -257,14 +266,14 @@ impl Extents {
         Ok(())
     }
 
-    fn begin(&mut self) -> io::Result<()> {
+    fn begin(&mut self, inner: &Inner) -> io::Result<()> {
         let left = self.length.map(|length| length - self.written);
         let capacity = left.map_or(EXTENT_BYTES_UNKNOWN, |left| left.min(EXTENT_BYTES));
         let lane = usize::from(self.length.is_none_or(|length| length > LARGE));
-        if !self.inner.space.takes(&self.inner.folder, EXTENT_HEADER + capacity) {
+        if !inner.space.takes(&inner.folder, EXTENT_HEADER + capacity) {
             return Err(io::ErrorKind::StorageFull.into());
         }
-        let (hold, header_at) = self.inner.lanes.reserve(&self.inner, lane, EXTENT_HEADER + capacity)?;
+        let (hold, header_at) = inner.lanes.reserve(inner, lane, EXTENT_HEADER + capacity)?;
         let segment = Arc::clone(&hold.0);
         self.holds.push(hold);
         segment.write_at(&self.header(&segment, header_at, capacity).encode(), header_at)?;
@@ -297,13 +306,17 @@ impl Extents {
     }
 
     async fn finish(mut self, id: ContentId) -> Result<Staged, EngineError> {
-        self.end().map_err(|error| storing(&self.inner, &error))?;
+        {
+            let inner = self.door.enter()?;
+            self.end().map_err(|error| storing(&inner, &error))?;
+        }
         let mut segments: Vec<Arc<Segment>> = self.holds.iter().map(|hold| Arc::clone(&hold.0)).collect();
         segments.dedup_by_key(|segment| segment.id);
         for segment in segments {
             if let Err(error) = segment.sync_shared().await {
-                self.inner.lanes.seal(&segment);
-                return Err(storing(&self.inner, &error));
+                let inner = self.door.enter()?;
+                inner.lanes.seal(&segment);
+                return Err(storing(&inner, &error));
             }
         }
         let rows = Manifest::rows_for(self.written, &self.places).iter().map(Manifest::encode).collect();

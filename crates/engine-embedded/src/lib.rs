@@ -17,6 +17,7 @@ mod collect;
 mod contents;
 #[doc(hidden)]
 pub mod disk;
+mod door;
 #[doc(hidden)]
 pub mod faults;
 mod folder;
@@ -54,6 +55,7 @@ use cache::RowCache;
 use collect::{Collector, Pace};
 use contents::{Lanes, Writer};
 use disk::{Disk, RealDisk};
+use door::Guests;
 use folder::Folder;
 use free_space::Space;
 use pipeline::Pipeline;
@@ -170,6 +172,8 @@ struct Inner {
     segments: Segments,
     lanes: Lanes,
     pipeline: Pipeline,
+    /// Uploads at work.
+    guests: Arc<Guests>,
     clock: Clock,
     stamps: StampSource,
     next_segment: AtomicU64,
@@ -234,6 +238,7 @@ impl EmbeddedEngine {
         let Some(threads) = self.threads.lock().expect("nothing panics under this lock").take() else { return Ok(()) };
         let inner = &self.inner;
         inner.pipeline.close();
+        inner.guests.close();
         for (ends, threads) in [(&inner.closing, threads.deciding), (&inner.stopping, threads.tidying)] {
             ends.store(true, Ordering::Release);
             inner.background.wake_all();
@@ -280,7 +285,7 @@ impl Engine for EmbeddedEngine {
     }
 
     fn writer(&self, length: Option<u64>) -> Box<dyn ContentWriter> {
-        Box::new(Writer::new(Arc::clone(&self.inner), length))
+        Box::new(Writer::new(&self.inner, length))
     }
 
     fn now(&self) -> Timestamp {

@@ -60,6 +60,7 @@ pub fn open(path: &Path, options: Options) -> Result<Inner, OpenError> {
         cache: RowCache::new(options.row_cache_bytes),
         lanes: Lanes::default(),
         pipeline: Pipeline::default(),
+        guests: Arc::default(),
         clock: sync::clock(stored.clock_offset),
         stamps: StampSource::above(stamp_floor),
         next_segment: AtomicU64::new(log_id + 1),

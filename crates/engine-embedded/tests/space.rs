@@ -2,8 +2,11 @@
 
 mod common;
 
+use std::sync::{Arc, Condvar, Mutex};
+
 use common::{assert_clean, delete, folder_bytes, get, open, pattern, put, sweep};
-use engine::Engine;
+use engine::{Engine, EngineError};
+use engine_embedded::faults::{FaultyDisk, Point};
 use engine_embedded::{EmbeddedEngine, Options};
 
 async fn collect(engine: &std::sync::Arc<EmbeddedEngine>) {
@@ -94,6 +97,60 @@ async fn uploads_that_never_end_leave_nothing_after_a_restart() {
     assert!(get(&*engine, "kept").await.expect("read").is_some());
     let left = folder_bytes(&folder.path().join("segments"));
     assert!(left < 8 << 20, "{left} bytes are left");
+}
+
+/// A write of an upload may be under way when its request is gone and the engine closes. It ends before the folder is let go.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_write_that_is_under_way_ends_before_the_folder_is_closed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    // 0: nobody writes, 1: a write has begun, 2: it may go on.
+    let stage = Arc::new((Mutex::new(0), Condvar::new()));
+    let disk = {
+        let stage = Arc::clone(&stage);
+        FaultyDisk::new(move |point, _| {
+            if point == Point::DataWrite {
+                let mut present = stage.0.lock().expect("no panic");
+                *present = 1.max(*present);
+                stage.1.notify_all();
+                drop(stage.1.wait_while(present, |present| *present < 2).expect("no panic"));
+            }
+            Ok(())
+        })
+    };
+    let engine = EmbeddedEngine::open(folder.path(), Options { disk: Arc::new(disk), ..Options::default() });
+    let engine = engine.expect("opened");
+    let mut writer = engine.writer(Some(4_000_000));
+    writer.write(pattern("x", 1, 2_000_000)).await.expect("half of it");
+    drop(stage.1.wait_while(stage.0.lock().expect("no panic"), |present| *present < 1).expect("no panic"));
+    drop(writer);
+    let letting_go = std::thread::spawn(move || {
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        *stage.0.lock().expect("no panic") = 2;
+        stage.1.notify_all();
+    });
+    drop(engine);
+    let again = EmbeddedEngine::open(folder.path(), Options::default());
+    letting_go.join().expect("no panic");
+    again.expect("nobody has the folder any more");
+}
+
+/// An upload whose client is slow does not keep the folder: the engine closes, and the upload hears of it.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_upload_does_not_outlive_its_engine() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let engine = open(folder.path());
+    let (mut large, mut small) = (engine.writer(Some(4_000_000)), engine.writer(Some(10)));
+    large.write(pattern("x", 1, 1_000_000)).await.expect("a part");
+    small.write(pattern("x", 1, 10)).await.expect("all of it");
+    drop(engine);
+    let engine = open(folder.path());
+    let mut answers = Vec::new();
+    for _ in 0..3 {
+        answers.push(large.write(pattern("x", 1, 1_000_000)).await.err());
+    }
+    assert!(answers.contains(&Some(EngineError::Closed)), "{answers:?}");
+    assert!(matches!(small.finish().await, Err(EngineError::Closed)));
+    drop(engine);
 }
 
 fn figure(engine: &EmbeddedEngine, name: &str) -> u64 {
