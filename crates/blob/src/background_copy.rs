@@ -13,7 +13,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use bytes::{Bytes, BytesMut};
 use concurrency::Timestamp;
 use engine::collector::Handled;
-use engine::due::{self, Due, Kind};
+use engine::due::{self, Due};
 use engine::{Changes, Commit, Engine, EngineError, Key, Rows, Staged, Tick, Unread, commit, space};
 use minicbor::{Decode, Encode};
 use wire::http::{Body, HeaderMap, HeaderValue, header};
@@ -107,13 +107,7 @@ fn job_key(id: u64) -> Key {
 }
 
 fn due_key(id: u64, at: Timestamp) -> Key {
-    due::key(at, Kind::Other, &[&[space::COPY][..], &id.to_be_bytes()].concat())
-}
-
-/// The copy that a due row asks to be looked after.
-pub fn due_owner(owner: &[u8]) -> Option<u64> {
-    let (&space::COPY, id) = owner.split_first()? else { return None };
-    Some(u64::from_be_bytes(id.try_into().ok()?))
+    due::key(at, space::COPY, &id.to_be_bytes())
 }
 
 impl Job {
@@ -253,8 +247,7 @@ impl From<EngineError> for Halted {
 
 impl BlobService {
     /// Looks after a background copy: runs it on this node unless another node does, which leaves the row to that node.
-    pub(crate) async fn tend(&self, due: &Due) -> Result<Handled, EngineError> {
-        let Some(id) = due_owner(&due.owner) else { return Ok(Handled::NotMine) };
+    pub(crate) async fn tend(&self, id: u64, due: &Due) -> Result<Handled, EngineError> {
         let (key, doer) = (due.key(), self.copies.doer(id));
         let is_possible = self.outside.is_some();
         let fate = commit::<_, Infallible, _>(&*self.engine, due.key(), move |rows, tick| {

@@ -8,15 +8,14 @@ use std::convert::Infallible;
 
 use bytes::Bytes;
 use engine::collector::{Handled, Handler, delete_some, is_referred, steps};
-use engine::due::{self, Due, Kind};
+use engine::due::Due;
 use engine::{BoxFuture, Changes, Engine, EngineError, Key, NotCommitted, Rows, Tick, Unread, read, space};
 
-use crate::background_copy;
 use crate::model::blocks::for_each_chunk;
 use crate::model::codec;
 use crate::model::{
-    self, Blob, Block, Committed, DELETED_CONTAINER_OWNER, DeletedContainer, ListChunk, SNAPSHOTS_OWNER,
-    VERSIONS_OWNER, blocks_of, list_rows, moved_key, snapshots_of, versions_of,
+    self, Blob, Block, Committed, DeletedContainer, ListChunk, blocks_of, list_rows, moved_key, purge_due,
+    snapshots_of, versions_of,
 };
 use crate::rules::soft_delete::{self, Expiring};
 use crate::{BlobService, pages};
@@ -26,49 +25,64 @@ const ROWS_PER_STEP: usize = 50;
 /// How many entries of a list a step removes, or one row. The rows of a block list hold many, those of an append blob one.
 const LIST_ENTRIES_PER_STEP: usize = 1_000;
 
+/// What earlier versions wrote in place of a space.
+const BLOCK_LIST_BEFORE: u8 = 2;
+const STAGING_BEFORE: u8 = 3;
+const UNCOMMITTED_BEFORE: u8 = 4;
+const CONTAINER_BEFORE: u8 = 5;
+
 impl Handler for BlobService {
+    fn spaces(&self) -> &[u8] {
+        &[
+            space::CONTAINER,
+            space::CONTAINER_DELETED,
+            space::BLOB,
+            space::BLOCK,
+            space::SNAPSHOT,
+            space::BLOCK_LIST,
+            space::PAGE_MAP,
+            space::VERSION,
+            space::COPY,
+            BLOCK_LIST_BEFORE,
+            STAGING_BEFORE,
+            UNCOMMITTED_BEFORE,
+            CONTAINER_BEFORE,
+        ]
+    }
+
     fn handle<'a>(&'a self, engine: &'a dyn Engine, due: &'a Due) -> BoxFuture<'a, Result<Handled, EngineError>> {
         Box::pin(async move {
-            match (due.kind, due.owner_id()) {
-                (Kind::BlockList, Some(list)) => {
+            match Task::of(due).ok_or_else(|| due.unknown())? {
+                Task::DropList(list) => {
                     steps(engine, due, move |rows, tick, changes| drop_list(rows, list, tick, changes))
                 }
-                (Kind::Staging, Some(staging)) => {
+                Task::DropStaging(staging) => {
                     let listed = contents_of_list(engine, staging).await?;
                     steps(engine, due, move |rows, tick, changes| drop_staging(rows, staging, &listed, tick, changes))
                 }
-                (Kind::UncommittedBlocks, _) => {
-                    let (key, at) = (Key::from_bytes(&due.owner), due.at);
+                Task::AgeBlocks(key) => {
+                    let at = due.at;
                     steps(engine, due, move |rows, tick, changes| age_blocks(rows, &key, at, tick, changes))
                 }
-                (Kind::ContainerPurge, Some(generation)) => {
+                Task::PurgeContainer(generation) => {
                     steps(engine, due, move |rows, tick, changes| purge_container(rows, generation, tick, changes))
                 }
-                (Kind::Other, _) if background_copy::due_owner(&due.owner).is_some() => {
-                    return self.tend(due).await;
+                Task::DropStates(all) => {
+                    steps(engine, due, move |rows, tick, changes| drop_states(rows, &all, tick, changes))
                 }
-                (Kind::Other, _) => match Other::of(&due.owner) {
-                    Some(Other::States(all)) => {
-                        steps(engine, due, move |rows, tick, changes| drop_states(rows, &all, tick, changes))
-                    }
-                    // A long map is done piece by piece, and each piece asks for the next.
-                    Some(Other::Pages { map, from }) => steps(engine, due, move |rows, tick, changes| {
-                        pages::prune(rows, map, from, tick, changes)?;
-                        Ok(false)
-                    }),
-                    Some(Other::Expiring(which, key)) => steps(engine, due, move |rows, tick, changes| {
-                        soft_delete::expire(rows, which, &key, tick, changes)?;
-                        Ok(false)
-                    }),
-                    Some(Other::DeletedContainer(key)) => {
-                        steps(engine, due, move |rows, tick, changes| end_container(rows, &key, tick, changes))
-                    }
-                    None => return Ok(Handled::NotMine),
-                },
-                // Not ours, or written by somebody who is not us.
-                (Kind::Content | Kind::BlockList | Kind::Staging | Kind::ContainerPurge | Kind::TablePurge, _) => {
-                    return Ok(Handled::NotMine);
+                // A long map is done piece by piece, and each piece asks for the next.
+                Task::PrunePages { map, from } => steps(engine, due, move |rows, tick, changes| {
+                    pages::prune(rows, map, from, tick, changes)?;
+                    Ok(false)
+                }),
+                Task::Expire(which, key) => steps(engine, due, move |rows, tick, changes| {
+                    soft_delete::expire(rows, which, &key, tick, changes)?;
+                    Ok(false)
+                }),
+                Task::EndContainer(key) => {
+                    steps(engine, due, move |rows, tick, changes| end_container(rows, &key, tick, changes))
                 }
+                Task::Copy(id) => return self.tend(id, due).await,
             }
             .await?;
             Ok(Handled::Done)
@@ -76,31 +90,46 @@ impl Handler for BlobService {
     }
 }
 
-/// What a due row of the kind that has no name of its own is about.
-enum Other {
-    /// The rows of snapshots or versions that nobody can find any longer.
-    States(Key),
-    /// A page map that is to be pruned from a group on.
-    Pages { map: u64, from: u64 },
-    /// A retention that ends.
-    Expiring(Expiring, Key),
-    /// The time in which a container can be restored ends.
-    DeletedContainer(Key),
+/// What a due row asks for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Task {
+    /// To drop a block list that has lost a reference, if that was the last.
+    DropList(u64),
+    /// To remove what is left of blocks that were committed or discarded.
+    DropStaging(u64),
+    /// To discard the uncommitted blocks of a blob, if they are old.
+    AgeBlocks(Key),
+    /// To remove the blobs of a container that is gone.
+    PurgeContainer(u64),
+    /// To remove the rows of snapshots or versions that nobody can find any longer.
+    DropStates(Key),
+    /// To prune a page map from a group on.
+    PrunePages { map: u64, from: u64 },
+    /// To end a retention.
+    Expire(Expiring, Key),
+    /// To end the time in which a container can be restored.
+    EndContainer(Key),
+    /// To look after a copy from elsewhere.
+    Copy(u64),
 }
 
-impl Other {
-    fn of(owner: &[u8]) -> Option<Other> {
-        let (first, rest) = owner.split_first()?;
-        let uid = || Some(u64::from_be_bytes(rest.try_into().ok()?));
-        match *first {
-            SNAPSHOTS_OWNER => Some(Other::States(snapshots_of(uid()?))),
-            VERSIONS_OWNER => Some(Other::States(versions_of(uid()?))),
-            DELETED_CONTAINER_OWNER => Some(Other::DeletedContainer(Key::from_bytes(rest))),
-            _ => match (pages::due_owner(owner), Expiring::from_owner(owner)) {
-                (Some((map, from)), _) => Some(Other::Pages { map, from }),
-                (None, Some((which, key))) => Some(Other::Expiring(which, key)),
-                (None, None) => None,
-            },
+impl Task {
+    fn of(due: &Due) -> Option<Task> {
+        let id = due.owner_id();
+        let key = || Key::from_bytes(&due.owner);
+        match due.space {
+            space::BLOCK_LIST | BLOCK_LIST_BEFORE => id.map(Task::DropList),
+            space::BLOCK if id.is_none() => Some(Task::AgeBlocks(key())),
+            space::BLOCK | STAGING_BEFORE => id.map(Task::DropStaging),
+            UNCOMMITTED_BEFORE => Some(Task::AgeBlocks(key())),
+            space::CONTAINER | CONTAINER_BEFORE => id.map(Task::PurgeContainer),
+            space::CONTAINER_DELETED => Some(Task::EndContainer(key())),
+            space::SNAPSHOT => id.map(|uid| Task::DropStates(snapshots_of(uid))),
+            space::VERSION => id.map(|uid| Task::DropStates(versions_of(uid))),
+            space::PAGE_MAP => pages::due_owner(&due.owner).map(|(map, from)| Task::PrunePages { map, from }),
+            space::BLOB => Expiring::from_owner(&due.owner).map(|(which, key)| Task::Expire(which, key)),
+            space::COPY => id.map(Task::Copy),
+            _ => None,
         }
     }
 }
@@ -126,7 +155,7 @@ fn drop_list(rows: &dyn Rows, list: u64, tick: Tick, changes: &mut Changes) -> R
     })?;
     remove(rows, &list_rows(list), count, changes, |_, row, changes| {
         for entry in codec::decode::<ListChunk>(row)?.entries {
-            changes.unrefer(Kind::Content, entry.content, list, tick.now);
+            changes.unrefer(space::CONTENT, entry.content, list, tick.now);
         }
         Ok(())
     })
@@ -158,7 +187,7 @@ fn drop_staging(
     remove(rows, &blocks_of(staging), ROWS_PER_STEP, changes, |_, row, changes| {
         let block: Block = codec::decode(row)?;
         if !listed.contains(&block.content) {
-            changes.unrefer(Kind::Content, block.content, staging, tick.now);
+            changes.unrefer(space::CONTENT, block.content, staging, tick.now);
         }
         Ok(())
     })
@@ -177,7 +206,7 @@ fn age_blocks(
     let end = staging.end();
     if end > tick.now {
         staging.due = end;
-        changes.put(due::key(end, Kind::UncommittedBlocks, key.as_bytes()), Bytes::new());
+        changes.put(staging.due_key(key), Bytes::new());
         blob.staging = Some(staging);
     } else {
         staging.leave(key, changes, tick.now);
@@ -192,8 +221,7 @@ fn end_container(rows: &dyn Rows, key: &Key, tick: Tick, changes: &mut Changes) 
     let deleted: DeletedContainer = codec::decode(&row)?;
     if !deleted.mark.is_kept(tick.now) {
         changes.delete(key.clone());
-        let generation = deleted.container.generation.to_be_bytes();
-        changes.put(due::key(tick.now, Kind::ContainerPurge, &generation), Bytes::new());
+        changes.put(purge_due(deleted.container.generation, tick.now), Bytes::new());
     }
     Ok(false)
 }
@@ -309,7 +337,7 @@ mod tests {
             put_blocks(&bench, "cont/blob", 60).await;
             bench.call("DELETE", "cont/blob", &[], b"").await.unwrap();
             if list_first {
-                let handler = AllBut(Kind::Staging, &bench);
+                let handler = AllBut(space::BLOCK, &bench);
                 while collector::sweep(&*bench.engine, &[&handler]).await.unwrap() > 0 {}
                 assert_ne!(bench.figures(), (1, 0));
             }
@@ -318,8 +346,8 @@ mod tests {
         }
     }
 
-    /// Leaves due rows of one kind for later.
-    struct AllBut<'a>(Kind, &'a Bench);
+    /// Leaves due rows of one space for later.
+    struct AllBut<'a>(u8, &'a Bench);
 
     impl std::fmt::Debug for AllBut<'_> {
         fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -328,9 +356,79 @@ mod tests {
     }
 
     impl Handler for AllBut<'_> {
-        fn handle<'a>(&'a self, engine: &'a dyn Engine, due: &'a Due) -> BoxFuture<'a, Result<Handled, EngineError>> {
-            if due.kind == self.0 { Box::pin(async { Ok(Handled::Left) }) } else { self.1.service.handle(engine, due) }
+        fn spaces(&self) -> &[u8] {
+            self.1.service.spaces()
         }
+
+        fn handle<'a>(&'a self, engine: &'a dyn Engine, due: &'a Due) -> BoxFuture<'a, Result<Handled, EngineError>> {
+            if due.space == self.0 { Box::pin(async { Ok(Handled::Left) }) } else { self.1.service.handle(engine, due) }
+        }
+    }
+
+    /// Turns the due rows of blocks, block lists and containers into the bytes that earlier versions wrote.
+    async fn write_as_before(bench: &Bench) -> usize {
+        let before = |due: &Due| {
+            let number = match Task::of(due)? {
+                Task::DropList(_) => BLOCK_LIST_BEFORE,
+                Task::DropStaging(_) => STAGING_BEFORE,
+                Task::AgeBlocks(_) => UNCOMMITTED_BEFORE,
+                Task::PurgeContainer(_) => CONTAINER_BEFORE,
+                _ => return None,
+            };
+            Some([&[0xE2][..], &due.at.0.to_be_bytes(), &[number], &escaped(&due.owner), &[0, 1]].concat())
+        };
+        let all = Key::new(space::DUE);
+        engine::commit::<_, Infallible, _>(&*bench.engine, all.clone(), move |rows, _| {
+            let mut changes = Changes::none();
+            rows.scan(&all, &all.after_all(), 1, &mut |key, _| {
+                if let Some(old) = before(&Due::from_key(key).unwrap()) {
+                    changes.delete(Key::from_bytes(key)).put(Key::from_bytes(&old), Bytes::new());
+                }
+                engine::Visit::Next
+            })?;
+            let count = changes.rows.len() / 2;
+            Ok(engine::Commit { changes, outcome: count })
+        })
+        .await
+        .unwrap()
+    }
+
+    fn escaped(owner: &[u8]) -> Vec<u8> {
+        owner.iter().flat_map(|byte| if *byte == 0 { vec![0, 0xFF] } else { vec![*byte] }).collect()
+    }
+
+    #[tokio::test]
+    async fn what_earlier_versions_left_due_is_done() {
+        let bench = Bench::with_container().await;
+        let list = put_blocks(&bench, "cont/blob", 70).await;
+        put_blocks(&bench, "cont/blob", 75).await;
+        put_list(&bench, "cont/blob", &list).await;
+        bench.call("DELETE", "cont/blob", &[], b"").await.unwrap();
+        assert_eq!(write_as_before(&bench).await, 2, "the list, and what was left of its blocks");
+        bench.sweep().await;
+        assert_eq!(bench.figures(), (1, 0));
+
+        put_blocks(&bench, "cont/blob", 3).await;
+        put_blocks(&bench, "cont/later", 1).await;
+        assert_eq!(write_as_before(&bench).await, 2, "both grow old");
+        bench.advance(blocks::UNCOMMITTED_SECONDS - 60).await;
+        put_blocks(&bench, "cont/later", 1).await;
+        bench.advance(120).await;
+        bench.sweep().await;
+        assert_eq!(refusal(bench.call("GET", "cont/blob?comp=blocklist", &[], b"").await), BlobError::BlobNotFound);
+        assert!(bench.text("GET", "cont/later?comp=blocklist&blocklisttype=uncommitted").await.contains("<Block>"));
+
+        // Blocks that are committed take their own due row along, not the one of before; that one finds nothing to do.
+        put_blocks(&bench, "cont/again", 1).await;
+        assert_eq!(write_as_before(&bench).await, 2);
+        put_list(&bench, "cont/again", "<BlockList/>").await;
+        bench.advance(blocks::UNCOMMITTED_SECONDS + 60).await;
+        bench.sweep().await;
+        bench.get("cont/again").await;
+        delete_container(&bench).await;
+        assert_eq!(write_as_before(&bench).await, 1);
+        bench.sweep().await;
+        assert_eq!(bench.figures(), NOTHING);
     }
 
     #[tokio::test]

@@ -18,8 +18,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use bytes::Bytes;
 use concurrency::Timestamp;
 use engine::collector::ref_key;
-use engine::due::{self, Kind};
-use engine::{Changes, Key, KeyReader, Rows, Staged, Tick, Unread, Visit, space};
+use engine::{Changes, Key, KeyReader, Rows, Staged, Tick, Unread, Visit, due, space};
 use minicbor::{Decode, Encode};
 
 use crate::download::Piece;
@@ -181,18 +180,14 @@ pub fn partition(map: u64) -> Key {
     rows_of(map)
 }
 
-/// The first byte of the owner of a due row that asks for a map to be pruned; its map and where to begin follow.
-const DUE_OWNER: u8 = space::PAGE_MAP;
-
+/// The due row that asks for a map to be pruned: its map and where to begin.
 fn due_key(map: u64, from: u64, now: Timestamp) -> Key {
-    let owner = [&[DUE_OWNER][..], &map.to_be_bytes(), &from.to_be_bytes()].concat();
-    due::key(now, Kind::Other, &owner)
+    due::key(now, space::PAGE_MAP, &[map.to_be_bytes(), from.to_be_bytes()].concat())
 }
 
-/// The map and the group from which on to prune, if a due row asks for that.
+/// The map and the group from which on to prune, of such a row.
 pub fn due_owner(owner: &[u8]) -> Option<(u64, u64)> {
-    let (&DUE_OWNER, rest) = owner.split_first()? else { return None };
-    let (map, from) = rest.split_first_chunk::<8>()?;
+    let (map, from) = owner.split_first_chunk::<8>()?;
     Some((u64::from_be_bytes(*map), u64::from_be_bytes(from.try_into().ok()?)))
 }
 
@@ -468,7 +463,7 @@ impl View {
             changes.refer(*content, id);
         }
         for content in held.difference(&new) {
-            changes.unrefer(Kind::Content, *content, id, tick.now);
+            changes.unrefer(space::CONTENT, *content, id, tick.now);
         }
         let key = key(self.map, group, self.epoch);
         let hides_nothing = before.is_alone && is_own;
@@ -874,7 +869,7 @@ impl Step {
             }
             changes.delete(key(map, group, *epoch));
             for content in version.contents() {
-                changes.unrefer(Kind::Content, content, version.id, tick.now);
+                changes.unrefer(space::CONTENT, content, version.id, tick.now);
             }
         }
     }

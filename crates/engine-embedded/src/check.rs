@@ -9,7 +9,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use engine::due::{Due, Kind};
+use engine::due::Due;
 use engine::{Key, KeyReader, Visit, space};
 
 use crate::contents::read_place;
@@ -74,18 +74,29 @@ impl fmt::Display for Report {
 
 /// Checks a folder that no server holds.
 pub fn check(path: &Path, progress: &mut dyn FnMut(Progress)) -> Result<Report, OpenError> {
-    check_with(path, progress, &mut |_, _| {})
+    check_all(Options::default().disk, path, &[], progress, &mut |_, _| {})
 }
 
-/// The same on another disk.
+/// The same as [`check_with`] on another disk, without `more`.
 #[doc(hidden)]
-pub fn check_on(disk: Arc<dyn Disk>, path: &Path, progress: &mut dyn FnMut(Progress)) -> Result<Report, OpenError> {
-    check_all(disk, path, progress, &mut |_, _| {})
+pub fn check_on(
+    disk: Arc<dyn Disk>,
+    path: &Path,
+    referred: &[u8],
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Report, OpenError> {
+    check_all(disk, path, referred, progress, &mut |_, _| {})
 }
 
-/// The same, and then what `more` looks at: the engine knows rows, the services know what they mean.
-pub fn check_with(path: &Path, progress: &mut dyn FnMut(Progress), more: &mut More<'_>) -> Result<Report, OpenError> {
-    check_all(Options::default().disk, path, progress, more)
+/// The same, and then what `more` looks at: the engine knows rows, the services know what they mean. `referred` are the spaces of
+/// things that are referred to as contents are; the keys of their rows begin with the number of the thing.
+pub fn check_with(
+    path: &Path,
+    referred: &[u8],
+    progress: &mut dyn FnMut(Progress),
+    more: &mut More<'_>,
+) -> Result<Report, OpenError> {
+    check_all(Options::default().disk, path, referred, progress, more)
 }
 
 /// Looks at an open folder, and adds to the report.
@@ -94,6 +105,7 @@ type More<'a> = dyn FnMut(&EmbeddedEngine, &mut Report) + 'a;
 fn check_all(
     disk: Arc<dyn Disk>,
     path: &Path,
+    referred: &[u8],
     progress: &mut dyn FnMut(Progress),
     more: &mut More<'_>,
 ) -> Result<Report, OpenError> {
@@ -103,7 +115,7 @@ fn check_all(
     };
     let engine = EmbeddedEngine::open(path, Options { collects: false, disk, ..Options::default() })?;
     let mut report = Report::default();
-    let found = walk(&engine.inner, &mut report, progress);
+    let found = walk(&engine.inner, referred, &mut report, progress);
     match found {
         Ok(found) => compare(&engine.inner, &found, &mut report),
         Err(error) => report.problem(format!("rows: {error}")),
@@ -116,14 +128,19 @@ fn check_all(
 #[derive(Default)]
 struct Found {
     contents: HashSet<u64>,
-    /// Block lists and page maps, which are referred to as contents are.
-    lists: HashSet<u64>,
+    /// What else can be referred to.
+    things: HashSet<u64>,
     referred: HashSet<u64>,
     due: HashSet<u64>,
     live: HashMap<u64, u64>,
 }
 
-fn walk(inner: &Inner, report: &mut Report, progress: &mut dyn FnMut(Progress)) -> Result<Found, engine::EngineError> {
+fn walk(
+    inner: &Inner,
+    referred: &[u8],
+    report: &mut Report,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Found, engine::EngineError> {
     let total = inner.live.lock().expect("nothing panics under this lock").values().sum::<u64>();
     let pin = inner.tree.pin();
     let mut found = Found::default();
@@ -136,7 +153,6 @@ fn walk(inner: &Inner, report: &mut Report, progress: &mut dyn FnMut(Progress)) 
         let mut reader = KeyReader::new(key);
         match key.first() {
             Some(&space::CONTENT) => manifests.push((Key::from_bytes(key), value.clone())),
-            Some(&(space::BLOCK_LIST | space::PAGE_MAP)) => found.lists.extend(reader.number()),
             Some(&space::REF) => {
                 report.references += 1;
                 found.referred.extend(reader.number());
@@ -144,13 +160,14 @@ fn walk(inner: &Inner, report: &mut Report, progress: &mut dyn FnMut(Progress)) 
             Some(&space::DUE) => match Due::from_key(key) {
                 Some(due) => {
                     report.due += 1;
-                    if due.kind == Kind::Content {
+                    if due.space == space::CONTENT {
                         found.due.extend(due.owner_id());
                     }
                 }
                 None => report.problem("a due row cannot be read".into()),
             },
-            _ => {}
+            Some(space) if referred.contains(space) => found.things.extend(reader.number()),
+            Some(_) | None => {}
         }
         // Contents are checked in slices, so that a large folder does not fill the memory.
         if manifests.len() >= 1_000 {
@@ -202,7 +219,7 @@ fn check_contents(
 fn compare(inner: &Inner, found: &Found, report: &mut Report) {
     report.segments = inner.segments.all().len() as u64;
     for thing in &found.referred {
-        if !found.contents.contains(thing) && !found.lists.contains(thing) {
+        if !found.contents.contains(thing) && !found.things.contains(thing) {
             report.problem(format!("something refers to {thing}, which is not there"));
         }
     }

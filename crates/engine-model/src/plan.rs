@@ -4,8 +4,7 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use bytes::Bytes;
-use engine::due::Kind;
-use engine::{Changes, Content, ContentId, Key, Rows, Timestamp, Unread, Visit};
+use engine::{Changes, Content, ContentId, Key, Rows, Timestamp, Unread, Visit, space};
 use histories::Dice;
 
 use crate::Contents;
@@ -381,7 +380,7 @@ impl Run<'_> {
 
     fn let_go(&mut self, row: Option<Row>) {
         if let Some(Row { content: Some((id, owner)), .. }) = row {
-            self.changes.unrefer(Kind::Content, id, owner, PAST);
+            self.changes.unrefer(space::CONTENT, id, owner, PAST);
         }
     }
 

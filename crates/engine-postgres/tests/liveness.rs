@@ -16,9 +16,8 @@ use bytes::Bytes;
 use common::acts::{count, increment, key, number, open_content, put, stage, store, try_to_stage};
 use common::proxy::Proxy;
 use engine::byte_store::ByteStore;
-use engine::due::Kind;
 use engine::memory::MemoryBytes;
-use engine::{BoxFuture, Changes, Commit, ContentId, Engine, EngineError, NotCommitted, Timestamp, Visit};
+use engine::{BoxFuture, Changes, Commit, ContentId, Engine, EngineError, NotCommitted, Timestamp, Visit, space};
 use engine_postgres::{Options, PostgresEngine};
 use standby::StalledStandbys;
 
@@ -39,7 +38,7 @@ async fn sql(url: &str, options: &Options, sql: &str) {
 async fn drop_content(engine: &dyn Engine, id: ContentId, owner: u64) {
     engine::commit::<_, Infallible, _>(engine, key("drop"), move |_, tick| {
         let mut changes = Changes::none();
-        changes.unrefer(Kind::Content, id.0, owner, tick.now);
+        changes.unrefer(space::CONTENT, id.0, owner, tick.now);
         Ok(Commit { changes, outcome: () })
     })
     .await

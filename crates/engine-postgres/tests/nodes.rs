@@ -8,9 +8,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use engine::due::Kind;
 use engine::memory::MemoryBytes;
-use engine::{Changes, Commit, Engine, EngineError, Key, NotCommitted, Stop, Visit};
+use engine::{Changes, Commit, Engine, EngineError, Key, NotCommitted, Stop, Visit, space};
 use engine_postgres::{Options, PostgresEngine, Setting};
 
 use common::acts::{count, increment, key, open_content, put, stage, store, try_to_stage};
@@ -231,7 +230,7 @@ async fn dropped_bytes_go_when_no_node_reads_them() {
     drop(staged);
     engine::commit::<_, Infallible, _>(&*one, key("u"), move |_, tick| {
         let mut changes = Changes::none();
-        changes.unrefer(Kind::Content, id.0, 1, tick.now);
+        changes.unrefer(space::CONTENT, id.0, 1, tick.now);
         Ok(Commit { changes, outcome: () })
     })
     .await

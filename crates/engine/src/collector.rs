@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
-use crate::due::{self, Due, Kind};
+use crate::due::{self, Due};
 use crate::{
     BoxFuture, Changes, Commit, ContentId, Engine, EngineError, Key, NotCommitted, Rows, Tick, Timestamp, Unread,
     Visit, commit, panics, read, space,
@@ -67,12 +67,13 @@ pub enum Handled {
     Done,
     /// The row stays because its work is under way elsewhere. That is no failure.
     Left,
-    /// The row belongs to another service.
-    NotMine,
 }
 
-/// A service that handles due rows of its own kinds.
+/// Who handles the due rows of some spaces: their owner.
 pub trait Handler: Debug + Send + Sync {
+    /// Its spaces. No other handler has one of them.
+    fn spaces(&self) -> &[u8];
+
     /// Does what `due` asks for in decisions of its own, the last of which removes the row.
     fn handle<'a>(&'a self, engine: &'a dyn Engine, due: &'a Due) -> BoxFuture<'a, Result<Handled, EngineError>>;
 }
@@ -99,7 +100,7 @@ pub struct Swept {
 /// A due row that could not be handled. It is tried again, after twice as long each time.
 #[derive(Debug)]
 pub struct Failed {
-    /// Which one: its kind, its owner, and when it was due.
+    /// Which one: its space, its owner, and when it was due.
     pub what: String,
     pub error: EngineError,
     pub times: u32,
@@ -274,8 +275,8 @@ impl Memory {
 fn describe(key: &Key) -> String {
     match Due::from_key(key.as_bytes()) {
         Some(due) => match due.owner_id() {
-            Some(id) => format!("{:?} {id}, due at {}", due.kind, due.at.0),
-            None => format!("{:?} of {}, due at {}", due.kind, due.owner.escape_ascii(), due.at.0),
+            Some(id) => format!("{id} in space {:#04x}, due at {}", due.space, due.at.0),
+            None => format!("{} in space {:#04x}, due at {}", due.owner.escape_ascii(), due.space, due.at.0),
         },
         None => format!("a due row that this version does not know: {}", key.as_bytes().escape_ascii()),
     }
@@ -292,18 +293,12 @@ fn handle<'a>(engine: &'a dyn Engine, handlers: &'a [&'a dyn Handler], key: &'a 
 }
 
 async fn handle_one(engine: &dyn Engine, handlers: &[&dyn Handler], key: &Key) -> Result<Handled, EngineError> {
-    let unknown = || EngineError::Unavailable("nobody handles it".into());
-    let due = Due::from_key(key.as_bytes()).ok_or_else(unknown)?;
-    if due.kind == Kind::Content {
+    let due = Due::from_key(key.as_bytes()).ok_or_else(due::nobody_handles_it)?;
+    if due.space == space::CONTENT {
         return collect_content(engine, &due).await.map(|()| Handled::Done);
     }
-    for handler in handlers {
-        match handler.handle(engine, &due).await? {
-            Handled::NotMine => {}
-            handled @ (Handled::Done | Handled::Left) => return Ok(handled),
-        }
-    }
-    Err(unknown())
+    let handler = handlers.iter().find(|handler| handler.spaces().contains(&due.space));
+    handler.ok_or_else(due::nobody_handles_it)?.handle(engine, &due).await
 }
 
 /// Does the works, [`HANDLED_AT_ONCE`] at a time, and tells of each how it ended. Once `each` says `false`, those that run
@@ -432,11 +427,17 @@ mod tests {
     use super::*;
     use crate::memory::MemoryEngine;
 
+    const SPACE: u8 = 0x70;
+
     /// Fails on owners that begin with "bad", panics on those that begin with "worse", and removes the row of others.
     #[derive(Debug)]
     struct Picky;
 
     impl Handler for Picky {
+        fn spaces(&self) -> &[u8] {
+            &[SPACE]
+        }
+
         fn handle<'a>(&'a self, engine: &'a dyn Engine, due: &'a Due) -> BoxFuture<'a, Result<Handled, EngineError>> {
             Box::pin(async move {
                 assert!(!due.owner.starts_with(b"worse"), "this test panics on purpose");
@@ -449,7 +450,7 @@ mod tests {
     }
 
     async fn put_due(engine: &dyn Engine, at: Timestamp, owner: &str) -> Key {
-        let key = due::key(at, Kind::Staging, owner.as_bytes());
+        let key = due::key(at, SPACE, owner.as_bytes());
         let row = key.clone();
         let put = commit::<(), std::convert::Infallible, _>(engine, key.clone(), move |_, _| {
             let mut changes = Changes::none();
@@ -526,6 +527,10 @@ mod tests {
         #[derive(Debug)]
         struct Slow;
         impl Handler for Slow {
+            fn spaces(&self) -> &[u8] {
+                &[SPACE]
+            }
+
             fn handle<'a>(&'a self, _: &'a dyn Engine, _: &'a Due) -> BoxFuture<'a, Result<Handled, EngineError>> {
                 Box::pin(async { Ok(Handled::Done) })
             }
@@ -545,6 +550,10 @@ mod tests {
         #[derive(Debug)]
         struct Elsewhere;
         impl Handler for Elsewhere {
+            fn spaces(&self) -> &[u8] {
+                &[SPACE]
+            }
+
             fn handle<'a>(&'a self, _: &'a dyn Engine, _: &'a Due) -> BoxFuture<'a, Result<Handled, EngineError>> {
                 Box::pin(async { Ok(Handled::Left) })
             }
@@ -572,6 +581,10 @@ mod tests {
     }
 
     impl Handler for Together {
+        fn spaces(&self) -> &[u8] {
+            &[SPACE]
+        }
+
         fn handle<'a>(&'a self, _: &'a dyn Engine, due: &'a Due) -> BoxFuture<'a, Result<Handled, EngineError>> {
             Box::pin(async move {
                 self.barrier.wait().await;
@@ -586,7 +599,7 @@ mod tests {
     async fn due_rows_are_handled_together_and_one_that_fails_stops_no_other() {
         let engine = MemoryEngine::new(7);
         for owner in 0..ROWS {
-            let due = Due { at: Timestamp(0), kind: Kind::Staging, owner: owner.to_be_bytes().to_vec() };
+            let due = Due::new(Timestamp(0), SPACE, &owner.to_be_bytes());
             let put = commit::<(), std::convert::Infallible, _>(&engine, due.key(), move |_, _| {
                 let mut changes = Changes::none();
                 changes.put(due.key(), Bytes::new());

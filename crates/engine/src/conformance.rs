@@ -8,10 +8,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::due::Kind;
 use crate::{
     Changes, Commit, Content, ContentId, Engine, EngineError, INLINE_MAX, Key, NotCommitted, Rows, Staged, Stop,
-    Timestamp, Unread, VALUE_BYTES_MAX, Visit, account, collector, commit, read,
+    Timestamp, Unread, VALUE_BYTES_MAX, Visit, account, collector, commit, read, space,
 };
 
 /// Runs every test of this module against engines made by `$make` (an expression that gives an `Arc<dyn Engine>`). After
@@ -514,7 +513,7 @@ pub async fn a_content_nobody_stored_is_not_there(engine: Arc<dyn Engine>) {
 async fn unrefer(engine: &dyn Engine, id: ContentId, owner: u64) {
     commit::<(), Infallible, _>(engine, key("unrefer"), move |_, tick| {
         let mut changes = Changes::none();
-        changes.unrefer(Kind::Content, id.0, owner, tick.now);
+        changes.unrefer(space::CONTENT, id.0, owner, tick.now);
         Ok(Commit { changes, outcome: () })
     })
     .await

@@ -151,10 +151,10 @@ impl Changes {
         self.put(collector::ref_key(thing, owner), Bytes::new())
     }
 
-    /// Takes a reference back and asks the collector to look at `thing`, which `kind` it is.
-    pub fn unrefer(&mut self, kind: due::Kind, thing: u64, owner: u64, now: Timestamp) -> &mut Self {
+    /// Takes a reference back and asks whoever owns `space` to look at `thing`, which is in it; for a content that is the collector.
+    pub fn unrefer(&mut self, space: u8, thing: u64, owner: u64, now: Timestamp) -> &mut Self {
         self.delete(collector::ref_key(thing, owner));
-        self.put(due::key(now, kind, &thing.to_be_bytes()), Bytes::new())
+        self.put(due::key(now, space, &thing.to_be_bytes()), Bytes::new())
     }
 
     #[must_use]

@@ -28,7 +28,7 @@ pub fn run(folder: &Path) -> Result<ExitCode, Wrong> {
 fn report(folder: &Path, progress: &mut dyn FnMut(Progress)) -> Result<Report, Wrong> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Wrong(format!("This folder cannot be checked: {error}.")))?;
-    let report = engine_embedded::check_with(folder, progress, &mut |engine, report| {
+    let report = engine_embedded::check_with(folder, &blob::REFERRED, progress, &mut |engine, report| {
         runtime.block_on(services(engine, report));
     });
     report.map_err(|error| Wrong(format!("This folder cannot be checked: {error}.")))

@@ -56,7 +56,7 @@ impl Generations {
             Ok(())
         })?;
         each(rows, space::DUE, |key, _| {
-            if let Some(Asked::Purge { generation }) = Due::from_key(key).and_then(|due| Asked::of(&due.owner)) {
+            if let Some(Asked::Purge { generation }) = Due::from_key(key).and_then(|due| Asked::of(&due)) {
                 all.purged.insert(generation);
             }
             Ok(())

@@ -1,20 +1,21 @@
 //! What goes later: the handlers of the due rows that the service writes.
 
 use engine::collector::{Handled, Handler, steps, steps_in};
-use engine::due::{Due, Kind};
-use engine::{BoxFuture, Engine, EngineError};
+use engine::due::Due;
+use engine::{BoxFuture, Engine, EngineError, space};
 
 use crate::QueueService;
 use crate::shelf::{self, Asked, Shelf};
 
 impl Handler for QueueService {
+    fn spaces(&self) -> &[u8] {
+        &[space::MESSAGE_TEXT, space::QUEUE_MARKS]
+    }
+
     fn handle<'a>(&'a self, engine: &'a dyn Engine, due: &'a Due) -> BoxFuture<'a, Result<Handled, EngineError>> {
         Box::pin(async move {
-            if due.kind != Kind::Other {
-                return Ok(Handled::NotMine);
-            }
-            match Asked::of(&due.owner) {
-                Some(Asked::Expiry { generation, queue }) => {
+            match Asked::of(due).ok_or_else(|| due.unknown())? {
+                Asked::Expiry { generation, queue } => {
                     let woken = due.at;
                     steps_in(queue.clone(), engine, due, move |rows, tick, changes| {
                         let mut shelf = Shelf::of(rows, queue.clone(), generation)?;
@@ -24,10 +25,9 @@ impl Handler for QueueService {
                     })
                     .await?;
                 }
-                Some(Asked::Purge { generation }) => {
+                Asked::Purge { generation } => {
                     steps(engine, due, move |rows, _, changes| shelf::purge(rows, generation, changes)).await?;
                 }
-                None => return Ok(Handled::NotMine),
             }
             Ok(Handled::Done)
         })

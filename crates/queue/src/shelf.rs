@@ -13,7 +13,7 @@
 use bytes::Bytes;
 use concurrency::{PopReceipt, Timestamp};
 use engine::collector::delete_some;
-use engine::due::{self, Kind};
+use engine::due::{self, Due};
 use engine::{Changes, Key, KeyReader, Rows, Tick, Unread, Visit, space};
 use service::codec;
 use wire::names::QueueName;
@@ -436,17 +436,12 @@ fn whole_second_after(at: Timestamp) -> Timestamp {
 
 /// The row that wakes the sweeper when messages of a queue expire.
 fn expiry_due(at: Timestamp, generation: u64, queue: &Key) -> Key {
-    let mut owner = vec![space::MESSAGE_TEXT];
-    owner.extend_from_slice(&generation.to_be_bytes());
-    owner.extend_from_slice(queue.as_bytes());
-    due::key(at, Kind::Other, &owner)
+    due::key(at, space::MESSAGE_TEXT, &[&generation.to_be_bytes()[..], queue.as_bytes()].concat())
 }
 
 /// The row that has a generation removed that nobody can find any more.
 fn purge_due(now: Timestamp, generation: u64) -> Key {
-    let mut owner = vec![space::QUEUE_MARKS];
-    owner.extend_from_slice(&generation.to_be_bytes());
-    due::key(now, Kind::Other, &owner)
+    due::key(now, space::QUEUE_MARKS, &generation.to_be_bytes())
 }
 
 /// What a due row of ours asks for.
@@ -459,11 +454,10 @@ pub enum Asked {
 }
 
 impl Asked {
-    pub fn of(owner: &[u8]) -> Option<Asked> {
-        let (&space, rest) = owner.split_first()?;
-        let (generation, queue) = rest.split_first_chunk::<8>()?;
+    pub fn of(due: &Due) -> Option<Asked> {
+        let (generation, queue) = due.owner.split_first_chunk::<8>()?;
         let generation = u64::from_be_bytes(*generation);
-        match space {
+        match due.space {
             space::MESSAGE_TEXT => Some(Asked::Expiry { generation, queue: Key::from_bytes(queue) }),
             space::QUEUE_MARKS => Some(Asked::Purge { generation }),
             _ => None,
@@ -733,12 +727,12 @@ mod tests {
     #[test]
     fn due_rows_name_their_queue() {
         let queue = Key::new(space::QUEUE).number(1).text("que");
-        let owner = |key: Key| due::Due::from_key(key.as_bytes()).unwrap().owner;
-        let expiry = Asked::of(&owner(expiry_due(NOW, 9, &queue)));
+        let asked = |key: Key| Asked::of(&Due::from_key(key.as_bytes()).unwrap());
+        let expiry = asked(expiry_due(NOW, 9, &queue));
         assert_eq!(expiry, Some(Asked::Expiry { generation: 9, queue }));
-        assert_eq!(Asked::of(&owner(purge_due(NOW, 9))), Some(Asked::Purge { generation: 9 }));
-        for other in [&b""[..], &[space::SNAPSHOT, 0, 0, 0, 0, 0, 0, 0, 1], &[space::QUEUE_MARKS, 1]] {
-            assert_eq!(Asked::of(other), None);
+        assert_eq!(asked(purge_due(NOW, 9)), Some(Asked::Purge { generation: 9 }));
+        for (space, owner) in [(space::MESSAGE_TEXT, &b""[..]), (space::QUEUE, &[1; 8]), (space::QUEUE_MARKS, &[1])] {
+            assert_eq!(Asked::of(&Due::new(NOW, space, owner)), None);
         }
     }
 

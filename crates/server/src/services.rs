@@ -295,3 +295,25 @@ impl Services {
         Ok(self.blob.website(asker, head, account).await?)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use ::blob::BlobService;
+    use ::queue::QueueService;
+    use ::table::TableService;
+    use engine::memory::MemoryEngine;
+
+    use super::*;
+
+    #[test]
+    fn no_space_has_two_handlers() {
+        let engine: Arc<dyn Engine> = Arc::new(MemoryEngine::default());
+        let (blob, queue) = (BlobService::new(Arc::clone(&engine)), QueueService::new(Arc::clone(&engine)));
+        let table = TableService::new(engine);
+        let mut spaces: Vec<u8> = [blob.spaces(), queue.spaces(), table.spaces()].concat();
+        spaces.sort_unstable();
+        let count = spaces.len();
+        spaces.dedup();
+        assert_eq!(spaces.len(), count);
+    }
+}

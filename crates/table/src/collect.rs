@@ -1,8 +1,8 @@
 //! What is done later: the rows of deleted tables.
 
 use engine::collector::{Handled, Handler, delete_some, steps};
-use engine::due::{Due, Kind};
-use engine::{BoxFuture, Engine, EngineError};
+use engine::due::Due;
+use engine::{BoxFuture, Engine, EngineError, space};
 
 use crate::TableService;
 use crate::key::entities;
@@ -11,10 +11,13 @@ use crate::key::entities;
 const ROWS_PER_STEP: usize = 500;
 
 impl Handler for TableService {
+    fn spaces(&self) -> &[u8] {
+        &[space::TABLE]
+    }
+
     fn handle<'a>(&'a self, engine: &'a dyn Engine, due: &'a Due) -> BoxFuture<'a, Result<Handled, EngineError>> {
         Box::pin(async move {
-            // Another kind is not ours, and an owner that is no generation was written by somebody who is not us.
-            let (Kind::TablePurge, Some(generation)) = (due.kind, due.owner_id()) else { return Ok(Handled::NotMine) };
+            let generation = due.owner_id().ok_or_else(|| due.unknown())?;
             let all = entities(generation);
             steps(engine, due, move |rows, _, changes| {
                 delete_some(rows, &all, &all.after_all(), ROWS_PER_STEP, changes, |_, _, _| {})

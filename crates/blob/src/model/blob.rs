@@ -2,8 +2,7 @@
 
 use bytes::Bytes;
 use concurrency::{ETag, Lease, Timestamp, Version};
-use engine::due::Kind;
-use engine::{Changes, ContentId, Key, Rows, Tick, Unread};
+use engine::{Changes, ContentId, Key, Rows, Tick, Unread, space};
 use minicbor::{Decode, Encode};
 use service::Pairs;
 use wire::names::BlobName;
@@ -350,9 +349,9 @@ impl Committed {
     pub fn let_content_go(&self, changes: &mut Changes, now: Timestamp) {
         match self.content {
             ContentRef::Empty => {}
-            ContentRef::Whole(id) => _ = changes.unrefer(Kind::Content, id, self.version, now),
+            ContentRef::Whole(id) => _ = changes.unrefer(space::CONTENT, id, self.version, now),
             ContentRef::Blocks(list) | ContentRef::Shared(list) => {
-                changes.unrefer(Kind::BlockList, list, self.version, now);
+                changes.unrefer(space::BLOCK_LIST, list, self.version, now);
             }
             ContentRef::Pages(view) => view.let_go(changes, now),
         }

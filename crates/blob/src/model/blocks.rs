@@ -2,8 +2,7 @@
 
 use bytes::Bytes;
 use concurrency::Timestamp;
-use engine::due::{self, Kind};
-use engine::{Changes, Key, KeyReader, Rows, Unread, Visit};
+use engine::{Changes, Key, KeyReader, Rows, Unread, Visit, due, space};
 use minicbor::{Decode, Encode};
 use wire::base64;
 
@@ -88,8 +87,14 @@ impl Staging {
 
     /// The blocks are committed or unwanted: their rows go later, the blob's own row no longer names them.
     pub fn leave(&self, blob: &Key, changes: &mut Changes, now: Timestamp) {
-        changes.delete(due::key(self.due, Kind::UncommittedBlocks, blob.as_bytes()));
-        changes.put(due::key(now, Kind::Staging, &self.id.to_be_bytes()), Bytes::new());
+        changes.delete(self.due_key(blob));
+        changes.put(due::key(now, space::BLOCK, &self.id.to_be_bytes()), Bytes::new());
+    }
+
+    /// The due row at which blocks that nobody committed are discarded. Its owner is the blob's key, which is longer than the id that
+    /// owns the row of blocks to be removed.
+    pub fn due_key(&self, blob: &Key) -> Key {
+        due::key(self.due, space::BLOCK, blob.as_bytes())
     }
 }
 

@@ -1,8 +1,7 @@
 //! The keys of the service's rows, and of the due rows that it writes.
 
 use concurrency::Timestamp;
-use engine::due::{self, Kind};
-use engine::{Key, KeyReader, Unread, space};
+use engine::{Key, KeyReader, Unread, due, space};
 use wire::names::{BlobName, ContainerName};
 
 use super::blob::{Deletion, VersionId};
@@ -25,11 +24,13 @@ pub fn moved_key(generation: u64) -> Key {
 
 /// The due row at which a container that was not restored is purged.
 pub fn deleted_container_due(key: &Key, mark: Deletion) -> Key {
-    let owner = [&[DELETED_CONTAINER_OWNER][..], key.as_bytes()].concat();
-    due::key(mark.until, Kind::Other, &owner)
+    due::key(mark.until, space::CONTAINER_DELETED, key.as_bytes())
 }
 
-pub const DELETED_CONTAINER_OWNER: u8 = space::CONTAINER_DELETED;
+/// The due row that removes the blobs of a container that is gone.
+pub fn purge_due(generation: u64, now: Timestamp) -> Key {
+    due::key(now, space::CONTAINER, &generation.to_be_bytes())
+}
 
 pub fn blob_key(generation: u64, name: &BlobName) -> Key {
     Key::new(space::BLOB).number(generation).text(name.as_str())
@@ -70,22 +71,13 @@ pub fn list_rows(list: u64) -> Key {
 
 /// The due row that removes all snapshots of a blob that is gone (or that has taken another uid).
 pub fn snapshots_due(uid: u64, now: Timestamp) -> Key {
-    states_due(SNAPSHOTS_OWNER, uid, now)
+    due::key(now, space::SNAPSHOT, &uid.to_be_bytes())
 }
 
 /// The due row that removes all versions of a blob that is gone.
 pub fn versions_due(uid: u64, now: Timestamp) -> Key {
-    states_due(VERSIONS_OWNER, uid, now)
+    due::key(now, space::VERSION, &uid.to_be_bytes())
 }
-
-fn states_due(owner: u8, uid: u64, now: Timestamp) -> Key {
-    let owner = [&[owner][..], &uid.to_be_bytes()].concat();
-    due::key(now, Kind::Other, &owner)
-}
-
-/// The first bytes of the owners of such rows, beside which other services may have their own.
-pub const SNAPSHOTS_OWNER: u8 = space::SNAPSHOT;
-pub const VERSIONS_OWNER: u8 = space::VERSION;
 
 /// Engines take partitions in turn; a blob's is known before its container has been read.
 pub fn blob_partition(account: u64, container: &ContainerName, blob: &BlobName) -> Key {

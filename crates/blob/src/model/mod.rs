@@ -37,9 +37,9 @@ pub use container::{
     Container, ContainerGuard, DeletedContainer, PublicAccess, find_container, generation, guard, name_of_generation,
 };
 pub use keys::{
-    DELETED_CONTAINER_OWNER, SNAPSHOTS_OWNER, VERSIONS_OWNER, blob_key, blob_partition, block_key, blocks_of,
-    chunk_key, container_key, deleted_container_due, deleted_container_key, list_rows, moved_key, snapshot_key,
-    snapshots_due, snapshots_of, state_time, version_key, versions_due, versions_of,
+    blob_key, blob_partition, block_key, blocks_of, chunk_key, container_key, deleted_container_due,
+    deleted_container_key, list_rows, moved_key, purge_due, snapshot_key, snapshots_due, snapshots_of, state_time,
+    version_key, versions_due, versions_of,
 };
 
 /// What a function over rows ends with when it has no result.

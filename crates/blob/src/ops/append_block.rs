@@ -4,8 +4,7 @@
 //! append writes one row of the blob's list, however long that has become.
 
 use concurrency::{Conditions, LeaseId, Timestamp};
-use engine::due::Kind;
-use engine::{Changes, Commit, Rows, Tick, Unread, commit, read};
+use engine::{Changes, Commit, Rows, Tick, Unread, commit, read, space};
 use wire::http::{Body, Head, HeaderValue, Reply, StatusCode};
 use wire::names::{BlobName, ContainerName};
 
@@ -210,7 +209,7 @@ fn take_over(
     for (end, row) in list_chunks(&entries) {
         changes.put(chunk_key(list, end), row);
     }
-    changes.unrefer(Kind::BlockList, shared, before.version, now);
+    changes.unrefer(space::BLOCK_LIST, shared, before.version, now);
     Ok(())
 }
 

@@ -3,7 +3,6 @@
 
 use bytes::Bytes;
 use concurrency::{Conditions, Lease, LeaseId, Timestamp};
-use engine::due::{self, Kind};
 use engine::{Changes, Commit, commit};
 use wire::http::{Head, Reply, StatusCode};
 use wire::names::ContainerName;
@@ -12,7 +11,8 @@ use super::Call;
 use crate::error::BlobError;
 use crate::model::codec;
 use crate::model::{
-    self, Container, DeletedContainer, Deletion, container_key, deleted_container_due, deleted_container_key, refuse,
+    self, Container, DeletedContainer, Deletion, container_key, deleted_container_due, deleted_container_key,
+    purge_due, refuse,
 };
 use crate::rules::immutability::Standing;
 use crate::{Failure, reply, request};
@@ -53,8 +53,7 @@ pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
         changes.delete(key.clone());
         match days {
             None => {
-                let generation = container.generation.to_be_bytes();
-                changes.put(due::key(tick.now, Kind::ContainerPurge, &generation), Bytes::new());
+                changes.put(purge_due(container.generation, tick.now), Bytes::new());
             }
             Some(days) => {
                 let (mark, key) = (Deletion::new(days, tick), deleted_container_key(account, &op.name, tick.stamp.0));

@@ -5,8 +5,7 @@
 
 use bytes::Bytes;
 use concurrency::{Lease, LeaseId, Timestamp};
-use engine::due::{self, Kind};
-use engine::{Changes, Commit, Key, Rows, Tick, Unread, commit, read};
+use engine::{Changes, Commit, Key, Rows, Tick, Unread, commit, read, space};
 use service::RequestError;
 use wire::http::{Body, Head, Reply, StatusCode};
 use wire::names::{BlobName, ContainerName};
@@ -188,14 +187,14 @@ impl PutBlock {
                 && kept != Some(earlier.content)
                 && !op.is_used_by_others(rows, &staging, &earlier)?
             {
-                changes.unrefer(Kind::Content, earlier.content, staging.id, tick.now);
+                changes.unrefer(space::CONTENT, earlier.content, staging.id, tick.now);
             }
             let before = loaded.row.as_ref().and_then(|blob| blob.staging.as_ref());
             if before.is_none_or(|before| before.id != staging.id) {
                 if let Some(before) = before {
                     before.leave(&loaded.key, &mut changes, tick.now);
                 }
-                changes.put(due::key(staging.due, Kind::UncommittedBlocks, loaded.key.as_bytes()), Bytes::new());
+                changes.put(staging.due_key(&loaded.key), Bytes::new());
             }
             let mut blob = loaded.row.unwrap_or_else(|| Blob { uid: tick.id(0), ..Blob::default() });
             soft_delete::put_deleted_away(&mut blob, &loaded.key, tick, &mut changes);

@@ -13,8 +13,7 @@
 
 use bytes::Bytes;
 use concurrency::{Lease, Timestamp};
-use engine::due::{self, Kind};
-use engine::{Changes, Key, Rows, Tick, Unread, Visit, space};
+use engine::{Changes, Key, Rows, Tick, Unread, Visit, due, space};
 
 use crate::error::BlobError;
 use crate::model::codec;
@@ -358,22 +357,20 @@ pub enum Expiring {
 }
 
 impl Expiring {
-    /// The first byte of the owner of its due row; which of them it is and the key of the blob follow.
-    const OWNER: u8 = space::BLOB;
-
+    /// Its due row: which of them it is and the key of the blob.
     fn due(self, key: &Key, mark: Deletion) -> Key {
         let (kind, at) = match self {
             Expiring::Base => (0, Timestamp::default()),
             Expiring::Snapshot(at) => (1, at),
             Expiring::Version(VersionId(at)) => (2, at),
         };
-        let owner = [&[Self::OWNER, kind][..], &at.0.to_be_bytes(), key.as_bytes()].concat();
-        due::key(mark.until, Kind::Other, &owner)
+        let owner = [&[kind][..], &at.0.to_be_bytes(), key.as_bytes()].concat();
+        due::key(mark.until, space::BLOB, &owner)
     }
 
     /// What a due row is about, and the blob.
     pub fn from_owner(owner: &[u8]) -> Option<(Expiring, Key)> {
-        let ([Self::OWNER, kind], rest) = owner.split_first_chunk::<2>()? else { return None };
+        let (kind, rest) = owner.split_first()?;
         let (at, key) = rest.split_first_chunk::<8>()?;
         let at = Timestamp(u64::from_be_bytes(*at));
         let which = match kind {

@@ -6,8 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use engine::due::Kind;
-use engine::{Changes, Commit, Engine, EngineError, Key, NotCommitted, Timestamp, Wrapper};
+use engine::{Changes, Commit, Engine, EngineError, Key, NotCommitted, Timestamp, Wrapper, space};
 use engine_embedded::{EmbeddedEngine, Options};
 
 pub fn open(folder: &Path) -> Arc<EmbeddedEngine> {
@@ -27,7 +26,7 @@ pub async fn put(engine: &dyn Engine, name: &str, bytes: &Bytes) -> Result<Times
     let done = engine::commit::<_, Infallible, _>(engine, key.clone(), move |rows, tick| {
         let mut changes = Changes::none();
         if let Some(old) = rows.get(&key)? {
-            changes.unrefer(Kind::Content, number(&old[..8]), number(&old[8..]), tick.now);
+            changes.unrefer(space::CONTENT, number(&old[..8]), number(&old[8..]), tick.now);
         }
         changes.store(&staged, tick.id(1));
         let row = [staged.id().0.to_be_bytes(), tick.id(1).to_be_bytes()].concat();
@@ -42,7 +41,7 @@ pub async fn delete(engine: &dyn Engine, name: &str) -> Result<(), EngineError> 
     let done = engine::commit::<_, Infallible, _>(engine, key.clone(), move |rows, tick| {
         let mut changes = Changes::none().freeing_space();
         if let Some(old) = rows.get(&key)? {
-            changes.unrefer(Kind::Content, number(&old[..8]), number(&old[8..]), tick.now);
+            changes.unrefer(space::CONTENT, number(&old[..8]), number(&old[8..]), tick.now);
             changes.delete(key.clone());
         }
         Ok(Commit { changes, outcome: () })

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use engine::due::{self, Kind};
-use engine::{Changes, Key, Rows, Tick};
+use engine::{Changes, Key, Rows, Tick, due, space};
 use service::Operation;
 use wire::http::{Head, Reply};
 
@@ -45,7 +44,7 @@ impl Operation for DeleteTable {
     fn apply(&self, rows: &dyn Rows, account: u64, tick: Tick, changes: &mut Changes) -> Result<(), Halt> {
         let found = model::find_table(rows, account, &self.table)?.ok_or(refuse(TableError::ResourceNotFound))?;
         changes.delete(table_key(account, &self.table));
-        changes.put(due::key(tick.now, Kind::TablePurge, &found.generation.to_be_bytes()), Bytes::new());
+        changes.put(due::key(tick.now, space::TABLE, &found.generation.to_be_bytes()), Bytes::new());
         changes.frees_space = true;
         Ok(())
     }
@@ -58,6 +57,10 @@ pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
+    use engine::due::Due;
+    use engine::{Changes, Commit, Key, Visit, commit, space};
+
     use crate::TableError;
     use crate::testing::{Bench, refusal};
 
@@ -86,6 +89,28 @@ mod tests {
         bench.sweep().await;
         assert_eq!(bench.stored(), 2, "the other table and its entity");
         bench.call("DELETE", "Tables('other')", &[], b"").await.unwrap();
+        bench.sweep().await;
+        assert_eq!(bench.stored(), 0);
+    }
+
+    /// Earlier versions wrote a number of their own in place of the space. It is the same one.
+    #[tokio::test]
+    async fn what_earlier_versions_left_due_is_done() {
+        let bench = Bench::with_table().await;
+        bench.insert("tab", "p", "r", "").await;
+        bench.call("DELETE", "Tables('tab')", &[], b"").await.unwrap();
+        let all = Key::new(space::DUE);
+        let rewritten = commit::<_, std::convert::Infallible, _>(&*bench.engine, all.clone(), move |rows, _| {
+            let mut changes = Changes::none();
+            rows.scan(&all, &all.after_all(), 1, &mut |key, _| {
+                let due = Due::from_key(key).unwrap();
+                let old = Key::new(space::DUE).number(due.at.0).byte(32).text(&due.owner);
+                changes.delete(Key::from_bytes(key)).put(old, Bytes::new());
+                Visit::Next
+            })?;
+            Ok(Commit { outcome: changes.rows.len(), changes })
+        });
+        assert_eq!(rewritten.await.unwrap(), 2);
         bench.sweep().await;
         assert_eq!(bench.stored(), 0);
     }
