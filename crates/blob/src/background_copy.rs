@@ -14,8 +14,9 @@ use bytes::{Bytes, BytesMut};
 use concurrency::Timestamp;
 use engine::collector::Handled;
 use engine::due::{self, Due};
-use engine::{Changes, Commit, Engine, EngineError, Key, Rows, Staged, Tick, Unread, commit, space};
+use engine::{Changes, Commit, Engine, EngineError, Key, Rows, Staged, Tick, Unread, commit};
 use minicbor::{Decode, Encode};
+use service::space;
 use wire::http::{Body, HeaderMap, HeaderValue, header};
 
 use crate::BlobService;

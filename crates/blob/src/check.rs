@@ -7,7 +7,8 @@
 use std::collections::HashSet;
 
 use bytes::Bytes;
-use engine::{Engine, EngineError, Key, KeyReader, Rows, Unread, Visit, read, space};
+use engine::{Engine, EngineError, Key, KeyReader, Rows, Unread, Visit, read};
+use service::space;
 use service::unrefused;
 
 use crate::model;
@@ -139,7 +140,8 @@ async fn each(
 #[cfg(test)]
 mod tests {
     use crate::testing::Bench;
-    use engine::{Changes, Commit, Key, Rows, Visit, commit, space};
+    use engine::{Changes, Commit, Key, Rows, Visit, commit};
+    use service::space;
 
     const TAGGED: [(&str, &str); 3] =
         [("x-ms-blob-type", "BlockBlob"), ("x-ms-tags", "a=1&b=2"), ("x-ms-legal-hold", "true")];

@@ -9,7 +9,8 @@ use std::convert::Infallible;
 use bytes::Bytes;
 use engine::collector::{Handled, Handler, delete_some, is_referred, steps};
 use engine::due::Due;
-use engine::{BoxFuture, Changes, Engine, EngineError, Key, NotCommitted, Rows, Tick, Unread, read, space};
+use engine::{BoxFuture, Changes, Engine, EngineError, Key, NotCommitted, Rows, Tick, Unread, read};
+use service::space;
 
 use crate::model::blocks::for_each_chunk;
 use crate::model::codec;

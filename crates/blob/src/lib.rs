@@ -61,7 +61,7 @@ pub use source::{Fetched, Outside, Running, Unreached};
 use ops::get_blob_service_properties::PROPERTIES;
 
 /// The spaces of what is referred to as contents are: block lists and page maps.
-pub const REFERRED: [u8; 2] = [engine::space::BLOCK_LIST, engine::space::PAGE_MAP];
+pub const REFERRED: [u8; 2] = [service::space::BLOCK_LIST, service::space::PAGE_MAP];
 
 /// The service over one engine.
 #[derive(Clone, Debug)]

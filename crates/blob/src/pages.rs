@@ -18,8 +18,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use bytes::Bytes;
 use concurrency::Timestamp;
 use engine::collector::ref_key;
-use engine::{Changes, Key, KeyReader, Rows, Staged, Tick, Unread, Visit, due, space};
+use engine::{Changes, Key, KeyReader, Rows, Staged, Tick, Unread, Visit, due};
 use minicbor::{Decode, Encode};
+use service::space;
 
 use crate::download::Piece;
 use crate::model::PAGE_BLOB_BYTES_MAX;

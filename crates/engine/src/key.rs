@@ -5,56 +5,17 @@
 
 use bytes::Bytes;
 
-/// The spaces. Each is written by one owner only.
+/// The spaces of the engines' own rows. The others belong to the services: each is written by one owner only.
 pub mod space {
+    /// The numbers of accounts by name.
     pub const ACCOUNT: u8 = 0x01;
-    /// Service properties, by account and service.
-    pub const SERVICE: u8 = 0x02;
-    /// Secrets that all nodes share, by name.
-    pub const SECRET: u8 = 0x03;
-    /// Containers by account and name; the row of a live container.
-    pub const CONTAINER: u8 = 0x10;
-    /// Deleted containers by account, name and version.
-    pub const CONTAINER_DELETED: u8 = 0x11;
-    /// Blobs by container generation and name: the head row, which is also what List Blobs walks.
-    pub const BLOB: u8 = 0x12;
-    /// Uncommitted blocks by staging id and block id.
-    pub const BLOCK: u8 = 0x13;
-    /// Snapshots by blob uid and stamp.
-    pub const SNAPSHOT: u8 = 0x14;
-    /// Committed block lists by list id and chunk number.
-    pub const BLOCK_LIST: u8 = 0x15;
-    /// Where the pages of page blobs are: a row by map id, and others by map id, group of pages and epoch.
-    pub const PAGE_MAP: u8 = 0x16;
-    /// Previous versions of blobs by uid and version id.
-    pub const VERSION: u8 = 0x17;
-    /// The index of tags, by account, key, value and blob (container generation and name).
-    pub const TAG: u8 = 0x18;
-    /// The names of containers that were restored under another, by generation.
-    pub const CONTAINER_MOVED: u8 = 0x19;
-    /// What protects blobs from being changed, by container generation, end and state.
-    pub const PROTECTED: u8 = 0x1A;
-    /// Copies from elsewhere that are under way, by id.
-    pub const COPY: u8 = 0x1C;
-
-    /// Tables by account and name in lower case.
-    pub const TABLE: u8 = 0x20;
-    /// Entities by table generation, partition key and row key, in the order of a query.
-    pub const ENTITY: u8 = 0x21;
-
-    /// Queues by account and name.
-    pub const QUEUE: u8 = 0x30;
-    /// What is known of all messages of a queue generation.
-    pub const QUEUE_MARKS: u8 = 0x31;
-    /// Messages by queue generation, the time at which they can be seen, and number.
-    pub const MESSAGE: u8 = 0x32;
-    /// Their texts by queue generation, expiry and number.
-    pub const MESSAGE_TEXT: u8 = 0x33;
-
-    // The engines' own.
+    /// Where the bytes of contents are.
     pub const CONTENT: u8 = 0xE0;
+    /// Who refers to what.
     pub const REF: u8 = 0xE1;
+    /// What is to be looked at, by time.
     pub const DUE: u8 = 0xE2;
+    /// How many bytes of a segment are alive.
     pub const SEGMENT: u8 = 0xE3;
     pub const CLOCK: u8 = 0xE4;
 }

@@ -87,8 +87,9 @@ fn write(text: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use engine::{Changes, Commit, Key, commit, space};
+    use engine::{Changes, Commit, Key, commit};
     use engine_embedded::{EmbeddedEngine, Options};
+    use service::space;
 
     /// A row that no engine can know to be wrong.
     #[test]

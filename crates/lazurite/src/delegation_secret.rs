@@ -4,7 +4,8 @@
 use std::convert::Infallible;
 use std::path::Path;
 
-use engine::{Changes, Commit, Engine, EngineError, Key, NotCommitted, Stop, space};
+use engine::{Changes, Commit, Engine, EngineError, Key, NotCommitted, Stop};
+use service::space;
 
 use crate::flags::Wrong;
 use crate::private_file::Replacement;

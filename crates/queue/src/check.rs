@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use engine::due::Due;
-use engine::{Engine, EngineError, Key, KeyReader, Rows, Unread, Visit, read, space};
+use engine::{Engine, EngineError, Key, KeyReader, Rows, Unread, Visit, read};
 use service::codec;
+use service::space;
 use service::unrefused;
 
 use crate::model::{Marks, Message, Queue, messages_of, texts_of};

@@ -2,7 +2,8 @@
 
 use engine::collector::{Handled, Handler, steps, steps_in};
 use engine::due::Due;
-use engine::{BoxFuture, Engine, EngineError, space};
+use engine::{BoxFuture, Engine, EngineError};
+use service::space;
 
 use crate::QueueService;
 use crate::shelf::{self, Asked, Shelf};

@@ -8,8 +8,9 @@
 //! - [`Marks`] is one row for all messages of a generation: how many there are, and below which place none is left.
 
 use concurrency::{MessageId, PopReceipt, Timestamp};
-use engine::{Key, Rows, Stop, Tick, Unread, space};
+use engine::{Key, Rows, Stop, Tick, Unread};
 use minicbor::{Decode, Encode};
+use service::space;
 use service::{Pairs, RequestError, StoredPolicy, codec};
 use wire::names::QueueName;
 

@@ -14,8 +14,9 @@ use bytes::Bytes;
 use concurrency::{PopReceipt, Timestamp};
 use engine::collector::delete_some;
 use engine::due::{self, Due};
-use engine::{Changes, Key, KeyReader, Rows, Tick, Unread, Visit, space};
+use engine::{Changes, Key, KeyReader, Rows, Tick, Unread, Visit};
 use service::codec;
+use service::space;
 use wire::names::QueueName;
 
 use crate::model::{

@@ -2,6 +2,7 @@
 //!
 //! - [`codec`]: rows to values and back.
 //! - [`current`]: values that are replaced while the server runs, the accounts and their keys above all.
+//! - [`space`]: whose rows are whose.
 //! - [`RequestError`]: what is wrong with a request before anything is looked up; every service gives the same codes.
 //! - [`properties`]: the settings of a service in an account, CORS rules among them.
 //! - [`StoredPolicy`]: a stored access policy, of a container, a queue, a table or a share.
@@ -22,6 +23,7 @@ mod policy;
 pub mod properties;
 mod request_error;
 pub mod sources;
+pub mod space;
 mod stats;
 #[doc(hidden)]
 pub mod testing;

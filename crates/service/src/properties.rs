@@ -6,9 +6,10 @@
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
+use crate::space;
 use auth::Settings;
 use bytes::Bytes;
-use engine::{Changes, Commit, Engine, EngineError, Key, Rows, Unread, commit, read, space};
+use engine::{Changes, Commit, Engine, EngineError, Key, Rows, Unread, commit, read};
 use minicbor::{Decode, Encode};
 use wire::cors;
 use wire::http::{Body, Head, Reply, collect};

@@ -2,7 +2,8 @@
 
 use engine::collector::{Handled, Handler, delete_some, steps};
 use engine::due::Due;
-use engine::{BoxFuture, Engine, EngineError, space};
+use engine::{BoxFuture, Engine, EngineError};
+use service::space;
 
 use crate::TableService;
 use crate::key::entities;

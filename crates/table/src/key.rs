@@ -6,7 +6,8 @@
 
 use std::borrow::Cow;
 
-use engine::{Key, space};
+use engine::Key;
+use service::space;
 
 use crate::error::TableError;
 

@@ -4,8 +4,9 @@
 //!   removes one row and its entities are out of reach at once; their rows go later.
 //! - An entity is one row by generation, partition key and row key, in the order in which a query walks them. See `entity`.
 
-use engine::{Key, Rows, Stop, Unread, space};
+use engine::{Key, Rows, Stop, Unread};
 use minicbor::{Decode, Encode};
+use service::space;
 use service::{StoredPolicy, codec};
 
 use crate::error::TableError;

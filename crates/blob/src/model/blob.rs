@@ -2,9 +2,10 @@
 
 use bytes::Bytes;
 use concurrency::{ETag, Lease, Timestamp, Version};
-use engine::{Changes, ContentId, Key, Rows, Tick, Unread, space};
+use engine::{Changes, ContentId, Key, Rows, Tick, Unread};
 use minicbor::{Decode, Encode};
 use service::Pairs;
+use service::space;
 use wire::names::BlobName;
 
 use super::blocks::Staging;

@@ -2,8 +2,9 @@
 
 use bytes::Bytes;
 use concurrency::Timestamp;
-use engine::{Changes, Key, KeyReader, Rows, Unread, Visit, due, space};
+use engine::{Changes, Key, KeyReader, Rows, Unread, Visit, due};
 use minicbor::{Decode, Encode};
+use service::space;
 use wire::base64;
 
 use super::blob::{Committed, ContentRef};

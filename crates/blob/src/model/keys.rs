@@ -1,7 +1,8 @@
 //! The keys of the service's rows, and of the due rows that it writes.
 
 use concurrency::Timestamp;
-use engine::{Key, KeyReader, Unread, due, space};
+use engine::{Key, KeyReader, Unread, due};
+use service::space;
 use wire::names::{BlobName, ContainerName};
 
 use super::blob::{Deletion, VersionId};

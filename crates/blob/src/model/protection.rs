@@ -4,8 +4,9 @@
 //! by container generation and end, written in the commit that changes it; what is over stands before the time of asking.
 
 use concurrency::Timestamp;
-use engine::{Changes, Key, KeyReader, space};
+use engine::{Changes, Key, KeyReader};
 use minicbor::{Decode, Encode};
+use service::space;
 
 use super::blob::Committed;
 use super::codec;

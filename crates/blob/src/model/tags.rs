@@ -7,8 +7,9 @@
 //! Rows of a container that was deleted are left until it is purged; a search passes over them, because the container
 //! under the name they have is not of their generation.
 
-use engine::{Changes, Key, KeyReader, Unread, space};
+use engine::{Changes, Key, KeyReader, Unread};
 use minicbor::{Decode, Encode};
+use service::space;
 use wire::names::ContainerName;
 use wire::tags::Tags;
 

@@ -66,7 +66,7 @@ impl Target {
     /// The current state of some blob.
     pub fn current(lease: Lease) -> Target {
         let blob = Blob { uid: 3, lease, ..Blob::default() };
-        let place = Place::Head(Key::new(engine::space::BLOB), Box::new(blob));
+        let place = Place::Head(Key::new(service::space::BLOB), Box::new(blob));
         Target { state: crate::testing::committed(), lease, place }
     }
 }

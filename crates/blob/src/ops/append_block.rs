@@ -4,7 +4,8 @@
 //! append writes one row of the blob's list, however long that has become.
 
 use concurrency::{Conditions, LeaseId, Timestamp};
-use engine::{Changes, Commit, Rows, Tick, Unread, commit, read, space};
+use engine::{Changes, Commit, Rows, Tick, Unread, commit, read};
+use service::space;
 use wire::http::{Body, Head, HeaderValue, Reply, StatusCode};
 use wire::names::{BlobName, ContainerName};
 

@@ -4,7 +4,8 @@
 //! not shown cost time too, and a page looks at a bounded number of them.
 
 use concurrency::{Lease, Timestamp};
-use engine::{Key, KeyReader, Rows, Unread, Visit, read, space};
+use engine::{Key, KeyReader, Rows, Unread, Visit, read};
+use service::space;
 use wire::http::{Head, Reply, StatusCode};
 use wire::names::ContainerName;
 use wire::xml::XmlWriter;

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 
 use concurrency::Timestamp;
-use engine::{Key, KeyReader, Rows, Unread, Visit, read, space};
+use engine::{Key, KeyReader, Rows, Unread, Visit, read};
+use service::space;
 use wire::dates;
 use wire::http::{Head, Reply, StatusCode};
 use wire::names::ContainerName;

@@ -5,8 +5,9 @@
 
 use bytes::Bytes;
 use concurrency::{Lease, LeaseId, Timestamp};
-use engine::{Changes, Commit, Key, Rows, Tick, Unread, commit, read, space};
+use engine::{Changes, Commit, Key, Rows, Tick, Unread, commit, read};
 use service::RequestError;
+use service::space;
 use wire::http::{Body, Head, Reply, StatusCode};
 use wire::names::{BlobName, ContainerName};
 

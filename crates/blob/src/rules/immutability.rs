@@ -8,7 +8,8 @@
 //! by container generation and end, written in the commit that changes it; what is over stands before the time of asking.
 
 use concurrency::Timestamp;
-use engine::{Key, Rows, Unread, Visit, space};
+use engine::{Key, Rows, Unread, Visit};
+use service::space;
 
 use wire::dates;
 

@@ -13,7 +13,8 @@
 
 use bytes::Bytes;
 use concurrency::{Lease, Timestamp};
-use engine::{Changes, Key, Rows, Tick, Unread, Visit, due, space};
+use engine::{Changes, Key, Rows, Tick, Unread, Visit, due};
+use service::space;
 
 use crate::error::BlobError;
 use crate::model::codec;

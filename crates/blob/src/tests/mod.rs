@@ -13,7 +13,8 @@ mod rights;
 mod states;
 
 use bytes::Bytes;
-use engine::{Key, Visit, space};
+use engine::{Key, Visit};
+use service::space;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

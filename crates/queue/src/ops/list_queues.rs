@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use concurrency::Timestamp;
-use engine::{Key, KeyReader, Rows, Unread, Visit, space};
+use engine::{Key, KeyReader, Rows, Unread, Visit};
+use service::space;
 use service::{Pairs, ReadOperation, codec, listing};
 use wire::http::{Head, Reply, StatusCode};
 use wire::xml::XmlWriter;

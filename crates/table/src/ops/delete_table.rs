@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use engine::{Changes, Key, Rows, Tick, due, space};
+use engine::{Changes, Key, Rows, Tick, due};
 use service::Operation;
+use service::space;
 use wire::http::{Head, Reply};
 
 use super::Call;
@@ -59,7 +60,8 @@ pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
 mod tests {
     use bytes::Bytes;
     use engine::due::Due;
-    use engine::{Changes, Commit, Key, Visit, commit, space};
+    use engine::{Changes, Commit, Key, Visit, commit};
+    use service::space;
 
     use crate::TableError;
     use crate::testing::{Bench, refusal};

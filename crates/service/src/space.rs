@@ -1,0 +1,49 @@
+//! The spaces of all services' rows: each is written by one owner only. The engines' own are here, too.
+//!
+//! 0x04 and 0x05 stay free: earlier versions wrote these numbers into due rows, with another meaning. For the same reason nothing in
+//! 0x02 and 0x03 ever has a due row.
+
+pub use engine::space::*;
+
+/// Service properties, by account and service.
+pub const SERVICE: u8 = 0x02;
+/// Secrets that all nodes share, by name.
+pub const SECRET: u8 = 0x03;
+/// Containers by account and name; the row of a live container.
+pub const CONTAINER: u8 = 0x10;
+/// Deleted containers by account, name and version.
+pub const CONTAINER_DELETED: u8 = 0x11;
+/// Blobs by container generation and name: the head row, which is also what List Blobs walks.
+pub const BLOB: u8 = 0x12;
+/// Uncommitted blocks by staging id and block id.
+pub const BLOCK: u8 = 0x13;
+/// Snapshots by blob uid and stamp.
+pub const SNAPSHOT: u8 = 0x14;
+/// Committed block lists by list id and chunk number.
+pub const BLOCK_LIST: u8 = 0x15;
+/// Where the pages of page blobs are: a row by map id, and others by map id, group of pages and epoch.
+pub const PAGE_MAP: u8 = 0x16;
+/// Previous versions of blobs by uid and version id.
+pub const VERSION: u8 = 0x17;
+/// The index of tags, by account, key, value and blob (container generation and name).
+pub const TAG: u8 = 0x18;
+/// The names of containers that were restored under another, by generation.
+pub const CONTAINER_MOVED: u8 = 0x19;
+/// What protects blobs from being changed, by container generation, end and state.
+pub const PROTECTED: u8 = 0x1A;
+/// Copies from elsewhere that are under way, by id.
+pub const COPY: u8 = 0x1C;
+
+/// Tables by account and name in lower case.
+pub const TABLE: u8 = 0x20;
+/// Entities by table generation, partition key and row key, in the order of a query.
+pub const ENTITY: u8 = 0x21;
+
+/// Queues by account and name.
+pub const QUEUE: u8 = 0x30;
+/// What is known of all messages of a queue generation.
+pub const QUEUE_MARKS: u8 = 0x31;
+/// Messages by queue generation, the time at which they can be seen, and number.
+pub const MESSAGE: u8 = 0x32;
+/// Their texts by queue generation, expiry and number.
+pub const MESSAGE_TEXT: u8 = 0x33;
