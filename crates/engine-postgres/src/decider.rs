@@ -1,7 +1,8 @@
 //! Decisions: gathered by partition, run against rows of one snapshot, committed in one call.
 //!
 //! At most one batch of a partition is under way on a node; it runs all that wait, one after another, each on the changes
-//! of those before it. Between nodes the database decides: a commit holds only if all that was read is still so, else the
+//! of those before it. Before that it runs each of them for the sake of what they ask for, so that the rows of all come in one
+//! round trip. Between nodes the database decides: a commit holds only if all that was read is still so, else the
 //! batch is run again. One that keeps losing gets its turn: first those of the same partition wait for it, then all do.
 
 use std::collections::{HashMap, VecDeque};
@@ -16,13 +17,18 @@ use crate::commit::{self, Committed};
 use crate::key::partition_number;
 use crate::session::{Session, Turn};
 use crate::trouble::Trouble;
-use crate::view::{Loaded, Overlay, Seen, View};
+use crate::view::{Loaded, Overlay, Seen, View, Wanted};
 use crate::{Inner, Options};
 
 /// How many decisions one batch takes.
 const DECISIONS_PER_BATCH: usize = 128;
 /// A batch is closed when its commit has grown to this.
 const BYTES_PER_BATCH: usize = 4 << 20;
+/// So many rows are loaded together for the decisions of a batch; the others load theirs in their turn. A row has up to a
+/// megabyte.
+const ROWS_PER_GATHERING: usize = 256;
+/// So often at most, because rows lead to others: a container to a blob, a blob to the settings that it is deleted by.
+const GATHERINGS_PER_BATCH: usize = 3;
 /// After so many conflicts in a row the nodes queue up for the partition.
 const CONFLICTS_BEFORE_QUEUEING: u32 = 2;
 /// After so many, others have changed what they had no need to queue for: then all that commit wait for one try.
@@ -267,6 +273,41 @@ impl Batch<'_> {
         Ok((vec![Err(error); count], Vec::new()))
     }
 
+    /// Loads what the functions of the batch ask for before the first of them is decided. They are run on what is stored, so a
+    /// function that will see what another one changes may have to load again in its turn.
+    async fn gather(&mut self, session: &mut Option<Session>, loaded: &mut Loaded) -> Result<(), Trouble> {
+        let (inner, overlay) = (self.inner, Overlay::default());
+        let hold = inner.source.node.begin_read();
+        // No stamp is taken for runs that come to nothing.
+        let now = inner.source.node.now();
+        let tick = Tick { now, stamp: now, entropy: entropy()? };
+        let mut open: Vec<&mut Request> = self.requests.iter_mut().collect();
+        for _ in 0..GATHERINGS_PER_BATCH {
+            let mut wanted = Wanted::default();
+            let mut gathered = Vec::new();
+            open.retain_mut(|request| {
+                if wanted.rows() >= ROWS_PER_GATHERING {
+                    return false;
+                }
+                let view = View::new(loaded, &overlay, &inner.source, &inner.hints, &hold);
+                run(&mut request.decision, &view, tick);
+                let mut noted = view.into_noted();
+                let wants_more = !noted.wanted.is_empty();
+                if wants_more {
+                    wanted.add_rows(std::mem::take(&mut noted.wanted));
+                    gathered.push(noted);
+                }
+                wants_more
+            });
+            if wanted.is_empty() {
+                break;
+            }
+            inner.load_rows(session, &wanted, loaded).await?;
+            gathered.iter().for_each(|noted| noted.teach(&inner.hints, loaded));
+        }
+        Ok(())
+    }
+
     /// Runs the functions in their order.
     async fn decide(&mut self, session: &mut Option<Session>, loaded: &mut Loaded) -> Result<Decided, Trouble> {
         let mut decided = Decided {
@@ -276,6 +317,10 @@ impl Batch<'_> {
             stamp: 0,
             answers: Vec::with_capacity(self.requests.len()),
         };
+        if self.requests.len() > 1 {
+            self.gather(session, loaded).await?;
+            self.inner.source.node.settle_the_time().await?;
+        }
         let hold = self.inner.source.node.begin_read();
         for request in &mut self.requests {
             if decided.overlay.bytes >= BYTES_PER_BATCH {
@@ -283,26 +328,27 @@ impl Batch<'_> {
             }
             let node = &self.inner.source.node;
             let mut moment = node.moment();
+            node.follow(&mut moment, loaded.newest);
             let mut stamp = node.stamp().await?;
             let entropy = entropy()?;
             let answer = loop {
                 let tick = Tick { now: moment.now, stamp, entropy };
-                let view = View::new(loaded, &decided.overlay, &self.inner.source, &hold);
+                let view = View::new(loaded, &decided.overlay, &self.inner.source, &self.inner.hints, &hold);
                 let verdict = run(&mut request.decision, &view, tick);
-                let (wanted, promised, seen) = (view.wanted.take(), view.promised.take(), view.seen.take());
-                drop(view);
-                if !wanted.is_empty() {
-                    self.inner.load(session, &wanted, loaded).await?;
+                let noted = view.into_noted();
+                if !noted.wanted.is_empty() {
+                    self.inner.load(session, &noted, loaded).await?;
                     node.settle_the_time().await?;
                     if node.follow(&mut moment, loaded.newest) {
                         stamp = node.stamp().await?;
                         continue;
                     }
-                    if matches!(verdict, Verdict::Unread(Unread::NotYet)) || !loaded.fulfil(&promised) {
+                    let is_short = matches!(verdict, Verdict::Unread(Unread::NotYet));
+                    if is_short || noted.is_void() || !loaded.fulfil(&noted.promised) {
                         continue;
                     }
                 }
-                decided.seen.add(seen);
+                decided.seen.add(noted.seen);
                 break match verdict {
                     Verdict::Commit(changes) => match changes.validate() {
                         Ok(()) if changes.is_empty() => Ok(()),

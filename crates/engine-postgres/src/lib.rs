@@ -29,6 +29,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use engine::byte_store::ByteStore;
+use engine::hints::Hints;
 use engine::{BoxFuture, ContentWriter, Decision, Engine, EngineError, Query, Timestamp, Unread};
 use tokio::task::JoinHandle;
 
@@ -40,7 +41,7 @@ use pool::Pool;
 use session::Session;
 pub use setting::{Setting, SettingEdit, edit_setting};
 use trouble::Trouble;
-use view::{Loaded, Overlay, View, Wanted};
+use view::{Loaded, Noted, Overlay, View, Wanted};
 
 /// How often what nobody needs is looked for.
 const GARBAGE_PAUSE: Duration = Duration::from_secs(3);
@@ -70,6 +71,7 @@ struct Inner {
     source: Source,
     options: Options,
     waiting: Waiting,
+    hints: Hints,
     garbage: Garbage,
     counters: Counters,
 }
@@ -79,6 +81,8 @@ struct Counters {
     commits: AtomicU64,
     refusals: AtomicU64,
     batches: AtomicU64,
+    /// Round trips that brought rows.
+    loads: AtomicU64,
     conflicts: AtomicU64,
     retries: AtomicU64,
     queries: AtomicU64,
@@ -120,6 +124,7 @@ impl PostgresEngine {
             source: Source::new(pool, node, store),
             options,
             waiting: Waiting::default(),
+            hints: Hints::default(),
             garbage: Garbage::default(),
             counters: Counters::default(),
         });
@@ -165,12 +170,24 @@ async fn tidy(inner: Arc<Inner>) {
 }
 
 impl Inner {
-    /// Loads what is wanted into `loaded`, from the session's snapshot.
-    async fn load(&self, session: &mut Option<Session>, wanted: &Wanted, loaded: &mut Loaded) -> Result<(), Trouble> {
+    /// Loads what a run of a function wanted into `loaded`, from the session's snapshot.
+    async fn load(&self, session: &mut Option<Session>, noted: &Noted, loaded: &mut Loaded) -> Result<(), Trouble> {
+        self.load_rows(session, &noted.wanted, loaded).await?;
+        noted.teach(&self.hints, loaded);
+        Ok(())
+    }
+
+    async fn load_rows(
+        &self,
+        session: &mut Option<Session>,
+        wanted: &Wanted,
+        loaded: &mut Loaded,
+    ) -> Result<(), Trouble> {
         let mut open = match session.take() {
             Some(open) => open,
             None => Session::begin(&self.source.pool).await?,
         };
+        self.counters.loads.fetch_add(1, Ordering::Relaxed);
         open.load(wanted, loaded, &self.source.node).await?;
         *session = Some(open);
         Ok(())
@@ -182,26 +199,25 @@ impl Inner {
         let hold = self.source.node.begin_read();
         let mut moment = self.source.node.moment();
         let ended = loop {
-            let (answer, wanted, promised) = {
-                let view = View::new(&loaded, &overlay, &self.source, &hold);
-                let answer = query.run(&view, moment.now);
-                (answer, view.wanted.take(), view.promised.take())
+            let (answer, mut noted) = {
+                let view = View::new(&loaded, &overlay, &self.source, &self.hints, &hold);
+                (run_query(query, &view, moment.now), view.into_noted())
             };
-            if wanted.is_empty() {
+            if noted.wanted.is_empty() {
                 break answer;
             }
             // On the engine's own runtime, whoever polls this: it has timers, and nothing stops half way.
             let inner = Arc::clone(self);
-            let mut moved = (session.take(), loaded);
+            let mut moved = (session.take(), loaded, noted);
             let task = self
                 .source
                 .runtime
-                .spawn(async move { inner.load(&mut moved.0, &wanted, &mut moved.1).await.map(|()| moved) });
+                .spawn(async move { inner.load(&mut moved.0, &moved.2, &mut moved.1).await.map(|()| moved) });
             let back = task.await.unwrap_or_else(|error| Err(Trouble::Fatal(error.to_string())))?;
-            (session, loaded) = back;
+            (session, loaded, noted) = back;
             let moved = self.source.node.follow(&mut moment, loaded.newest);
-            let complete = !moved && answer != Err(Unread::NotYet) && loaded.fulfil(&promised);
-            if complete {
+            let is_done = !moved && !noted.is_void() && answer != Err(Unread::NotYet);
+            if is_done && loaded.fulfil(&noted.promised) {
                 break answer;
             }
         };
@@ -247,6 +263,15 @@ impl Inner {
     }
 }
 
+/// A panic on hints counts for nothing, as everything else that a function does on them.
+fn run_query(query: &mut dyn Query, view: &View<'_>, now: Timestamp) -> Result<(), Unread> {
+    let run = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| query.run(view, now)));
+    run.unwrap_or_else(|panic| match view.is_void() {
+        true => Err(Unread::NotYet),
+        false => std::panic::resume_unwind(panic),
+    })
+}
+
 impl Engine for PostgresEngine {
     fn commit(&self, decision: Box<dyn Decision>) -> BoxFuture<'_, Result<(), EngineError>> {
         let waiting = decider::submit(&self.inner, decision);
@@ -285,6 +310,7 @@ impl Engine for PostgresEngine {
             ("refusals", load(&counters.refusals)),
             ("batches", load(&counters.batches)),
             ("queries", load(&counters.queries)),
+            ("loads", load(&counters.loads)),
             ("conflicts", load(&counters.conflicts)),
             ("retries", load(&counters.retries)),
             ("round_trips", load(&pool.round_trips) + beats),

@@ -85,7 +85,7 @@ impl Session {
                 false => Ok(()),
             }
         };
-        let keys: Vec<StoredKey<'_>> = wanted.points.iter().map(|key| StoredKey::of(key)).collect();
+        let keys: Vec<StoredKey<'_>> = wanted.keys().map(|key| StoredKey::of(key)).collect();
         let heads: Vec<&[u8]> = keys.iter().map(|key| key.head).collect();
         let discs: Vec<Vec<u8>> = keys.iter().map(StoredKey::disc).collect();
         let point_parameters: [&(dyn ToSql + Sync); 2] = [&heads, &discs];
@@ -116,7 +116,7 @@ impl Session {
         // the wire.
         let (begun, points, ranges, contents) = tokio::join!(biased; begun, points, ranges, contents);
         begun?;
-        for key in &wanted.points {
+        for key in wanted.keys() {
             loaded.add_point(key.clone(), None);
         }
         for row in points? {

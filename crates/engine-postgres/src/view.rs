@@ -1,14 +1,17 @@
 //! What a function sees: rows loaded from one snapshot, under what earlier functions of the same batch have changed.
 //!
-//! A row that is not loaded is noted as wanted, and the function ends with `NotYet`; the next load brings it.
+//! A row that is not loaded is noted as wanted, and the function ends with `NotYet`; the next load brings it. If there is a
+//! hint (`engine::hints`) the function sees that instead and goes on to what it wants next. The load brings all of it, and the
+//! run counts for nothing.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::Bound::{Excluded, Included, Unbounded};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use engine::{Changes, Content, ContentId, EngineError, Key, Part, Rows, Staged, Unread, Visit};
+use engine::hints::Hints;
+use engine::{Changes, Content, ContentId, EngineError, Key, PREFETCH_KEYS_MAX, Part, Rows, Staged, Unread, Visit};
 
 use crate::contents::{Found, Reader, Source};
 use crate::node::ReadHold;
@@ -38,7 +41,9 @@ struct LoadedRange {
 /// What a function asked for and did not get.
 #[derive(Debug, Default)]
 pub struct Wanted {
-    pub points: Vec<Vec<u8>>,
+    pub points: BTreeSet<Vec<u8>>,
+    /// Announced by the function: loaded along with what is wanted, never alone.
+    announced: BTreeSet<Vec<u8>>,
     /// From, to, and how many rows at most.
     pub ranges: Vec<(Vec<u8>, Vec<u8>, usize)>,
     pub contents: Vec<u64>,
@@ -47,6 +52,29 @@ pub struct Wanted {
 impl Wanted {
     pub fn is_empty(&self) -> bool {
         self.points.is_empty() && self.ranges.is_empty() && self.contents.is_empty()
+    }
+
+    /// The rows to load by their keys.
+    pub fn keys(&self) -> impl Iterator<Item = &Vec<u8>> {
+        self.points.union(&self.announced)
+    }
+
+    /// How many rows the load can bring.
+    pub fn rows(&self) -> usize {
+        let limits = self.ranges.iter().map(|(_, _, limit)| *limit);
+        limits.fold(self.points.len() + self.announced.len(), usize::saturating_add)
+    }
+
+    /// The rows that another function wants, too. Contents are for the function alone that reads them.
+    pub fn add_rows(&mut self, other: Wanted) {
+        self.points.extend(other.points);
+        self.announced.extend(other.announced);
+        for (from, to, limit) in other.ranges {
+            match self.ranges.iter_mut().find(|known| (&known.0, &known.1) == (&from, &to)) {
+                Some(known) => known.2 = known.2.max(limit),
+                None => self.ranges.push((from, to, limit)),
+            }
+        }
     }
 }
 
@@ -71,23 +99,27 @@ impl Loaded {
         self.points.insert(key, row);
     }
 
-    /// `rows` are all of the range if there are fewer than `limit`, else its first.
+    /// `rows` are all of the range if there are fewer than `limit`, else its first. What is loaded of it already stays, or
+    /// its rows would count twice.
     pub fn add_range(&mut self, from: Vec<u8>, to: Vec<u8>, limit: usize, rows: Vec<(Vec<u8>, Row)>) {
         self.range_loads += 1;
         self.newest = rows.iter().fold(self.newest, |newest, (_, (version, _))| newest.max(*version));
+        let begin = self.covering(&from).map_or(from, |range| range.to.clone());
         let mut end = to;
         if rows.len() >= limit
             && let Some((last, _)) = rows.last()
         {
             end = after(last);
         }
-        if let Some((next, _)) = self.ranges.range(from.clone()..).next()
+        if let Some((next, _)) = self.ranges.range(begin.clone()..).next()
             && *next < end
         {
             end.clone_from(next);
         }
-        let rows = rows.into_iter().take_while(|(key, _)| *key < end).collect();
-        self.ranges.insert(from, LoadedRange { to: end, rows });
+        if begin < end {
+            let rows = rows.into_iter().filter(|(key, _)| begin <= *key && *key < end).collect();
+            self.ranges.insert(begin, LoadedRange { to: end, rows });
+        }
     }
 
     pub fn add_content(&mut self, id: u64, found: Option<Arc<Found>>) {
@@ -107,7 +139,7 @@ impl Loaded {
         (at < range.to.as_slice()).then_some(range)
     }
 
-    fn get(&self, key: &[u8]) -> Option<Option<&Row>> {
+    pub fn get(&self, key: &[u8]) -> Option<Option<&Row>> {
         if let Some(row) = self.points.get(key) {
             return Some(row.as_ref());
         }
@@ -163,41 +195,72 @@ impl Overlay {
 
 /// One run of a function over one state.
 pub struct View<'a> {
-    pub loaded: &'a Loaded,
-    pub overlay: &'a Overlay,
-    pub source: &'a Source,
-    pub hold: &'a Arc<ReadHold>,
-    pub wanted: RefCell<Wanted>,
-    pub seen: RefCell<Seen>,
-    /// Readers handed out before their content was loaded.
-    pub promised: RefCell<Vec<Arc<Reader>>>,
+    loaded: &'a Loaded,
+    overlay: &'a Overlay,
+    source: &'a Source,
+    hints: &'a Hints,
+    hold: &'a Arc<ReadHold>,
+    noted: RefCell<Noted>,
     /// Content ids that were asked for in this run, so that each is wanted once.
     asked: RefCell<HashMap<u64, Content>>,
 }
 
+/// What is known after a run.
+#[derive(Debug, Default)]
+pub struct Noted {
+    pub wanted: Wanted,
+    pub seen: Seen,
+    /// Readers handed out before their content was loaded.
+    pub promised: Vec<Arc<Reader>>,
+    /// Rows that were hints.
+    guessed: Vec<Vec<u8>>,
+}
+
+impl Noted {
+    /// It was run on hints, so what the function said counts for nothing.
+    pub fn is_void(&self) -> bool {
+        !self.guessed.is_empty()
+    }
+
+    /// What it wanted is loaded: the rows that it was shown led to more.
+    pub fn teach(&self, hints: &Hints, loaded: &Loaded) {
+        let shown = self.seen.points.keys().chain(&self.guessed);
+        hints.learn(shown, |key| loaded.get(key).flatten().map(|(_, value)| value.clone()));
+    }
+}
+
 impl<'a> View<'a> {
-    pub fn new(loaded: &'a Loaded, overlay: &'a Overlay, source: &'a Source, hold: &'a Arc<ReadHold>) -> View<'a> {
-        View {
-            loaded,
-            overlay,
-            source,
-            hold,
-            wanted: RefCell::default(),
-            seen: RefCell::default(),
-            promised: RefCell::default(),
-            asked: RefCell::default(),
-        }
+    pub fn new(
+        loaded: &'a Loaded,
+        overlay: &'a Overlay,
+        source: &'a Source,
+        hints: &'a Hints,
+        hold: &'a Arc<ReadHold>,
+    ) -> View<'a> {
+        View { loaded, overlay, source, hints, hold, noted: RefCell::default(), asked: RefCell::default() }
+    }
+
+    pub fn is_void(&self) -> bool {
+        self.noted.borrow().is_void()
+    }
+
+    pub fn into_noted(self) -> Noted {
+        self.noted.into_inner()
+    }
+
+    fn has(&self, key: &[u8]) -> bool {
+        self.overlay.rows.contains_key(key) || self.loaded.get(key).is_some()
     }
 
     fn want_range(&self, from: &[u8], to: &[u8], about: usize) -> Unread {
         let rows = engine::loads::rows_per_load(about, self.loaded.range_loads);
-        self.wanted.borrow_mut().ranges.push((from.to_vec(), to.to_vec(), rows));
+        self.noted.borrow_mut().wanted.ranges.push((from.to_vec(), to.to_vec(), rows));
         Unread::NotYet
     }
 
     fn saw_range(&self, from: &[u8], to: &[u8]) {
         if from < to {
-            self.seen.borrow_mut().ranges.push((from.to_vec(), to.to_vec()));
+            self.noted.borrow_mut().seen.ranges.push((from.to_vec(), to.to_vec()));
         }
     }
 }
@@ -213,12 +276,22 @@ impl Rows for View<'_> {
         if let Some((_, value)) = self.overlay.rows.get(key) {
             return Ok(value.clone());
         }
+        let mut noted = self.noted.borrow_mut();
         let Some(row) = self.loaded.get(key) else {
-            self.wanted.borrow_mut().points.push(key.to_vec());
-            return Err(Unread::NotYet);
+            noted.wanted.points.insert(key.to_vec());
+            let hint = self.hints.row(key).ok_or(Unread::NotYet)?;
+            noted.guessed.push(key.to_vec());
+            return Ok(Some(hint));
         };
-        self.seen.borrow_mut().points.insert(key.to_vec(), row.map_or(0, |(version, _)| *version));
+        noted.seen.points.insert(key.to_vec(), row.map_or(0, |(version, _)| *version));
         Ok(row.map(|(_, value)| value.clone()))
+    }
+
+    fn prefetch(&self, keys: &[Key]) {
+        let announced = &mut self.noted.borrow_mut().wanted.announced;
+        let room = PREFETCH_KEYS_MAX.saturating_sub(announced.len());
+        let missing = keys.iter().map(Key::as_bytes).filter(|key| !self.has(key));
+        announced.extend(missing.take(room).map(<[u8]>::to_vec));
     }
 
     fn scan(
@@ -280,8 +353,9 @@ impl Rows for View<'_> {
                 Some(None) => return Err(missing().into()),
                 None => {
                     let reader = Arc::new(Reader::new(self.source, id.0, None, Arc::clone(self.hold)));
-                    self.wanted.borrow_mut().contents.push(id.0);
-                    self.promised.borrow_mut().push(Arc::clone(&reader));
+                    let mut noted = self.noted.borrow_mut();
+                    noted.wanted.contents.push(id.0);
+                    noted.promised.push(Arc::clone(&reader));
                     reader
                 }
             }
@@ -328,4 +402,38 @@ fn merged<'r>(
             }
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows(from: u8, to: u8) -> Vec<(Vec<u8>, Row)> {
+        (from..to).map(|key| (vec![key], (i64::from(key), Bytes::new()))).collect()
+    }
+
+    /// Functions of one batch may want ranges that overlap, and they are loaded together.
+    #[test]
+    fn a_row_of_two_loaded_ranges_counts_once() {
+        for order in [[(1, 6), (3, 9)], [(3, 9), (1, 6)], [(1, 9), (3, 6)], [(3, 6), (1, 9)], [(1, 9), (1, 6)]] {
+            let mut loaded = Loaded::default();
+            for (from, to) in order {
+                loaded.add_range(vec![from], vec![to], 100, rows(from, to));
+            }
+            // What is not covered is wanted again.
+            while let Some(gap) = (1..9).find(|key| loaded.covering(&[*key]).is_none()) {
+                loaded.add_range(vec![gap], vec![9], 100, rows(gap, 9));
+            }
+            assert_eq!(loaded.digest(&[1], &[9]), (8, (1..9).sum()), "{order:?}");
+        }
+    }
+
+    #[test]
+    fn ranges_that_were_cut_off_join_without_a_gap_or_an_overlap() {
+        let mut loaded = Loaded::default();
+        loaded.add_range(vec![1], vec![9], 3, rows(1, 4));
+        loaded.add_range(vec![2], vec![9], 4, rows(2, 6));
+        assert_eq!(loaded.digest(&[1], &[5, 0]), (5, 15));
+        assert!(loaded.covering(&[5]).is_some() && loaded.covering(&[6]).is_none());
+    }
 }

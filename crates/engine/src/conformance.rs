@@ -9,8 +9,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::{
-    Changes, Commit, Content, ContentId, Engine, EngineError, INLINE_MAX, Key, NotCommitted, Rows, Staged, Stop,
-    Timestamp, Unread, VALUE_BYTES_MAX, Visit, account, collector, commit, read, space,
+    Changes, Commit, Content, ContentId, Engine, EngineError, INLINE_MAX, Key, NotCommitted, PREFETCH_KEYS_MAX, Rows,
+    Staged, Stop, Timestamp, Unread, VALUE_BYTES_MAX, Visit, account, collector, commit, read, space,
 };
 
 /// Runs every test of this module against engines made by `$make` (an expression that gives an `Arc<dyn Engine>`). After
@@ -27,7 +27,8 @@ macro_rules! conformance_tests {
         $crate::conformance_tests!(@each $make;
             a_commit_is_seen_by_every_later_read, a_refusal_changes_nothing, decisions_see_those_before_them,
             one_winner_per_version, the_later_of_two_writes_counts, stamps_rise_and_ids_never_repeat,
-            many_rows_are_judged_as_one_state, many_rows_that_another_partition_writes_are_judged_as_one_state, scans_keep_order_and_bounds, scans_skip_and_stop, a_read_is_one_state, contents_come_back_whole,
+            many_rows_are_judged_as_one_state, many_rows_that_another_partition_writes_are_judged_as_one_state, a_row_that_leads_to_another_is_the_newest, announced_rows_are_seen_as_they_are,
+            an_announced_row_that_is_not_looked_at_makes_no_conflict, scans_keep_order_and_bounds, scans_skip_and_stop, a_read_is_one_state, contents_come_back_whole,
             ranges_of_contents_are_right, a_content_nobody_stored_is_not_there,
             an_open_content_outlives_its_owner, the_last_reference_takes_the_content_along,
             account_ids_stay, the_clock_only_goes_forward, a_row_too_large_is_refused_whole,
@@ -376,6 +377,100 @@ async fn write_while_open(engine: Arc<dyn Engine>, behind: Key, writer: u64) {
             Err(NotCommitted::Failed(error)) => panic!("a write failed: {error}"),
         }
     }
+}
+
+/// The value of the row that the row "lead" names. Engines that fetch rows may guess what "lead" says.
+fn follow_lead(rows: &dyn Rows) -> Result<Option<Bytes>, Unread> {
+    let Some(lead) = rows.get(&key("lead"))? else { return Ok(None) };
+    rows.get(&key(&String::from_utf8_lossy(&lead)))
+}
+
+pub async fn a_row_that_leads_to_another_is_the_newest(engine: Arc<dyn Engine>) {
+    put(&*engine, "one", "1").await;
+    put(&*engine, "two", "2").await;
+    for round in 0..6 {
+        let (name, value) = [("one", Some("1")), ("two", Some("2")), ("none", None)][round % 3];
+        put(&*engine, "lead", name).await;
+        let expected = value.map(|value| Bytes::from_static(value.as_bytes()));
+        for _ in 0..2 {
+            let seen = read::<_, Infallible, _>(&*engine, |rows, _| Ok(follow_lead(rows)?)).await;
+            assert_eq!(seen, Ok(expected.clone()), "a read in round {round}");
+            let decided = commit::<_, Infallible, _>(&*engine, key("copy"), |rows, _| {
+                let found = follow_lead(rows)?;
+                let mut changes = Changes::none();
+                changes.rows.push((key("copy"), found.clone()));
+                Ok(Commit { changes, outcome: found })
+            });
+            assert_eq!(decided.await, Ok(expected.clone()), "a decision in round {round}");
+            assert_eq!(get(&*engine, "copy").await, expected, "round {round}");
+        }
+    }
+    commit::<(), Infallible, _>(&*engine, key("lead"), |_, _| {
+        let mut changes = Changes::none();
+        changes.delete(key("lead"));
+        Ok(Commit { changes, outcome: () })
+    })
+    .await
+    .expect("the lead is gone");
+    let refused = commit::<(), &str, _>(&*engine, key("copy"), |rows, _| match follow_lead(rows)? {
+        Some(_) => Ok(Commit::unchanged(())),
+        None => Err(Stop::Refused("there is no lead")),
+    });
+    assert_eq!(refused.await, Err(NotCommitted::Refused("there is no lead")));
+}
+
+/// Rows that are there or not, announced twice, after they were read, or in larger numbers than an engine takes note of.
+pub async fn announced_rows_are_seen_as_they_are(engine: Arc<dyn Engine>) {
+    let row = |number: u64| Key::new(SPACE).text("announced").number(number);
+    let all: Vec<Key> = (0..2 * PREFETCH_KEYS_MAX as u64).map(row).collect();
+    for round in 1..=2_u64 {
+        let announced = all.clone();
+        let found = commit::<u64, Infallible, _>(&*engine, key("announced"), move |rows, _| {
+            let first = number(rows.get(&announced[0])?);
+            rows.prefetch(&announced);
+            rows.prefetch(&announced[..3]);
+            let mut changes = Changes::none();
+            for key in &announced {
+                let value = number(rows.get(key)?);
+                assert_eq!(value, first, "one state");
+                changes.put(key.clone(), Bytes::copy_from_slice(&(value + 1).to_be_bytes()));
+            }
+            Ok(Commit { changes, outcome: first })
+        });
+        assert_eq!(found.await, Ok(round - 1));
+        let sum = read::<u64, Infallible, _>(&*engine, |rows, _| {
+            rows.prefetch(&all);
+            let values = all.iter().map(|key| Ok(number(rows.get(key)?)));
+            Ok(values.sum::<Result<u64, Unread>>()?)
+        });
+        assert_eq!(sum.await, Ok(round * all.len() as u64));
+    }
+}
+
+/// Decisions that announce a row, and do not look at it, while another partition changes it all the time.
+pub async fn an_announced_row_that_is_not_looked_at_makes_no_conflict(engine: Arc<dyn Engine>) {
+    let before = figure(&*engine, "conflicts");
+    let other = Arc::clone(&engine);
+    let writer = std::thread::spawn(move || {
+        block_on(async {
+            for _ in 0..100 {
+                increment(&*other, "noise").await;
+            }
+        })
+    });
+    for round in 1..=100 {
+        let counted = commit::<u64, Infallible, _>(&*engine, key("calm"), |rows, _| {
+            rows.prefetch(&[key("noise"), key("calm")]);
+            let next = number(rows.get(&key("calm"))?) + 1;
+            let mut changes = Changes::none();
+            changes.put(key("calm"), Bytes::copy_from_slice(&next.to_be_bytes()));
+            Ok(Commit { changes, outcome: next })
+        });
+        assert_eq!(counted.await, Ok(round));
+    }
+    writer.join().expect("the writer");
+    assert_eq!(number(get(&*engine, "noise").await), 100);
+    assert_eq!(figure(&*engine, "conflicts"), before, "nobody read what another one wrote");
 }
 
 pub async fn scans_keep_order_and_bounds(engine: Arc<dyn Engine>) {

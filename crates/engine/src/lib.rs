@@ -28,6 +28,7 @@ mod content;
 pub mod due;
 mod error;
 pub mod fault;
+pub mod hints;
 mod key;
 pub mod loads;
 pub mod memory;
@@ -58,6 +59,9 @@ pub const VALUE_BYTES_MAX: usize = 1_100 * 1024;
 /// How many ids one decision may draw from its [`Tick`]: an entity group transaction has up to 100 operations, each with a
 /// timestamp of its own. At 128 steps of 100 ns stamps keep up with the clock to 78,000 decisions a second.
 pub const IDS_PER_TICK: u64 = 128;
+
+/// How many keys [`Rows::prefetch`] takes note of in one run of a function: the entities of a transaction, and some more.
+pub const PREFETCH_KEYS_MAX: usize = 256;
 
 /// What the engine alone can know at the moment of a decision.
 #[derive(Clone, Copy, Debug)]
@@ -91,10 +95,21 @@ pub enum Visit {
 /// The rows a function may look at: one state of the store.
 ///
 /// An engine that has a row at hand returns it; one that must fetch it first returns [`Unread::NotYet`], fetches, and
-/// calls the function again from its start. So pass every `Unread` on with `?`, and keep functions pure.
+/// calls the function again from its start. So pass every `Unread` on with `?`, and keep functions pure. Such an engine may
+/// also run a function on rows as they were before, only to learn what it will ask for (`hints`); what it says then counts
+/// for nothing.
 pub trait Rows {
     /// The row at `key`.
     fn get(&self, key: &Key) -> Result<Option<Bytes>, Unread>;
+
+    /// Says that the function is about to ask for these rows, up to [`PREFETCH_KEYS_MAX`]. An engine that must fetch rows
+    /// fetches them together with the next one that is missing.
+    ///
+    /// It changes nothing in what is seen, and a row that was announced and not looked at is none that the function has read:
+    /// others may change it without a conflict. So announce what is asked for in most cases, before asking for the first.
+    fn prefetch(&self, keys: &[Key]) {
+        let _ = keys;
+    }
 
     /// Visits the rows with `from <= key < to` in order. `about` is how many rows the visitor expects to see.
     fn scan(
