@@ -64,6 +64,18 @@ impl<'a> Shelf<'a> {
         Ok(Shelf::of(rows, queue_key(account, name), generation)?)
     }
 
+    /// The same, for a decision about the message that the receipt names.
+    pub fn open_for(
+        rows: &'a dyn Rows,
+        account: u64,
+        name: &QueueName,
+        receipt: &PopReceipt,
+    ) -> Result<Shelf<'a>, Halt> {
+        let generation = generation(rows, account, name)?;
+        rows.prefetch(&[marks_key(generation), message_key(generation, named_place(receipt))]);
+        Ok(Shelf::of(rows, queue_key(account, name), generation)?)
+    }
+
     pub fn of(rows: &'a dyn Rows, queue: Key, generation: u64) -> Result<Shelf<'a>, Unread> {
         let marks = find_marks(rows, generation)?;
         Ok(Shelf { rows, queue, generation, found: marks.clone(), marks, changes: Changes::none() })
@@ -98,11 +110,14 @@ impl<'a> Shelf<'a> {
             if found.len() == most || taken.unfinished { Visit::Stop } else { Visit::Next }
         })?;
         let stopped = found.len() == most || taken.unfinished;
-        for message in &expired {
-            self.drop_expired(message)?;
+        let (expired_texts, texts) = (self.text_keys(&expired), self.text_keys(&found));
+        self.rows.prefetch(&expired_texts);
+        self.rows.prefetch(&texts);
+        for (message, text) in expired.iter().zip(&expired_texts) {
+            self.drop_expired(message, text)?;
         }
-        for message in found {
-            let Some(text) = self.text(&message)? else {
+        for (message, key) in found.into_iter().zip(&texts) {
+            let Some(text) = find_text(self.rows, key)? else {
                 // The ghost of a message that expired before the clock was set back.
                 self.drop_ghost(&message);
                 taken.unfinished |= stopped;
@@ -124,13 +139,16 @@ impl<'a> Shelf<'a> {
 
     /// The message that stands where the receipt says, unless it has expired.
     pub fn find(&self, receipt: &PopReceipt, now: Timestamp) -> Result<Option<Message>, Unread> {
-        let place = Place { at: receipt.place, number: receipt.message.number() };
-        let row = self.rows.get(&message_key(self.generation, place))?;
+        let row = self.rows.get(&message_key(self.generation, named_place(receipt)))?;
         let message = row.map(|row| codec::decode::<Message>(&row)).transpose()?;
         let Some(message) = message.filter(|message| !message.is_expired(now)) else { return Ok(None) };
         // It may be a ghost whose text was swept before the clock was set back. Most queues were never swept.
         let may_be_ghost = self.marks.swept > Timestamp::default();
-        if may_be_ghost && self.text(&message)?.is_none() { Ok(None) } else { Ok(Some(message)) }
+        if may_be_ghost && find_text(self.rows, &self.text_key(&message))?.is_none() {
+            Ok(None)
+        } else {
+            Ok(Some(message))
+        }
     }
 
     /// Puts `new` where `old` was, with another text if there is one.
@@ -182,8 +200,8 @@ impl<'a> Shelf<'a> {
         text_key(self.generation, message.expires, message.id.number())
     }
 
-    fn text(&self, message: &Message) -> Result<Option<Text>, Unread> {
-        find_text(self.rows, self.generation, message)
+    fn text_keys(&self, messages: &[Message]) -> Vec<Key> {
+        messages.iter().map(|message| self.text_key(message)).collect()
     }
 
     fn stand(&mut self, message: &Message) {
@@ -202,8 +220,8 @@ impl<'a> Shelf<'a> {
     }
 
     /// A message that has expired, or the ghost of one.
-    fn drop_expired(&mut self, message: &Message) -> Result<(), Unread> {
-        if self.rows.get(&self.text_key(message))?.is_some() {
+    fn drop_expired(&mut self, message: &Message, text: &Key) -> Result<(), Unread> {
+        if self.rows.get(text)?.is_some() {
             self.remove(message);
         } else {
             self.drop_ghost(message);
@@ -272,12 +290,13 @@ impl<'a> Shelf<'a> {
             if more {
                 return Visit::Stop;
             }
-            expired.push((Key::from_bytes(key), codec::decode::<Text>(row)));
+            expired.push(self.expired_text(key, row));
             Visit::Next
         })?;
-        for (key, text) in expired {
-            let place = place_of(key.as_bytes())?;
-            let first = message_key(self.generation, Place { at: text?.first, ..place });
+        let expired = expired.into_iter().collect::<Result<Vec<_>, Unread>>()?;
+        let firsts: Vec<Key> = expired.iter().map(|(_, _, first)| first.clone()).collect();
+        self.rows.prefetch(&firsts);
+        for (key, place, first) in expired {
             if self.rows.get(&first)?.is_some() {
                 self.changes.delete(first);
             } else {
@@ -290,6 +309,13 @@ impl<'a> Shelf<'a> {
         Ok(more)
     }
 
+    /// The key of an expired text, the place of its message, and the key that the message had at first.
+    fn expired_text(&self, key: &[u8], row: &Bytes) -> Result<(Key, Place, Key), Unread> {
+        let (place, text) = (place_of(key)?, codec::decode::<Text>(row)?);
+        let first = message_key(self.generation, Place { at: text.first, ..place });
+        Ok((Key::from_bytes(key), place, first))
+    }
+
     /// Goes on with the search for ghosts. Says whether there is more to look at.
     fn hunt_ghosts(&mut self, now: Timestamp) -> Result<bool, Unread> {
         let from = self.marks.hunted.unwrap_or_default().max(self.marks.low);
@@ -298,11 +324,16 @@ impl<'a> Shelf<'a> {
             seen.push((place, message));
             if seen.len() == ROWS_PER_STEP { Visit::Stop } else { Visit::Next }
         })?;
-        for (_, message) in seen.iter().filter(|(_, message)| message.is_expired(now)) {
-            self.drop_expired(message)?;
-        }
         let more = seen.len() == ROWS_PER_STEP;
-        self.marks.hunted = seen.last().filter(|_| more).map(|(place, _)| place.next());
+        let last = seen.last().map(|(place, _)| *place);
+        let expired: Vec<Message> =
+            seen.into_iter().map(|(_, message)| message).filter(|message| message.is_expired(now)).collect();
+        let texts = self.text_keys(&expired);
+        self.rows.prefetch(&texts);
+        for (message, text) in expired.iter().zip(&texts) {
+            self.drop_expired(message, text)?;
+        }
+        self.marks.hunted = last.filter(|_| more).map(Place::next);
         if !more {
             // The others were removed by those who came across them.
             self.marks.ghosts = 0;
@@ -337,9 +368,12 @@ pub fn peek(rows: &dyn Rows, generation: u64, most: usize, now: Timestamp) -> Re
             if found.len() == wanted { Visit::Stop } else { Visit::Next }
         })?;
         let is_last = found.len() < wanted;
-        for message in found {
+        let texts: Vec<Key> =
+            found.iter().map(|message| text_key(generation, message.expires, message.id.number())).collect();
+        rows.prefetch(&texts);
+        for (message, key) in found.into_iter().zip(&texts) {
             // A ghost has none, and is passed over.
-            if let Some(text) = find_text(rows, generation, &message)? {
+            if let Some(text) = find_text(rows, key)? {
                 shown.push((message, text.text));
             }
         }
@@ -349,9 +383,13 @@ pub fn peek(rows: &dyn Rows, generation: u64, most: usize, now: Timestamp) -> Re
     }
 }
 
-fn find_text(rows: &dyn Rows, generation: u64, message: &Message) -> Result<Option<Text>, Unread> {
-    let key = text_key(generation, message.expires, message.id.number());
-    rows.get(&key)?.map(|row| codec::decode(&row)).transpose()
+/// Where the message stands that the receipt was given for.
+fn named_place(receipt: &PopReceipt) -> Place {
+    Place { at: receipt.place, number: receipt.message.number() }
+}
+
+fn find_text(rows: &dyn Rows, key: &Key) -> Result<Option<Text>, Unread> {
+    rows.get(key)?.map(|row| codec::decode(&row)).transpose()
 }
 
 /// How many messages there are that have not expired. If very many have expired in the last second, some of those count.

@@ -94,15 +94,14 @@ impl EntityWrite {
         Ok(Some(becomes))
     }
 
-    /// The rules, in a table whose generation is known. Each write of a transaction has a stamp of its own.
-    pub fn apply_in(
+    /// The rules, for the entity's row at `key`. Each write of a transaction has a stamp of its own.
+    pub fn apply_at(
         &self,
         rows: &dyn Rows,
-        generation: u64,
+        key: Key,
         stamp: Timestamp,
         changes: &mut Changes,
     ) -> Result<EntityWritten, Halt> {
-        let key = self.key.in_table(generation);
         let bytes = rows.get(&key)?;
         let found = bytes.as_deref().map(Row::open).transpose()?;
         match self.decide(found.as_ref(), stamp)? {
@@ -219,7 +218,7 @@ impl Operation for EntityWrite {
     fn apply(&self, rows: &dyn Rows, account: u64, tick: Tick, changes: &mut Changes) -> Result<EntityWritten, Halt> {
         let generation = model::generation(rows, account, &self.table)?;
         changes.frees_space = self.is_delete();
-        self.apply_in(rows, generation, tick.stamp, changes)
+        self.apply_at(rows, self.key.in_table(generation), tick.stamp, changes)
     }
 }
 

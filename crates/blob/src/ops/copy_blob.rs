@@ -349,6 +349,7 @@ impl WholeCopy {
             let asked = asked.encryption.clone();
             let partition = model::blob_partition(account, &op.container, &op.name);
             let outcome = commit(call.engine, partition, move |rows, tick| {
+                keeping.prefetch(rows);
                 let generation = model::generation(rows, account, &op.container)?;
                 let key = blob_key(generation, &op.name);
                 let found = model::find_blob(rows, &key)?;
@@ -428,6 +429,7 @@ impl WholeCopy {
         let (op, account, bytes, keeping) = (self.clone(), call.account, received.clone(), Keeping::of(&call));
         let partition = model::blob_partition(account, &op.container, &op.name);
         let done = commit(call.engine, partition, move |rows, tick| {
+            keeping.prefetch(rows);
             let generation = model::generation(rows, account, &op.container)?;
             let key = blob_key(generation, &op.name);
             let found = model::find_blob(rows, &key)?;
@@ -459,6 +461,7 @@ impl WholeCopy {
         let (op, account, keeping) = (self.clone(), call.account, Keeping::of(&call));
         let partition = model::blob_partition(account, &op.container, &op.name);
         let (done, job) = commit(call.engine, partition, move |rows, tick| {
+            keeping.prefetch(rows);
             let generation = model::generation(rows, account, &op.container)?;
             let key = blob_key(generation, &op.name);
             let found = model::find_blob(rows, &key)?;

@@ -229,6 +229,7 @@ pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
     let (account, keeping) = (call.account, Keeping::of(&call));
     let partition = model::blob_partition(account, &op.container, &op.name);
     let fate = commit(call.engine, partition, move |rows, tick| {
+        keeping.prefetch(rows);
         let generation = model::generation(rows, account, &op.container)?;
         let key = blob_key(generation, &op.name);
         let one = match op.which {

@@ -56,7 +56,6 @@ fn lists(head: &Head) -> Result<Lists, BlobError> {
 }
 
 /// What was found: the length and version if there is a committed state, and ids with sizes.
-#[derive(Default)]
 struct Found {
     committed: Option<(Timestamp, u64)>,
     committed_blocks: Vec<(Vec<u8>, u64)>,
@@ -88,21 +87,17 @@ impl GetBlockList {
             return Err(refuse(BlobError::InvalidBlobType));
         }
         state.as_ref().map_or(Ok(()), |state| state.check_not_archived(now)).map_err(refuse)?;
-        let mut found = Found::default();
-        if let Some(state) = &state {
-            found.committed = Some((state.stamp, state.length));
-            if self.lists != Lists::Uncommitted {
-                let entries = blocks::committed(rows, state)?;
-                found.committed_blocks = entries.into_iter().map(|entry| (entry.id, entry.size)).collect();
-            }
-        }
-        if let Some(staging) = &staging
-            && self.lists != Lists::Committed
-        {
-            let waiting = blocks::uncommitted(rows, staging)?;
-            found.uncommitted_blocks = waiting.into_iter().map(|(id, block)| (id, block.size)).collect();
-        }
-        Ok(found)
+        let listed = state.as_ref().filter(|_| self.lists != Lists::Uncommitted);
+        let entries = listed.map(|state| blocks::committed(rows, state)).transpose();
+        let waiting = staging.filter(|_| self.lists != Lists::Committed);
+        let waiting = waiting.map(|staging| blocks::uncommitted(rows, &staging)).transpose();
+        // Both were asked for before one of them is waited for, so an engine that fetches rows fetches both at once.
+        let (entries, waiting) = (entries?.unwrap_or_default(), waiting?.unwrap_or_default());
+        Ok(Found {
+            committed: state.map(|state| (state.stamp, state.length)),
+            committed_blocks: entries.into_iter().map(|entry| (entry.id, entry.size)).collect(),
+            uncommitted_blocks: waiting.into_iter().map(|(id, block)| (id, block.size)).collect(),
+        })
     }
 
     fn document(&self, found: &Found) -> XmlWriter {

@@ -124,6 +124,7 @@ async fn copy(op: &IncrementalCopyBlob, call: Call<'_>, place: &Place, at: Times
     let asked = Asked::by(&call)?;
     let partition = model::blob_partition(account, &op.container, &op.name);
     let outcome = commit(call.engine, partition, move |rows, tick| {
+        keeping.prefetch(rows);
         let generation = model::generation(rows, account, &op.container)?;
         let key = blob_key(generation, &op.name);
         let found = model::find_blob(rows, &key)?;

@@ -205,6 +205,7 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
     let partition = model::blob_partition(account, &op.container, &op.name);
     let keeping = Keeping::of(&call);
     let (written, encryption) = commit(call.engine, partition, move |rows, tick| {
+        keeping.prefetch(rows);
         let generation = model::generation(rows, account, &op.container)?;
         let key = blob_key(generation, &op.name);
         let found = model::find_blob(rows, &key)?;

@@ -203,21 +203,19 @@ impl PutBlockList {
     ) -> Result<LookedUp, Halt> {
         let wants = |searches: &[BlockSearch]| wishes.iter().any(|wish| searches.contains(&wish.search));
         let staging = found.and_then(|blob| blob.waiting(now));
-        let waiting = match staging.filter(|_| wants(&[BlockSearch::Uncommitted, BlockSearch::Latest])) {
-            Some(staging) => blocks::uncommitted(rows, staging)?.into_iter().collect(),
-            None => HashMap::new(),
-        };
+        let staging = staging.filter(|_| wants(&[BlockSearch::Uncommitted, BlockSearch::Latest]));
+        let waiting = staging.map(|staging| blocks::uncommitted(rows, staging)).transpose();
         let state = found.and_then(|blob| blob.committed.as_ref());
-        let old = match state.filter(|_| wants(&[BlockSearch::Committed, BlockSearch::Latest])) {
-            Some(state) => blocks::committed(rows, state)?
-                .into_iter()
-                .map(|entry| {
-                    let encryption = state.encryption.clone();
-                    (entry.id, Block { content: entry.content, size: entry.size, encryption, is_shared: false })
-                })
-                .collect(),
-            None => HashMap::new(),
+        let state = state.filter(|_| wants(&[BlockSearch::Committed, BlockSearch::Latest]));
+        let old = state.map(|state| blocks::committed(rows, state)).transpose();
+        // Both were asked for before one of them is waited for, so an engine that fetches rows fetches both at once.
+        let waiting = waiting?.unwrap_or_default().into_iter().collect();
+        let encryption_of_old = state.and_then(|state| state.encryption.as_ref());
+        let old_block = |entry: ListEntry| {
+            let encryption = encryption_of_old.cloned();
+            (entry.id, Block { content: entry.content, size: entry.size, encryption, is_shared: false })
         };
+        let old = old?.unwrap_or_default().into_iter().map(old_block).collect();
         let resolved = resolve(wishes, &waiting, &old, encryption).map_err(refuse)?;
         Ok(LookedUp {
             basis: Basis::of(found, now),
@@ -313,6 +311,7 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
     let partition = model::blob_partition(account, &op.container, &op.name);
     let keeping = Keeping::of(&call);
     let (written, encryption) = commit(call.engine, partition, move |rows, tick| {
+        keeping.prefetch(rows);
         let (key, found) = op.load(rows, account)?;
         let there = found.as_ref().filter(|blob| blob.is_there(tick.now));
         op.judge(there, tick.now).map_err(refuse)?;

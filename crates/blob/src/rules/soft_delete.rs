@@ -41,6 +41,11 @@ impl Keeping {
         Keeping { account: call.account, versioning: settings.versioning, first_days: settings.blob_soft_delete_days }
     }
 
+    /// Announces what is asked for when there is something to keep.
+    pub fn prefetch(&self, rows: &dyn Rows) {
+        rows.prefetch(&[PROPERTIES.key(self.account)]);
+    }
+
     /// The mark of what is deleted now; `None`: it is gone at once.
     fn mark(&self, rows: &dyn Rows, tick: Tick) -> Result<Option<Deletion>, Unread> {
         let days = PROPERTIES.retention(rows, self.account, self.first_days)?.days;

@@ -43,7 +43,7 @@ impl Operation for DeleteMessage {
     }
 
     fn apply(&self, rows: &dyn Rows, account: u64, tick: Tick, changes: &mut Changes) -> Result<(), Halt> {
-        let mut shelf = Shelf::open(rows, account, &self.queue)?;
+        let mut shelf = Shelf::open_for(rows, account, &self.queue, &self.receipt)?;
         let found = self.decide(shelf.find(&self.receipt, tick.now)?).map_err(refuse)?;
         shelf.remove(&found);
         shelf.close(changes);

@@ -52,7 +52,7 @@ impl Operation for UpdateMessage {
     }
 
     fn apply(&self, rows: &dyn Rows, account: u64, tick: Tick, changes: &mut Changes) -> Result<Message, Halt> {
-        let mut shelf = Shelf::open(rows, account, &self.queue)?;
+        let mut shelf = Shelf::open_for(rows, account, &self.queue, &self.receipt)?;
         let found = shelf.find(&self.receipt, tick.now)?;
         let updated = self.decide(found.as_ref(), tick).map_err(refuse)?;
         if let Some(found) = &found {

@@ -95,11 +95,13 @@ impl Operation for EntityGroupTransaction {
         };
         let generation = model::generation(rows, account, &self.writes[0].table).map_err(at(0))?;
         changes.frees_space = self.writes.iter().all(EntityWrite::is_delete);
+        let keys: Vec<Key> = self.writes.iter().map(|write| write.key.in_table(generation)).collect();
+        rows.prefetch(&keys);
         let mut written = Vec::with_capacity(self.writes.len());
-        for (index, write) in self.writes.iter().enumerate() {
+        for (index, (write, key)) in self.writes.iter().zip(keys).enumerate() {
             // Each has a timestamp of its own.
             let stamp = Timestamp(tick.id(index as u64));
-            written.push(write.apply_in(rows, generation, stamp, changes).map_err(at(index))?);
+            written.push(write.apply_at(rows, key, stamp, changes).map_err(at(index))?);
         }
         Ok(written)
     }
