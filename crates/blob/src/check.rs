@@ -2,6 +2,8 @@
 //!
 //! Each tag of a current blob has one row in the index, and each protection of a state has its rows by container. A row too few
 //! loses a blob from a search, or lets its container be deleted; a row too many finds nothing, or keeps a container for ever.
+//! And each blob counts its snapshots and versions: by these numbers it is decided whether it can be deleted and when its
+//! row goes.
 //! Nothing may change meanwhile: the rows are read in slices.
 
 use std::collections::HashSet;
@@ -15,7 +17,7 @@ use crate::model;
 use crate::model::codec;
 use crate::model::protection::Protection;
 use crate::model::tags;
-use crate::model::{Blob, Committed};
+use crate::model::{Blob, Committed, snapshots_of, versions_of};
 
 /// How many rows are looked at in one read.
 const ROWS_PER_SLICE: usize = 1_000;
@@ -33,6 +35,7 @@ pub async fn check(engine: &dyn Engine, problem: &mut (dyn FnMut(String) + Send)
         let Ok(blob) = codec::decode::<Blob>(row) else { return unreadable("blob", key, found) };
         let current = blob.committed.as_ref();
         indexed(rows, current, key, found)?;
+        counted(rows, &blob, key, found)?;
         let deleted = blob.past.as_ref().and_then(|past| past.deleted.as_ref());
         let generation = KeyReader::new(key.as_bytes()).number();
         for state in current.into_iter().chain(deleted) {
@@ -94,6 +97,43 @@ fn indexed(rows: &dyn Rows, state: Option<&Committed>, key: &Key, found: &mut Ve
     Ok(())
 }
 
+/// A blob has as many snapshots and previous versions, deleted and not, as it says.
+fn counted(rows: &dyn Rows, blob: &Blob, key: &Key, found: &mut Vec<String>) -> Result<(), Unread> {
+    let past = blob.past.as_deref();
+    let snapshots = (blob.snapshots, past.map_or(0, |past| past.deleted_snapshots));
+    compare(rows, blob, "snapshots", (snapshots_of(blob.uid), snapshots), key, found)?;
+    let Some(past) = past.filter(|past| past.has_versions()) else { return Ok(()) };
+    compare(rows, blob, "versions", (versions_of(past.uid), (past.versions, past.deleted_versions)), key, found)
+}
+
+/// Counts the rows below `all`: those that can be seen, and those that are deleted.
+fn compare(
+    rows: &dyn Rows,
+    blob: &Blob,
+    what: &str,
+    (all, said): (Key, (u32, u32)),
+    key: &Key,
+    found: &mut Vec<String>,
+) -> Result<(), Unread> {
+    let (mut there, mut is_readable) = ((0, 0), true);
+    rows.scan(&all, &all.after_all(), ROWS_PER_SLICE, &mut |_, row| {
+        match codec::decode::<Committed>(row) {
+            Ok(state) if blob.deletion_of(&state).is_none() => there.0 += 1,
+            Ok(_) => there.1 += 1,
+            // Told where the states themselves are looked at.
+            Err(_) => is_readable = false,
+        }
+        Visit::Next
+    })?;
+    if is_readable && there != said {
+        let ((live, deleted), (live_said, deleted_said)) = (there, said);
+        found.push(format!(
+            "blob {key:?} counts {live_said} {what} and {deleted_said} deleted ones, and has {live} and {deleted}"
+        ));
+    }
+    Ok(())
+}
+
 /// Takes the rows that protect this state out of the set of all.
 fn expect(state: &Committed, key: &Key, protected: &mut HashSet<Key>, found: &mut Vec<String>) {
     for row in state.protection.iter().flat_map(|protection: &Protection| protection.rows(state.version)) {
@@ -140,7 +180,7 @@ async fn each(
 #[cfg(test)]
 mod tests {
     use crate::testing::Bench;
-    use engine::{Changes, Commit, Key, Rows, Visit, commit};
+    use engine::{Changes, Commit, Key, KeyReader, Rows, Visit, commit};
     use service::space;
 
     const TAGGED: [(&str, &str); 3] =
@@ -173,7 +213,7 @@ mod tests {
         bench.call("PUT", "cont/blob", &TAGGED, b"x").await.unwrap();
         bench.call("PUT", "cont/blob?comp=snapshot", &[], b"").await.unwrap();
         assert_eq!(bench.problems().await, Vec::<String>::new());
-        let damages: [(&str, Damage); 4] = [
+        let damages: [(&str, Damage); 6] = [
             ("is missing in the index", |rows, changes| _ = changes.delete(last(rows, space::TAG).unwrap())),
             ("is left behind", |rows, changes| {
                 let row = rows.get(&last(rows, space::TAG).unwrap()).unwrap().unwrap();
@@ -183,10 +223,20 @@ mod tests {
             ("protects something that is not there", |rows, changes| {
                 changes.put(last(rows, space::PROTECTED).unwrap().next(), bytes::Bytes::new());
             }),
+            ("counts 1 snapshots and 0 deleted ones, and has 0 and 0", |rows, changes| {
+                changes.delete(last(rows, space::SNAPSHOT).unwrap());
+            }),
+            ("counts 1 snapshots and 0 deleted ones, and has 2 and 0", |rows, changes| {
+                let at = last(rows, space::SNAPSHOT).unwrap();
+                let uid = KeyReader::new(at.as_bytes()).number().unwrap();
+                let row = rows.get(&at).unwrap().unwrap();
+                changes.put(crate::model::snapshot_key(uid, concurrency::Timestamp(7)), row);
+            }),
         ];
         for (sentence, damage) in damages {
             let bench = Bench::with_container().await;
             bench.call("PUT", "cont/blob", &TAGGED, b"x").await.unwrap();
+            bench.call("PUT", "cont/blob?comp=snapshot", &[], b"").await.unwrap();
             change(&bench, damage).await;
             let problems = bench.problems().await;
             assert!(problems.len() == 1 && problems[0].contains(sentence), "{sentence}: {problems:?}");

@@ -13,10 +13,8 @@ use super::Call;
 use super::copy_blob::tell_copy;
 use crate::error::BlobError;
 use crate::model::Which;
-use crate::model::codec;
 use crate::model::copy_state::{CopyState, CopyStatus, Incremental};
-use crate::model::tags;
-use crate::model::{self, Blob, BlobType, Committed, ContentRef, blob_key, refuse, snapshot_key};
+use crate::model::{self, Blob, BlobType, Committed, ContentRef, blob_key, refuse};
 use crate::rules::copy;
 use crate::rules::encryption::{self, Asked};
 use crate::rules::soft_delete;
@@ -147,15 +145,8 @@ async fn copy(op: &IncrementalCopyBlob, call: Call<'_>, place: &Place, at: Times
         // The snapshot that the copy leaves, and the blob that goes on from it.
         let snapshot = state.kept_as(tick.id(3), &mut changes);
         let id = state.copy.as_ref().map(|copy| copy.id.clone()).unwrap_or_default();
-        let mut base = found.unwrap_or_else(|| Blob { uid: tick.id(0), ..Blob::default() });
-        base.snapshots = base.snapshots.saturating_add(1);
-        changes.put(snapshot_key(base.uid, tick.stamp), codec::encode(&snapshot));
-        // What was there is in a snapshot of its own already.
-        if let Some(before) = base.committed.take() {
-            tags::reindex(before.tags.as_ref(), None, &key, &mut changes);
-            before.let_go(&mut changes, tick.now);
-        }
-        let written = soft_delete::replace(rows, key, Some(base), (lease, state), keeping, tick, &mut changes)?;
+        let next = ((lease, state), snapshot);
+        let written = soft_delete::replace_leaving(rows, key, found, next, keeping, tick, &mut changes)?;
         Ok(Commit { changes, outcome: Outcome::Done(written, id) })
     });
     Ok(outcome.await?)
@@ -380,5 +371,60 @@ mod tests {
         let from = url(&format!("cont/other?snapshot={}", header(&made, "x-ms-snapshot").unwrap()));
         let refused = bench.call("PUT", "cont/blob?comp=incrementalcopy", &[("x-ms-copy-source", &from)], b"").await;
         assert_eq!(refusal(refused), BlobError::IncrementalCopyBlobMismatch);
+    }
+
+    /// The snapshot that a copy leaves and the soft-deleted blob whose name it takes are two rows.
+    #[tokio::test]
+    async fn a_copy_onto_a_deleted_copy_loses_neither() {
+        let mut bench = Bench::with_container().await;
+        bench.settings.blob_soft_delete_days = Some(7);
+        bench.put_pages("cont/source", 512).await;
+        let write = async |with: u8| {
+            let headers = [("x-ms-page-write", "update"), ("range", "bytes=0-511")];
+            bench.call("PUT", "cont/source?comp=page", &headers, &[with; 512]).await.unwrap();
+        };
+        let last_snapshot = async || {
+            let told = bench.call("HEAD", "cont/blob", &[], b"").await.unwrap();
+            format!("cont/blob?snapshot={}", header(&told, "x-ms-copy-destination-snapshot").unwrap())
+        };
+        write(1).await;
+        copy_next(&bench).await.unwrap();
+        let first = last_snapshot().await;
+        bench.call("DELETE", "cont/blob", &[("x-ms-delete-snapshots", "include")], b"").await.unwrap();
+        write(2).await;
+        copy_next(&bench).await.unwrap();
+        let second = last_snapshot().await;
+        assert!(bench.get(&second).await == [2; 512]);
+        assert_eq!(bench.problems().await, Vec::<String>::new());
+        bench.call("PUT", "cont/blob?comp=undelete", &[], b"").await.unwrap();
+        assert!(bench.get(&first).await == [1; 512] && bench.get(&second).await == [2; 512]);
+        // The deleted base came back as a snapshot, too.
+        let listed = bench.text("GET", "cont?restype=container&comp=list&include=snapshots&prefix=blob").await;
+        assert_eq!(between(&listed, "<Snapshot>", "</Snapshot>").len(), 3, "{listed}");
+        assert_eq!(bench.problems().await, Vec::<String>::new());
+        for name in ["cont/source", "cont/blob"] {
+            bench.call("DELETE", name, &[("x-ms-delete-snapshots", "include")], b"").await.unwrap();
+        }
+        bench.advance(8 * 24 * 3_600).await;
+        bench.sweep().await;
+        assert_eq!(bench.figures(), (1, 0));
+    }
+
+    /// As every other operation that creates a blob, it takes the place of what is deleted and of another type.
+    #[tokio::test]
+    async fn a_copy_onto_a_deleted_blob_of_another_type_purges_that() {
+        let mut bench = Bench::with_container().await;
+        bench.settings.blob_soft_delete_days = Some(7);
+        bench.put_pages("cont/source", 512).await;
+        bench.put("cont/blob", b"overwritten").await;
+        bench.put("cont/blob", b"deleted").await;
+        bench.call("DELETE", "cont/blob", &[], b"").await.unwrap();
+        assert_eq!(copy_next(&bench).await.unwrap().status, 202);
+        let told = bench.call("HEAD", "cont/blob", &[], b"").await.unwrap();
+        let at = header(&told, "x-ms-copy-destination-snapshot").unwrap();
+        assert_eq!(bench.get(&format!("cont/blob?snapshot={at}")).await.len(), 512);
+        let everything = "cont?restype=container&comp=list&include=snapshots,deleted&prefix=blob";
+        assert!(!bench.text("GET", everything).await.contains("BlockBlob"));
+        assert_eq!(bench.problems().await, Vec::<String>::new());
     }
 }

@@ -198,7 +198,7 @@ impl PutBlock {
                 changes.put(staging.due_key(&loaded.key), Bytes::new());
             }
             let mut blob = loaded.row.unwrap_or_else(|| Blob { uid: tick.id(0), ..Blob::default() });
-            soft_delete::put_deleted_away(&mut blob, &loaded.key, tick, &mut changes);
+            soft_delete::put_deleted_away(&mut blob, &loaded.key, &mut changes);
             blob.lease = lease;
             blob.staging = Some(staging);
             blob.store(loaded.key, &mut changes);

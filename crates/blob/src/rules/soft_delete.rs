@@ -76,7 +76,40 @@ pub fn replace(
     rows: &dyn Rows,
     key: Key,
     found: Option<Blob>,
-    (lease, mut state): (Lease, Committed),
+    becomes: (Lease, Committed),
+    keeping: Keeping,
+    tick: Tick,
+    changes: &mut Changes,
+) -> Result<Written, Halt> {
+    put_in_place(rows, key, found, Next { becomes, snapshot: None }, keeping, tick, changes)
+}
+
+/// The same for an incremental copy, which leaves `snapshot` beside the new state. What was there is let go: it is in a
+/// snapshot of its own already.
+pub fn replace_leaving(
+    rows: &dyn Rows,
+    key: Key,
+    found: Option<Blob>,
+    (becomes, snapshot): ((Lease, Committed), Committed),
+    keeping: Keeping,
+    tick: Tick,
+    changes: &mut Changes,
+) -> Result<Written, Halt> {
+    put_in_place(rows, key, found, Next { becomes, snapshot: Some(snapshot) }, keeping, tick, changes)
+}
+
+/// What a blob becomes.
+struct Next {
+    becomes: (Lease, Committed),
+    /// A snapshot of it that is taken in the same step.
+    snapshot: Option<Committed>,
+}
+
+fn put_in_place(
+    rows: &dyn Rows,
+    key: Key,
+    found: Option<Blob>,
+    Next { becomes: (lease, mut state), snapshot }: Next,
     keeping: Keeping,
     tick: Tick,
     changes: &mut Changes,
@@ -94,15 +127,21 @@ pub fn replace(
     if is_other {
         forget(&mut blob, tick, changes);
     }
-    put_deleted_away(&mut blob, &key, tick, changes);
+    put_deleted_away(&mut blob, &key, changes);
     if let Some(old) = blob.committed.take() {
         match old.version_id {
+            _ if snapshot.is_some() => old.let_go(changes, tick.now),
             None if !keeping.versioning => match keeping.mark(rows, tick)? {
-                Some(mark) => keep_deleted_snapshot(&mut blob, &key, old, mark, tick, changes),
+                Some(mark) => keep_deleted_snapshot(&mut blob, &key, old, mark, tick.stamp, changes),
                 None => old.let_go(changes, tick.now),
             },
             Some(_) | None => keep_previous(&mut blob, old, changes),
         }
+    }
+    if let Some(snapshot) = snapshot {
+        // Only now is it known which uid names the snapshots.
+        changes.put(snapshot_key(blob.uid, tick.stamp), codec::encode(&snapshot));
+        blob.snapshots = blob.snapshots.saturating_add(1);
     }
     protection::enter(&mut state, &key, changes);
     state.version_id = keeping.new_version(tick);
@@ -196,19 +235,22 @@ fn keep_deleted_snapshot(
     key: &Key,
     old: Committed,
     mark: Deletion,
-    tick: Tick,
+    at: Timestamp,
     changes: &mut Changes,
 ) {
-    changes.put(snapshot_key(blob.uid, tick.stamp), codec::encode(&Committed { deleted: Some(mark), ..old }));
-    changes.put(Expiring::Snapshot(tick.stamp).due(key, mark), Bytes::new());
+    changes.put(snapshot_key(blob.uid, at), codec::encode(&Committed { deleted: Some(mark), ..old }));
+    changes.put(Expiring::Snapshot(at).due(key, mark), Bytes::new());
     past_of(blob).deleted_snapshots += 1;
 }
 
 /// A blob that is deleted becomes a deleted snapshot when another takes its name. Its retention stays.
-pub fn put_deleted_away(blob: &mut Blob, key: &Key, tick: Tick, changes: &mut Changes) {
+///
+/// The time of that snapshot is the stamp of the deletion, which no other snapshot has: the commit that takes the name may
+/// make a snapshot of its own stamp.
+pub fn put_deleted_away(blob: &mut Blob, key: &Key, changes: &mut Changes) {
     let deleted = blob.past.as_mut().and_then(|past| past.deleted.take());
     if let Some((deleted, mark)) = deleted.and_then(|state| state.deleted.map(|mark| (state, mark))) {
-        keep_deleted_snapshot(blob, key, deleted, mark, tick, changes);
+        keep_deleted_snapshot(blob, key, deleted, mark, mark.stamp, changes);
     }
 }
 

@@ -689,6 +689,7 @@ async fn a_blob_of_changing_settings_is_what_a_plain_model_says() {
         for _ in 0..60 {
             play.step().await;
             play.check().await;
+            assert_eq!(play.bench.problems().await, Vec::<String>::new(), "seed {seed}");
         }
         play.call("DELETE", "cont?restype=container", &[], b"").await;
         play.bench.advance(8 * DAY).await;
