@@ -233,7 +233,7 @@ impl WholeCopy {
         let kind = self.kind(found, source.kind)?;
         let before = found.and_then(|blob| blob.committed.as_ref());
         // A copy stays where the blob was, unless it is told where to go.
-        let kept = before.and_then(|state| state.tier).filter(|_| self.result == Makes::Copy);
+        let kept = before.and_then(|state| state.tier_set_at(tick.now)).filter(|_| self.result == Makes::Copy);
         if let Some(tier) = self.options.tier {
             tier.check(kind, source.length, self.options.is_premium)?;
         }
@@ -835,6 +835,34 @@ mod tests {
     }
 
     const HOUR: u64 = 3_600;
+
+    /// A blob that came out of the archive is where it was rehydrated to, and so is what is copied onto it.
+    #[tokio::test]
+    async fn a_copy_onto_a_rehydrated_blob_stays_out_of_the_archive() {
+        const AWAY: &str = "http://a/away";
+        let Bench { engine, service, settings } = Bench::with_container().await;
+        let elsewhere = Arc::new(Elsewhere::default());
+        elsewhere.0.lock().unwrap().insert(AWAY, Script::of(b"from away"));
+        let bench = Bench { engine, service: service.reaching(elsewhere), settings };
+        bench.put("cont/source", b"from here").await;
+        for (source, bytes) in [(url("cont/source"), &b"from here"[..]), (AWAY.to_owned(), b"from away")] {
+            bench.put("cont/blob", b"archived").await;
+            let tier = async |tier: &str| {
+                bench.call("PUT", "cont/blob?comp=tier", &[("x-ms-access-tier", tier)], b"").await.unwrap();
+            };
+            tier("Archive").await;
+            tier("Cool").await;
+            bench.advance(16 * 3_600).await;
+            bench.call("PUT", "cont/blob", &[("x-ms-copy-source", &source)], b"").await.unwrap();
+            for _ in 0..1_000 {
+                tokio::task::yield_now().await;
+            }
+            let told = bench.call("HEAD", "cont/blob", &[], b"").await.unwrap();
+            assert_eq!(header(&told, "x-ms-copy-status"), Some("success"), "{source}");
+            assert_eq!(header(&told, "x-ms-access-tier"), Some("Cool"), "{source}");
+            assert_eq!(bench.get("cont/blob").await, bytes);
+        }
+    }
 
     #[tokio::test]
     async fn a_source_in_the_archive_is_rehydrated_for_its_copy() {

@@ -153,6 +153,14 @@ impl Committed {
         }
     }
 
+    /// The tier that was asked for, as it is at `now`: a blob that came out of the archive is where it went to.
+    pub fn tier_set_at(&self, now: Timestamp) -> Option<TierSet> {
+        match self.rehydration {
+            Some(back) if back.end <= now => Some(TierSet { tier: back.to, since: back.end, is_inferred: false }),
+            Some(_) | None => self.tier,
+        }
+    }
+
     pub fn is_archived(&self, now: Timestamp) -> bool {
         self.tier_at(now).is_some_and(|shown| shown.tier == Tier::Archive)
     }
