@@ -102,3 +102,11 @@ pub fn enter(state: &mut Committed, blob: &Key, changes: &mut Changes) {
         project(None, state.protection.as_ref(), state.version, changes);
     }
 }
+
+/// What protects `current` goes over to `previous`, the version that it has been until now.
+pub fn pass_on(current: &mut Committed, previous: &mut Committed, changes: &mut Changes) {
+    let protection = current.protection.take();
+    project(protection.as_ref(), None, current.version, changes);
+    project(None, protection.as_ref(), previous.version, changes);
+    previous.protection = protection;
+}

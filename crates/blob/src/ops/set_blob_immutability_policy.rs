@@ -63,10 +63,10 @@ impl Protect {
     }
 }
 
-/// The protection with another policy. A locked one that is in force can only be prolonged.
+/// The protection with another policy. A locked one can only be prolonged, also when its time is over.
 fn decide(policy: Policy, before: Protection, now: Timestamp) -> Result<Protection, BlobError> {
     policy.check_begins(now)?;
-    match before.policy.filter(|old| now < old.until) {
+    match before.policy {
         Some(old) if old.mode == Mode::Locked && (policy.mode != Mode::Locked || policy.until < old.until) => {
             Err(BlobError::BlobImmutableDueToPolicy)
         }
@@ -104,8 +104,11 @@ mod tests {
         assert_eq!(decided(at(10, locked), at(10, locked), NOW), Ok(Some(at(10, locked))));
         assert_eq!(decided(at(9, locked), at(10, locked), NOW), immutable);
         assert_eq!(decided(at(11, unlocked), at(10, locked), NOW), immutable);
-        // Its time is over: it protects nothing, itself neither.
-        assert_eq!(decided(at(20, unlocked), at(10, locked), NOW.plus_seconds(10)), Ok(Some(at(20, unlocked))));
+        // Its time is over: it can still be prolonged, and is still locked. Else it could be removed in two steps.
+        let over = NOW.plus_seconds(10);
+        assert_eq!(decided(at(20, locked), at(10, locked), over), Ok(Some(at(20, locked))));
+        assert_eq!(decided(at(20, unlocked), at(10, locked), over), immutable);
+        assert_eq!(decided(at(20, unlocked), at(10, unlocked), over), Ok(Some(at(20, unlocked))));
         // A date that has passed is none, and is judged first.
         let past = decide(at(0, locked), had(at(10, locked)), NOW);
         assert!(matches!(past, Err(BlobError::Request(RequestError::InvalidHeaderValue { .. }))));
@@ -233,6 +236,9 @@ mod tests {
         bench.call("PUT", URL, &until(&soon, "Locked"), b"").await.unwrap();
         assert_eq!(refusal(bench.call("DELETE", "cont/blob", &[], b"").await), BlobError::BlobImmutableDueToPolicy);
         bench.advance(100).await;
+        // It can be deleted and not changed; with versions what is there stays as one.
+        let overwritten = bench.call("PUT", "cont/blob", &[("x-ms-blob-type", "BlockBlob")], b"").await;
+        assert_eq!(refusal(overwritten), BlobError::BlobImmutableDueToPolicy);
         bench.call("DELETE", "cont/blob", &[], b"").await.unwrap();
         bench.call("DELETE", "cont?restype=container", &[], b"").await.unwrap();
         bench.sweep().await;

@@ -1,8 +1,9 @@
-//! What stands against changing or removing a state of a blob, whoever asks: a legal hold, a policy whose time is not
-//! over, and the archive. Every operation that writes asks here.
+//! What stands against changing or removing a state of a blob, whoever asks: a legal hold, a policy, and the archive. Every
+//! operation that writes asks here.
 //!
-//! A policy protects until its date. One that is not locked can be changed and removed; one that is locked can only be
-//! prolonged until its time is over. A hold protects until it is taken away.
+//! A policy stands against deletion until its date, and against changes also after it: what has expired can be deleted, not
+//! overwritten. One that is not locked can be changed and removed; one that is locked can only be prolonged. A hold protects
+//! until it is taken away.
 //!
 //! Whether anything in a container is protected is asked when the container is to be deleted. So each protection has a row
 //! by container generation and end, written in the commit that changes it; what is over stands before the time of asking.
@@ -29,14 +30,21 @@ impl Policy {
 }
 
 impl Protection {
-    fn check(&self, now: Timestamp) -> Result<(), BlobError> {
-        if self.legal_hold == Some(true) {
-            return Err(BlobError::BlobImmutableDueToLegalHold);
-        }
+    fn check_delete(&self, now: Timestamp) -> Result<(), BlobError> {
         match self.policy {
-            Some(policy) if now < policy.until => Err(BlobError::BlobImmutableDueToPolicy),
-            Some(_) | None => Ok(()),
+            Some(policy) if now < policy.until => self.check_change(),
+            Some(_) | None => self.check_hold(),
         }
+    }
+
+    /// A policy stands against it whether or not its time is over.
+    fn check_change(&self) -> Result<(), BlobError> {
+        self.check_hold()?;
+        if self.policy.is_some() { Err(BlobError::BlobImmutableDueToPolicy) } else { Ok(()) }
+    }
+
+    fn check_hold(&self) -> Result<(), BlobError> {
+        if self.legal_hold == Some(true) { Err(BlobError::BlobImmutableDueToLegalHold) } else { Ok(()) }
     }
 }
 
@@ -98,12 +106,12 @@ impl Committed {
 
     /// Whether it may go.
     pub fn check_delete(&self, now: Timestamp) -> Result<(), BlobError> {
-        self.protection.map_or(Ok(()), |protection| protection.check(now))
+        self.protection.map_or(Ok(()), |protection| protection.check_delete(now))
     }
 
     /// Whether its content, or what is said of it, may become something else.
     pub fn check_change(&self, now: Timestamp) -> Result<(), BlobError> {
-        self.check_delete(now)?;
+        self.protection.map_or(Ok(()), |protection| protection.check_change())?;
         self.check_not_archived(now)
     }
 }
@@ -138,9 +146,11 @@ mod tests {
         for mode in [Mode::Unlocked, Mode::Locked] {
             let policy = Some(Policy { until: end, mode });
             for (now, is_over) in [(NOW, false), (Timestamp(end.0 - 1), false), (end, true)] {
-                let expected = if is_over { Ok(()) } else { Err(BlobError::BlobImmutableDueToPolicy) };
-                assert_eq!(protected(policy, None).check_delete(now), expected);
-                assert_eq!(protected(policy, Some(false)).check_change(now), expected);
+                let immutable = Err(BlobError::BlobImmutableDueToPolicy);
+                let deleted = if is_over { Ok(()) } else { immutable.clone() };
+                assert_eq!(protected(policy, None).check_delete(now), deleted);
+                // "After the retention period has expired, objects can be deleted but not overwritten."
+                assert_eq!(protected(policy, Some(false)).check_change(now), immutable);
                 let held = Err(BlobError::BlobImmutableDueToLegalHold);
                 assert_eq!(protected(policy, Some(true)).check_delete(now), held);
                 assert_eq!(protected(None, Some(true)).check_change(now), held);

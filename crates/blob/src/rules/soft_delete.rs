@@ -188,12 +188,14 @@ fn check_type_may_change(blob: &Blob, keeping: Keeping) -> Result<(), BlobError>
 }
 
 /// Keeps the current state of `blob` as a previous version before `state`, which it is, becomes another. Content is shared
-/// between the two. Without versions nothing happens.
+/// between the two; what protects the state stays with the previous version, and the new one has nothing of it. Without
+/// versions nothing happens.
 pub fn keep_version(blob: &mut Blob, state: &mut Committed, keeping: Keeping, tick: Tick, changes: &mut Changes) {
     if !keeping.versioning && state.version_id.is_none() {
         return;
     }
-    let old = state.kept_as(tick.id(3), changes);
+    let mut old = state.kept_as(tick.id(3), changes);
+    protection::pass_on(state, &mut old, changes);
     keep_previous(blob, old, changes);
     state.version_id = keeping.new_version(tick);
 }

@@ -81,6 +81,15 @@ fn row(op: Op, code: &'static str) -> Row {
     }
 }
 
+/// The same when the time of a policy is over: the blob may go, and with it its container. It cannot be changed, and what is
+/// locked stays locked.
+fn expired(op: Op) -> Row {
+    match op {
+        Op::DeleteBlob | Op::DeleteContainer => both(Done),
+        other => row(other, "BlobImmutableDueToPolicy"),
+    }
+}
+
 const HOLD: (&str, Headers<'static>) = ("legalhold", &[("x-ms-legal-hold", "true")]);
 const POLICY: (&str, Headers<'static>) = (
     "immutabilityPolicies",
@@ -108,7 +117,30 @@ async fn what_a_protection_stands_against() {
     }
 }
 
-/// The states of a name that are protected, with their lengths.
+#[tokio::test]
+async fn what_an_expired_policy_stands_against() {
+    for versioning in [false, true] {
+        let stage = async || {
+            let mut bench = Bench::with_container().await;
+            bench.settings.versioning = versioning;
+            let soon = wire::dates::http_date(bench.engine_now().plus_seconds(100)).as_str().to_owned();
+            let mut stage = Stage::with(bench, &[]).await;
+            stage.wait_for_copy(&[]).await;
+            let policy =
+                [("x-ms-immutability-policy-until-date", soon.as_str()), ("x-ms-immutability-policy-mode", "Locked")];
+            for blob in BLOBS {
+                stage.put(&format!("{blob}?comp=immutabilityPolicies"), &policy, b"").await;
+            }
+            stage.bench.advance(100).await;
+            stage
+        };
+        let rule = |ask: &Ask| if versioning { expired(ask.op).versioned } else { expired(ask.op).plain };
+        hold_all("expired policy", &[], stage, rule).await;
+    }
+}
+
+/// The states of a name that are protected: version id, if there is one, and length. A state that becomes a previous version
+/// keeps its id, and with it what protects it.
 async fn standing(stage: &Stage, blob: &str) -> Vec<String> {
     let include = "versions,immutabilitypolicy,legalhold";
     let prefix = blob.strip_prefix("cont/").unwrap();
@@ -116,8 +148,9 @@ async fn standing(stage: &Stage, blob: &str) -> Vec<String> {
     let Ok(listed) = stage.bench.call("GET", &url, &[], b"").await else { return Vec::new() };
     let listed = String::from_utf8(crate::testing::bytes(listed).await).unwrap();
     let of = |blob: &&&str| blob.contains("<LegalHold>true<") || blob.contains("<ImmutabilityPolicyMode>locked<");
-    let length = |blob: &str| between(blob, "<Content-Length>", "<").first().map(|length| length.to_string());
-    between(&listed, "<Blob>", "</Blob>").iter().filter(of).filter_map(|blob| length(blob)).collect()
+    let one = |blob: &str, before: &str| between(blob, before, "<").first().map_or("", |text| *text).to_owned();
+    let known = |blob: &&str| format!("{} {}", one(blob, "<VersionId>"), one(blob, "<Content-Length>"));
+    between(&listed, "<Blob>", "</Blob>").iter().filter(of).map(known).collect()
 }
 
 /// Whatever operation is tried, with whatever lets it through: what was protected is there, and protected.
@@ -160,5 +193,5 @@ async fn a_copy_is_not_protected_by_what_protects_its_source() {
         assert_eq!(stage.bench.get("cont/new").await, BEFORE);
         stage.bench.call("DELETE", "cont/new", &[], b"").await.unwrap();
     }
-    assert_eq!(standing(&stage, "cont/block").await, ["512"]);
+    assert_eq!(standing(&stage, "cont/block").await, [" 512"]);
 }

@@ -810,3 +810,38 @@ async fn what_comes_back_is_of_the_type_of_the_blob() {
     bench.sweep().await;
     assert_eq!(bench.figures(), (0, 0));
 }
+
+/// What makes a version of the current state leaves that state what it is, with what protects it; the new current version has
+/// none, because a container has no default here.
+#[tokio::test]
+async fn a_state_that_becomes_a_version_keeps_what_protects_it() {
+    let policy = [
+        ("x-ms-immutability-policy-until-date", "Sun, 15 Nov 2099 18:00:00 GMT"),
+        ("x-ms-immutability-policy-mode", "Locked"),
+    ];
+    let cases = [
+        ("legalhold", &[("x-ms-legal-hold", "true")][..], BlobError::BlobImmutableDueToLegalHold),
+        ("immutabilityPolicies", &policy, BlobError::BlobImmutableDueToPolicy),
+    ];
+    for (comp, headers, refused) in cases {
+        for pages in [false, true] {
+            let bench = versioned().await;
+            match pages {
+                true => _ = bench.put_pages("cont/blob", 512).await,
+                false => _ = bench.put("cont/blob", b"first").await,
+            }
+            bench.call("PUT", &format!("cont/blob?comp={comp}"), headers, b"").await.unwrap();
+            let first = version_of(&bench.call("HEAD", "cont/blob", &[], b"").await.unwrap());
+            bench.call("PUT", "cont/blob?comp=snapshot", &[], b"").await.unwrap();
+            let version = format!("cont/blob?versionid={first}");
+            let told = bench.call("HEAD", &version, &[], b"").await.unwrap();
+            assert_eq!(header(&told, headers[0].0), Some(headers[0].1), "{comp}");
+            assert_eq!(refusal(bench.call("DELETE", &version, &[], b"").await), refused);
+            let told = bench.call("HEAD", "cont/blob", &[], b"").await.unwrap();
+            assert_eq!(header(&told, headers[0].0), None, "{comp}");
+            assert_eq!(bench.problems().await, Vec::<String>::new());
+            let container = bench.call("DELETE", "cont?restype=container", &[], b"").await;
+            assert_eq!(refusal(container), refused);
+        }
+    }
+}
