@@ -575,6 +575,7 @@ fn written_pages(bytes: &Bytes) -> Vec<PageSpan> {
 }
 
 /// Reads a row as that of a copy under way.
+#[cfg(any(test, feature = "testing"))]
 pub fn fuzz(row: &[u8]) {
     let _ = codec::decode::<Job>(row).is_ok();
 }

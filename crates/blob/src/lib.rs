@@ -19,6 +19,7 @@ mod collect;
 mod crashes;
 mod download;
 mod error;
+#[cfg(any(test, feature = "testing"))]
 #[doc(hidden)]
 pub mod fuzzing;
 mod lease_action;

@@ -877,6 +877,7 @@ impl Step {
 }
 
 /// Reads a row as each kind of row that maps have.
+#[cfg(any(test, feature = "testing"))]
 pub fn fuzz(row: &[u8]) {
     let _ = (codec::decode::<Origin>(row).is_ok(), codec::decode::<Group>(row).is_ok());
 }

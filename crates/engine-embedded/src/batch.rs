@@ -55,6 +55,7 @@ impl BatchBuilder {
     }
 
     /// Rows as they would stand in the record, right or wrong. For fuzzing.
+    #[cfg(feature = "testing")]
     pub fn add_raw_rows(&mut self, bytes: &[u8]) {
         self.rows.extend_from_slice(bytes);
     }

@@ -78,6 +78,7 @@ pub fn check(path: &Path, progress: &mut dyn FnMut(Progress)) -> Result<Report, 
 }
 
 /// The same as [`check_with`] on another disk, without `more`.
+#[cfg(feature = "testing")]
 #[doc(hidden)]
 pub fn check_on(
     disk: Arc<dyn Disk>,

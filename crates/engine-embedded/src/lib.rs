@@ -18,15 +18,18 @@ mod contents;
 #[doc(hidden)]
 pub mod disk;
 mod door;
+#[cfg(feature = "testing")]
 #[doc(hidden)]
 pub mod faults;
 mod folder;
 mod free_space;
+#[cfg(feature = "testing")]
 #[doc(hidden)]
 pub mod fuzzing;
 mod manifest;
 mod outside;
 mod pipeline;
+#[doc(hidden)]
 pub mod probe;
 mod recovery;
 mod segment;
@@ -44,6 +47,7 @@ use engine::{
     Rows, StampSource, Timestamp, Unread, Visit, space,
 };
 
+#[cfg(feature = "testing")]
 #[doc(hidden)]
 pub use check::check_on;
 pub use check::{Progress, Report, check, check_with};

@@ -253,7 +253,7 @@ impl<'a> View<'a> {
     }
 
     fn want_range(&self, from: &[u8], to: &[u8], about: usize) -> Unread {
-        let rows = engine::loads::rows_per_load(about, self.loaded.range_loads);
+        let rows = engine::rows_per_load(about, self.loaded.range_loads);
         self.noted.borrow_mut().wanted.ranges.push((from.to_vec(), to.to_vec(), rows));
         Unread::NotYet
     }

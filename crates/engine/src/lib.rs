@@ -22,17 +22,22 @@ pub mod account;
 pub mod byte_store;
 mod clock;
 pub mod collector;
+#[cfg(feature = "testing")]
 #[doc(hidden)]
 pub mod conformance;
 mod content;
 pub mod due;
 mod error;
+#[cfg(feature = "testing")]
 pub mod fault;
 pub mod hints;
 mod key;
+mod load_size;
+#[cfg(feature = "testing")]
 pub mod loads;
 pub mod memory;
 pub mod panics;
+#[cfg(feature = "testing")]
 mod wrapper;
 
 use std::fmt::Debug;
@@ -47,6 +52,8 @@ pub use clock::{Clock, StampSource};
 pub use content::{Content, ContentId, ContentReader, ContentWriter, INLINE_MAX, Part, Staged};
 pub use error::{EngineError, NotCommitted, Stop, Unread};
 pub use key::{Key, KeyReader, prefix_end, space};
+pub use load_size::rows_per_load;
+#[cfg(feature = "testing")]
 pub use wrapper::Wrapper;
 
 /// A future the seam returns; boxed, so that services hold engines as `Arc<dyn Engine>`.

@@ -16,18 +16,8 @@ use bytes::Bytes;
 use crate::hints::Hints;
 use crate::{
     BoxFuture, Changes, Content, ContentId, Decision, Engine, EngineError, Key, PREFETCH_KEYS_MAX, Query, Rows, Tick,
-    Timestamp, Unread, Verdict, Visit, Wrapper,
+    Timestamp, Unread, Verdict, Visit, Wrapper, rows_per_load,
 };
-
-/// A scan fetches at least so many rows, and at most; each further fetch of a run brings more than the one before.
-const ROWS_PER_LOAD_MIN: usize = 16;
-const ROWS_PER_LOAD_MAX: usize = 10_000;
-
-/// How many rows a scan fetches that expects to see `about`, after `loads` ranges were fetched.
-#[must_use]
-pub fn rows_per_load(about: usize, loads: u32) -> usize {
-    (about.saturating_add(1).max(ROWS_PER_LOAD_MIN) << loads.min(10)).min(ROWS_PER_LOAD_MAX)
-}
 
 /// Wraps an engine and counts round trips.
 #[derive(Debug)]

@@ -19,6 +19,7 @@ mod collect;
 #[cfg(test)]
 mod crashes;
 mod error;
+#[cfg(any(test, feature = "testing"))]
 #[doc(hidden)]
 pub mod fuzzing;
 mod model;

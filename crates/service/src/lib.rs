@@ -25,6 +25,7 @@ mod request_error;
 pub mod sources;
 pub mod space;
 mod stats;
+#[cfg(feature = "testing")]
 #[doc(hidden)]
 pub mod testing;
 

@@ -107,6 +107,7 @@ impl From<TableError> for Failure {
 }
 
 /// For those who try what no client would send.
+#[cfg(any(test, feature = "testing"))]
 #[doc(hidden)]
 pub mod fuzzing {
     /// Reads a filter, plans it, and holds it against nothing.
