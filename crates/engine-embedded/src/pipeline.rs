@@ -355,21 +355,33 @@ impl Decider {
                 drop(state);
                 return self.hand_over();
             }
-            let most = if self.pressure.is_zero() { BATCH_BYTES } else { BATCH_BYTES_UNDER_PRESSURE };
-            let has_room = self.open.as_ref().is_none_or(|open| open.builder.len() < most);
-            if state.waiting.count > 0 && has_room {
+            if state.waiting.count > 0 && self.takes_more() {
                 let taken: Vec<Request> = std::iter::from_fn(|| state.waiting.pop()).take(TAKE).collect();
                 state.taken = taken.len();
                 drop(state);
                 let _ = inner.options.probe.at(Moment::Decider);
-                taken.into_iter().for_each(|request| self.decide(request));
-                return true;
+                return taken.into_iter().all(|request| self.decide_in_room(request));
             }
             if state.closing && state.waiting.count == 0 && state.heavy_count == 0 && self.open.is_none() {
                 return false;
             }
             state = Pipeline::wait(&inner.pipeline.decider, state);
         }
+    }
+
+    /// Whether the batch takes more decisions.
+    fn takes_more(&self) -> bool {
+        let most = if self.pressure.is_zero() { BATCH_BYTES } else { BATCH_BYTES_UNDER_PRESSURE };
+        self.open.as_ref().is_none_or(|open| open.builder.len() < most)
+    }
+
+    /// Decides, in the next batch if this one is full. `false`: the engine broke down.
+    fn decide_in_room(&mut self, request: Request) -> bool {
+        let has_room = self.takes_more() || (self.inner.pipeline.wait_until_idle() && self.hand_over());
+        if has_room {
+            self.decide(request);
+        }
+        has_room
     }
 
     /// The committer is free: gives it the batch. `false`: the engine broke down.

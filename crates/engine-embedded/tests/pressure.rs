@@ -205,6 +205,40 @@ async fn what_waits_is_bounded_by_its_bytes() {
     put(&*engine, "later", &pattern("x", 1, EACH)).await.expect("there is room again");
 }
 
+/// However much waits, a batch ends soon after its limit of 4 MiB: a sync, the memory it takes and what a start must read at
+/// once stay bounded.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_crowd_of_large_decisions_becomes_many_batches() {
+    const EACH: usize = 1_000_000;
+    let folder = tempfile::tempdir().expect("a folder");
+    let gate = Gate::default();
+    let options = Options { probe: gate.probe(Moment::Decider), ..Options::default() };
+    let engine = EmbeddedEngine::open(folder.path(), options).expect("opened");
+    gate.shut(true);
+    let puts = (0..48).map(|number| {
+        let engine = Arc::clone(&engine);
+        tokio::spawn(async move {
+            let (key, row) = (key(&format!("{number}")), pattern("x", number, EACH));
+            let done = engine::commit::<_, Infallible, _>(&*engine, key.clone(), move |_, _| {
+                let mut changes = Changes::none();
+                changes.put(key.clone(), row.clone());
+                Ok(Commit { changes, outcome: () })
+            });
+            done.await.map_err(failure)
+        })
+    });
+    let puts: Vec<_> = puts.collect();
+    // The gate holds the decider after its first look; by then the others wait.
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    gate.shut(false);
+    for put in puts {
+        let answer = tokio::time::timeout(PATIENCE, put).await.expect("an answer").expect("no panic");
+        assert_eq!(answer, Ok(()));
+    }
+    let batches = figure(&engine, "batches");
+    assert!(batches >= 48 * EACH as u64 / (6 << 20), "{batches} batches for 48 MB");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn decisions_that_are_run_outside_count_as_waiting() {
     let folder = tempfile::tempdir().expect("a folder");
