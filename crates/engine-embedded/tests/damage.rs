@@ -6,11 +6,12 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use common::{assert_clean, crash_copy, get, open, pattern, put};
 use engine::Engine;
 use engine_embedded::faults::{FaultyDisk, Point};
-use engine_embedded::{EmbeddedEngine, OpenError, Options};
+use engine_embedded::{EmbeddedEngine, OnFatal, OpenError, Options};
 
 const OBJECTS: u64 = 12;
 
@@ -179,4 +180,70 @@ async fn a_state_that_is_older_than_the_tree_is_refused() {
     drop(open(folder.path()));
     std::fs::write(folder.path().join("STATE"), old).expect("written");
     assert_refused(folder.path(), "rows");
+}
+
+/// A byte turned, set or cut off, or a sector lost.
+fn spoil(bytes: &mut Vec<u8>, at: usize, how: u64) {
+    match how % 4 {
+        0 => bytes[at] ^= 1 << (how / 4 % 8),
+        1 => bytes[at] = !bytes[at],
+        2 => bytes.truncate(at),
+        _ => {
+            let end = bytes.len().min(at + 512);
+            bytes[at..end].fill(0);
+        }
+    }
+}
+
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).expect("listed").map(|entry| entry.expect("an entry").path());
+    let mut all: Vec<PathBuf> =
+        entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect();
+    all.sort();
+    all
+}
+
+/// Whatever is damaged, in the tree's files too: the folder is refused, or who reads is told. Nothing is read wrong or missing
+/// without a word, and no thread panics over it.
+#[tokio::test(flavor = "multi_thread")]
+async fn damage_anywhere_is_refused_or_told_and_never_shown() {
+    const ROUNDS: u64 = 80;
+    let object = |number: u64| pattern("x", number, if number == 3 { 100_000 } else { 500 });
+    let folder = tempfile::tempdir().expect("a folder");
+    let panicked = Arc::new(AtomicBool::new(false));
+    let note = Arc::clone(&panicked);
+    let on_fatal = OnFatal(Arc::new(move |_| note.store(true, Ordering::Release)));
+    let options = Options { memtable_bytes: 8 << 10, log_bytes: 64 << 10, on_fatal, ..Options::default() };
+    let engine = EmbeddedEngine::open(folder.path(), options.clone()).expect("opened");
+    for number in (0..100).chain(0..100) {
+        put(&*engine, &format!("{number}"), &object(number)).await.expect("put");
+    }
+    engine.close().await.expect("closed");
+    drop(engine);
+    let mut random = 4_711_u64;
+    for round in 0..ROUNDS {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let (which, at, how) = (random >> 33, random >> 17, random >> 40);
+        let copy = tempfile::tempdir().expect("a folder");
+        crash_copy(folder.path(), copy.path());
+        let files = files(copy.path());
+        let path = &files[usize::try_from(which).expect("fits") % files.len()];
+        change(path, |bytes| {
+            let at = usize::try_from(at).expect("fits") % bytes.len().max(1);
+            if !bytes.is_empty() {
+                spoil(bytes, at, how);
+            }
+        });
+        let Ok(engine) = EmbeddedEngine::open(copy.path(), options.clone()) else { continue };
+        for number in 0..100 {
+            let found = get(&*engine, &format!("{number}")).await;
+            let right = found.as_ref().map_or(true, |found| *found == Some(object(number)));
+            assert!(right, "round {round}, {}: object {number} is wrong", path.display());
+        }
+        for number in 0..30 {
+            let _ = put(&*engine, &format!("{number}"), &object(number)).await;
+        }
+        drop(engine);
+        assert!(!panicked.load(Ordering::Acquire), "round {round}, {}: a thread panicked", path.display());
+    }
 }
