@@ -1,4 +1,4 @@
-//! What `lazurite check` asks of queues: do marks, messages and texts say the same?
+//! What `lazurite check` verifies in queues: that marks, messages and texts agree.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -11,8 +11,8 @@ use service::unrefused;
 use crate::model::{Marks, Message, Queue, messages_of, texts_of};
 use crate::shelf::{Asked, place_of};
 
-/// Tells `problem` what is wrong, one sentence each. A message whose text is gone is not: what the sweeper leaves of an
-/// expired message is removed by a later request.
+/// Reports each problem to `problem`, in one sentence. A message without its text is no problem: the sweeper removes
+/// the text of an expired message, and a later request removes the rest.
 pub async fn check(engine: &dyn Engine, problem: &mut (dyn FnMut(String) + Send)) -> Result<(), EngineError> {
     unrefused(read(engine, |rows, _| Ok(examine(rows)?)).await)?.into_iter().for_each(problem);
     Ok(())
@@ -36,10 +36,10 @@ fn examine(rows: &dyn Rows) -> Result<Vec<String>, Unread> {
     Ok(problems)
 }
 
-/// The generations that rows speak of.
+/// The generations that any row belongs to.
 #[derive(Default)]
 struct Generations {
-    /// Those of queues that are there, with how to name the queue.
+    /// The generations of existing queues, each with a description of its queue.
     queues: HashMap<u64, String>,
     purged: BTreeSet<u64>,
     marks: BTreeMap<u64, Marks>,
@@ -68,7 +68,7 @@ impl Generations {
             all.marks.insert(generation, codec::decode(row)?);
             Ok(())
         })?;
-        // A row of marks that say nothing was left by servers of before, and harms nobody.
+        // Earlier versions of the server could leave a row of empty marks. It does no harm.
         all.with_rows.extend(all.marks.iter().filter(|(_, marks)| **marks != Marks::default()).map(|(of, _)| *of));
         for (space, of) in [(space::MESSAGE, messages_of as fn(u64) -> Key), (space::MESSAGE_TEXT, texts_of)] {
             let first = Key::new(space);
@@ -109,7 +109,7 @@ fn queue(rows: &dyn Rows, generation: u64, marks: &Marks) -> Result<Vec<String>,
     if orphans > 0 {
         problems.push(format!("{orphans} texts have no message"));
     }
-    // Only a sweeper removes a text before its message.
+    // Only the sweeper removes a text before its message.
     let was_swept = marks.swept > concurrency::Timestamp::default();
     if !standing.is_empty() && !was_swept {
         problems.push(format!("{} messages have no text", standing.len()));
@@ -173,7 +173,7 @@ mod tests {
     async fn what_queues_do_is_no_problem() {
         let bench = used().await;
         assert_eq!(problems(&bench).await, [""; 0]);
-        // What is left of messages that expired somewhere else than where they were put.
+        // The remains of messages that expired at another position than the one they were put at.
         bench.put_with("short", "messagettl=5").await;
         bench.take(32, 10).await;
         bench.advance(20).await;

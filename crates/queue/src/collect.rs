@@ -1,4 +1,5 @@
-//! What goes later: the handlers of the due rows that the service writes.
+//! Background work of the Queue service: removing expired messages, and the messages of queues that were deleted or
+//! cleared.
 
 use engine::collector::{Handled, Handler, steps, steps_in};
 use engine::due::Due;

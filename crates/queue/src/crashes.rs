@@ -1,7 +1,8 @@
 //! A crash or an error between any two steps leaves the state before or the state after, and nothing else.
 //!
-//! A story is run once for every step it takes and every way to fail there. Whatever failed, the queue then holds what was
-//! acknowledged last or what was asked for; and once it is deleted, nothing is left.
+//! A story (a list of requests) is run once for every step it takes and every way to fail there. Whatever failed, the
+//! queue then holds what it held after the last acknowledged request, or after the request that failed. Once the queue
+//! is deleted, nothing is left.
 
 use std::sync::Arc;
 
@@ -12,14 +13,14 @@ use engine::memory::MemoryEngine;
 use crate::testing::{Bench, Put, body, header};
 use crate::{Failure, QueueService};
 
-/// What a chapter does. Those that need a receipt use the one that was given out last.
+/// One request of the story. Those that need a pop receipt use the last one that was given out.
 #[derive(Clone, Copy, Debug)]
 enum Act {
     Create,
     SetMetadata,
     SetAcl,
     Put(&'static str),
-    /// A message that will have expired when somebody looks.
+    /// A message that has expired by the time the queue is inspected.
     PutShort,
     Take,
     Update(Option<&'static str>),
@@ -28,7 +29,7 @@ enum Act {
     DeleteQueue,
 }
 
-/// What is done, and the texts that the queue holds then: `None` where there is no queue.
+/// The requests, each with the texts that the queue holds afterwards; `None`: there is no queue.
 const STORY: &[(Act, Option<&[&str]>)] = &[
     (Act::Create, Some(&[])),
     (Act::SetMetadata, Some(&[])),
@@ -115,7 +116,7 @@ async fn every_failure_leaves_before_or_after() {
                 break;
             }
             steps += 1;
-            // After the failure: the same rows under an engine that works. What was taken can be seen again.
+            // After the failure: the same rows under an engine that works. Messages that were taken are visible again.
             let bench = Bench { service: QueueService::new(Arc::clone(&engine) as Arc<dyn Engine>), engine };
             bench.advance(3_600).await;
             let state = |at: Option<usize>| at.and_then(|at| STORY[at].1).map(|texts| texts.to_vec());

@@ -7,7 +7,7 @@ use wire::metadata::MetadataError;
 use wire::names::NameError;
 use wire::xml::XmlError;
 
-/// A refusal. Nothing was changed; the same request may succeed once what it names has changed.
+/// A refusal. Nothing was changed. The same request may succeed later, when the queue or message has changed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum QueueError {
     /// The request itself is at fault.
@@ -15,7 +15,7 @@ pub enum QueueError {
     InvalidMarker,
     /// A path that names neither a queue nor its messages.
     InvalidUri,
-    /// A receipt that we cannot have given.
+    /// A pop receipt that this service cannot have issued.
     InvalidPopReceipt {
         value: String,
     },
@@ -100,7 +100,7 @@ impl From<XmlError> for QueueError {
     }
 }
 
-/// A receipt that is no longer good is like one of a message that is gone: who has it cannot tell the two apart.
+/// A stale pop receipt is answered like a message that does not exist: the client cannot tell the two apart.
 impl From<ReceiptRefusal> for QueueError {
     fn from(refusal: ReceiptRefusal) -> QueueError {
         match refusal {

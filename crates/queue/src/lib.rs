@@ -7,12 +7,13 @@
 //!
 //! What always holds:
 //!
-//! - A queue is one partition: its decisions are judged one after another, so no message is given to two at a time.
+//! - A queue is one partition: its decisions are made one after another, so no message is given to two clients at a
+//!   time.
 //! - Every decision on a message reads the row of its queue in the same step, so nothing can be put into a queue that is
 //!   being deleted.
-//! - What it costs to put, take, change or delete a message depends neither on how many there are nor on how many there
-//!   were.
-//! - What clients see is computed from the time of the decision. Nothing waits for the sweeper.
+//! - The cost of putting, taking, changing or deleting a message depends neither on how many messages the queue holds
+//!   nor on how many it has held.
+//! - What clients see is computed from the time of the decision. No answer depends on the sweeper having run.
 
 mod check;
 mod collect;

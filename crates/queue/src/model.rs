@@ -1,11 +1,12 @@
-//! What is stored: the rows of the Queue service, and what becomes of a message.
+//! The rows of the Queue service, and how a message changes.
 //!
-//! - A queue is one row by account and name. Its `generation` names its messages, so deleting or clearing a queue changes
-//!   one row and its messages are out of reach at once.
-//! - A message is a small row by the time at which it can be seen next ([`Place`]), and moves when it is given out. Its text
-//!   is a row of its own by the time at which it expires, written once. So both what can be seen and what has expired is
-//!   found at the head of a range, however many messages there are.
-//! - [`Marks`] is one row for all messages of a generation: how many there are, and below which place none is left.
+//! - A queue is one row, by account and name. Its `generation` is part of its messages' keys, so deleting or clearing a
+//!   queue changes one row and all its messages are out of reach at once.
+//! - A message is a small row, ordered by the time at which it is visible next ([`Place`]); it moves when it is given
+//!   out. Its text is a row of its own, ordered by the time at which it expires, and written once. So visible messages
+//!   and expired messages are both found at the beginning of a range, however many messages there are.
+//! - [`Marks`] is one row for all messages of a generation: how many there are, and before which position there are
+//!   none.
 
 use concurrency::{MessageId, PopReceipt, Timestamp};
 use engine::{Key, Rows, Stop, Tick, Unread};
@@ -16,7 +17,7 @@ use wire::names::QueueName;
 
 use crate::error::QueueError;
 
-/// What a function over rows ends with when it has no result.
+/// Why a function over rows ends without a result.
 pub type Halt = Stop<QueueError>;
 
 pub fn refuse(error: QueueError) -> Halt {
@@ -26,7 +27,7 @@ pub fn refuse(error: QueueError) -> Halt {
 #[derive(Clone, PartialEq, Eq, Debug, Encode, Decode)]
 #[cbor(map)]
 pub struct Queue {
-    /// Names its messages; a queue that is cleared, or made again, has another.
+    /// Part of the keys of its messages. Clearing the queue, or creating it again, draws a new one.
     #[n(0)]
     pub generation: u64,
     #[n(1)]
@@ -35,7 +36,7 @@ pub struct Queue {
     pub policies: Vec<StoredPolicy>,
 }
 
-/// The same row, for those who only need to know that the queue is there.
+/// The same row, when it only matters that the queue exists.
 #[derive(Decode)]
 #[cbor(map)]
 struct QueueGuard {
@@ -43,10 +44,11 @@ struct QueueGuard {
     generation: u64,
 }
 
-/// Where a message stands: messages are given out in this order.
+/// The position of a message in its queue. Messages are given out in this order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Encode, Decode)]
 pub struct Place {
-    /// When it can be seen, or when it expires if that is sooner. So whatever has expired stands among the visible ones.
+    /// When the message is visible next, or when it expires if that is sooner. So expired messages are found among the
+    /// visible ones.
     #[cbor(n(0), with = "codec::time")]
     pub at: Timestamp,
     #[n(1)]
@@ -65,10 +67,10 @@ pub struct Message {
     pub expires: Timestamp,
     #[cbor(n(3), with = "codec::time")]
     pub next_visible: Timestamp,
-    /// Of the last receipt.
+    /// The secret part of the last pop receipt.
     #[n(4)]
     pub secret: u64,
-    /// How often it was given out.
+    /// The dequeue count.
     #[n(5)]
     pub dequeued: u64,
 }
@@ -79,32 +81,32 @@ pub struct Message {
 pub struct Text {
     #[n(0)]
     pub text: String,
-    /// Where the message stood first. If it was never given out, it still does.
+    /// The time in the position that the message was put at. A message that was never given out is still there.
     #[cbor(n(1), with = "codec::time")]
     pub first: Timestamp,
 }
 
-/// What is known of all messages of a generation.
+/// What is known about all messages of a generation.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Encode, Decode)]
 #[cbor(map)]
 pub struct Marks {
-    /// How many texts there are: messages, among them those that have expired and were not swept yet.
+    /// How many texts there are: one for each message, also for those that have expired and are not swept yet.
     #[n(0)]
     pub count: u64,
-    /// No message stands before this place. Whoever looks for messages begins here, and does not walk over what is left of
-    /// those that were taken earlier.
+    /// No message has a position before this one. A scan begins here, so it does not walk over the deleted rows of
+    /// messages that were taken earlier.
     #[n(1)]
     pub low: Place,
-    /// The sweeper has come so far: no text expires before this time.
+    /// How far the sweeper has come: no text expires before this time.
     #[cbor(n(2), with = "codec::time")]
     pub swept: Timestamp,
-    /// The due row that looks after expired messages stands at this time. There is one for all of them.
+    /// The time of the due row that wakes the sweeper. A queue has at most one.
     #[cbor(n(3), with = "opt_time")]
     pub due: Option<Timestamp>,
-    /// How many messages may be left whose text is gone because they expired.
+    /// How many rows of expired messages may be left after their texts were swept.
     #[n(4)]
     pub ghosts: u64,
-    /// As far as the search for those has come.
+    /// How far the search for those rows has come.
     #[n(5)]
     pub hunted: Option<Place>,
 }
@@ -116,11 +118,11 @@ pub enum Lifetime {
     Forever,
 }
 
-/// What never expires says that it expires at the end of the last day there is.
+/// The expiry time of a message that never expires: the last second that a date can express.
 pub const NEVER: Timestamp = Timestamp(3_155_378_975_990_000_000);
 
 impl Message {
-    /// A new message. Its first receipt is as good as any other.
+    /// A new message. Its first pop receipt works like any later one.
     pub fn new(lifetime: Lifetime, invisible_secs: u64, tick: Tick) -> Message {
         let (random, secret) = halves(tick.entropy);
         Message {
@@ -136,12 +138,12 @@ impl Message {
         }
     }
 
-    /// Given out to somebody who has it for himself for so long.
+    /// The message after Get Messages: hidden for `invisible_secs`, with a new pop receipt.
     pub fn taken(&self, invisible_secs: u64, tick: Tick) -> Message {
         Message { dequeued: self.dequeued + 1, ..self.moved(invisible_secs, tick) }
     }
 
-    /// Changed by the one who has it. It cannot be hidden until after its end.
+    /// The message after Update Message. Its visibility timeout must not end after the message expires.
     pub fn updated(&self, invisible_secs: u64, tick: Tick) -> Result<Message, QueueError> {
         let message = self.moved(invisible_secs, tick);
         if message.next_visible > message.expires {
@@ -173,18 +175,18 @@ impl Message {
     }
 }
 
-/// One half is seen by everybody, the other is a secret: neither tells anything of the other.
+/// Two independent halves: one is public (in the message id), the other is the secret of the pop receipt.
 fn halves(entropy: u128) -> (u64, u64) {
     ((entropy >> 64) as u64, entropy as u64)
 }
 
 impl Place {
-    /// The first place after this one.
+    /// The first position after this one.
     pub fn next(self) -> Place {
         Place { number: self.number + 1, ..self }
     }
 
-    /// Before everything that can be seen only after `now`.
+    /// A position before all messages that become visible after `now`.
     pub fn after(now: Timestamp) -> Place {
         Place { at: now.plus_ticks(1), number: 0 }
     }
@@ -223,13 +225,14 @@ pub fn existing_queue(rows: &dyn Rows, account: u64, name: &QueueName) -> Result
     find_queue(rows, account, name)?.ok_or(refuse(QueueError::QueueNotFound))
 }
 
-/// The guard of everything inside a queue: it must be there, in the same state of the store.
+/// The queue's generation. Every decision on a message reads it, so that the queue exists in the same state of the
+/// store.
 pub fn generation(rows: &dyn Rows, account: u64, name: &QueueName) -> Result<u64, Halt> {
     let row = rows.get(&queue_key(account, name))?.ok_or(refuse(QueueError::QueueNotFound))?;
     Ok(codec::decode::<QueueGuard>(&row)?.generation)
 }
 
-/// A generation that nothing was ever put into has no such row.
+/// The marks of a generation. A queue that never held a message has no such row.
 pub fn find_marks(rows: &dyn Rows, generation: u64) -> Result<Marks, Unread> {
     rows.get(&marks_key(generation))?.map_or_else(|| Ok(Marks::default()), |row| codec::decode(&row))
 }
@@ -251,7 +254,7 @@ mod id {
     }
 }
 
-/// A time that may not be there.
+/// An optional time.
 mod opt_time {
     use concurrency::Timestamp;
     use minicbor::decode::{Decode, Decoder, Error as DecodeError};
@@ -308,7 +311,7 @@ mod tests {
         assert_eq!((taken.expires, updated.expires), (found.expires, found.expires));
     }
 
-    /// What has expired is looked for among the visible ones.
+    /// Expired messages are searched for among the visible ones.
     #[test]
     fn nothing_stands_beyond_its_expiry() {
         let taken = message().taken(3_600, tick());

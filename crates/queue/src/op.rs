@@ -27,7 +27,7 @@ service::operations! {
 }
 
 impl Op {
-    /// The right that a signature must carry. (Who holds the account's key may do everything.)
+    /// The permission that a shared access signature must have. (The holder of the account key may do everything.)
     #[must_use]
     pub fn needs(self) -> Need {
         let service = |letters| Need::new(Service::Queue, ResourceType::Service, letters).account_sas_only();
@@ -38,7 +38,7 @@ impl Op {
             Op::GetQueueServiceProperties | Op::GetQueueServiceStats => service("r"),
             Op::SetQueueServiceProperties => service("w"),
             Op::GetUserDelegationKey => service("").only_by_bearer(),
-            // A browser asks before it shows who it is.
+            // A browser sends the preflight without credentials.
             Op::PreflightQueueRequest => service(""),
             Op::CreateQueue => queue("cw").account_sas_only(),
             Op::DeleteQueue => queue("d").account_sas_only(),
@@ -60,7 +60,7 @@ mod tests {
     use auth::{Permissions, SasUse};
     use std::collections::BTreeSet;
 
-    /// The second column of our lines in a file under `docs`.
+    /// The second column of the Queue service's lines in a file under `docs`.
     fn names(file: &str) -> BTreeSet<String> {
         let path = format!("{}/../../docs/{file}", env!("CARGO_MANIFEST_DIR"));
         let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));

@@ -1,4 +1,4 @@
-//! What operations have in common in what they answer: messages as elements.
+//! What the answers of several operations share: messages as XML elements.
 
 use concurrency::PopReceipt;
 use wire::http::{Reply, StatusCode};
@@ -15,14 +15,14 @@ pub fn receipt(receipt: PopReceipt) -> String {
     base64::encode_url(&receipt.to_bytes())
 }
 
-/// What an answer shows of a message, besides its id and how long it lives.
+/// Which parts of a message an answer shows, besides its id and times.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Shown<'a> {
-    /// To the one who put it, who knows the text.
+    /// For Put Message: the pop receipt, but not the text, which the client has sent.
     Put,
-    /// To the one who has it now.
+    /// For Get Messages: everything.
     Taken(&'a str),
-    /// To anybody.
+    /// For Peek Messages: the text, but no pop receipt.
     Peeked(&'a str),
 }
 

@@ -1,4 +1,4 @@
-//! What operations have in common in what they take: names, numbers in a range, receipts, the text of a message.
+//! What the requests of several operations share: names, numbers in a range, pop receipts, the text of a message.
 
 use concurrency::{MessageId, PopReceipt};
 use service::{Pairs, RequestError};
@@ -11,7 +11,7 @@ use wire::xml::parse_queue_message;
 use crate::Failure;
 use crate::error::QueueError;
 
-/// The longest that a message can be hidden: seven days.
+/// The longest visibility timeout: seven days.
 pub const INVISIBLE_SECS_MAX: u64 = 7 * 24 * 3_600;
 /// The same, for Get Messages before version 2011-08-18.
 const INVISIBLE_SECS_MAX_BEFORE_2011: u64 = 2 * 3_600;
@@ -35,7 +35,7 @@ pub fn metadata(head: &Head) -> Result<Pairs, QueueError> {
     Ok(Metadata::of(head)?.into_pairs())
 }
 
-/// A whole number, with a sign if it likes.
+/// A query parameter that is a whole number, with or without a sign.
 pub fn integer(head: &Head, name: &'static str) -> Result<Option<i64>, QueueError> {
     let Some(text) = head.query.get(name) else { return Ok(None) };
     text.parse().map(Some).map_err(|_| QueueError::query(name, text))
@@ -50,25 +50,25 @@ fn between(head: &Head, name: &'static str, least: u64, most: u64) -> Result<Opt
     }
 }
 
-/// For how long a new or changed message is hidden.
+/// The visibility timeout of a message that is put or updated.
 pub fn invisible_secs(head: &Head) -> Result<Option<u64>, QueueError> {
     between(head, VISIBILITY_TIMEOUT, 0, INVISIBLE_SECS_MAX)
 }
 
-/// For how long a message that is given out is hidden: never for no time at all.
+/// The visibility timeout of a message that is given out: at least a second.
 pub fn taken_secs(head: &Head) -> Result<u64, QueueError> {
     const DEFAULT: u64 = 30;
     let most = if head.since(VERSION_2011) { INVISIBLE_SECS_MAX } else { INVISIBLE_SECS_MAX_BEFORE_2011 };
     Ok(between(head, VISIBILITY_TIMEOUT, 1, most)?.unwrap_or(DEFAULT))
 }
 
-/// How many messages are wanted at most.
+/// The most messages that the request asks for.
 pub fn number_of_messages(head: &Head) -> Result<usize, QueueError> {
     let number = between(head, "numofmessages", 1, MESSAGES_MAX)?.unwrap_or(1);
     Ok(number as usize)
 }
 
-/// The message that the path names. What is no id names none.
+/// The message that the path names. A segment that is not an id names no message.
 pub fn message_id(head: &Head) -> Result<MessageId, QueueError> {
     let path = head.rest().unwrap_or_default().trim_end_matches('/');
     path.rsplit('/').next().and_then(MessageId::parse).ok_or(QueueError::MessageNotFound)
@@ -83,7 +83,7 @@ pub fn pop_receipt(head: &Head) -> Result<PopReceipt, QueueError> {
     receipt.ok_or_else(|| QueueError::InvalidPopReceipt { value: text.to_owned() })
 }
 
-/// The text in the body; `None` if there is no body, or no text in it.
+/// The message text in the body; `None` if there is no body, or no text in it.
 pub async fn text(head: &Head, body: &mut dyn Body) -> Result<Option<String>, Failure> {
     let most = if head.since(VERSION_2011) { TEXT_BYTES_MAX } else { TEXT_BYTES_MAX_BEFORE_2011 };
     let too_large = || Failure::from(QueueError::from(RequestError::RequestBodyTooLarge { most: most as u64 }));

@@ -1,4 +1,5 @@
-//! How many round trips each operation takes on an engine that must fetch its rows: a budget, to be lowered and never exceeded.
+//! How many round trips each operation takes on an engine that must fetch its rows. The budget may be lowered and is
+//! never exceeded.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -30,7 +31,7 @@ const BUDGET: &[(&str, Budget)] = &[
     ("PUT que/messages/ID?popreceipt=RECEIPT&visibilitytimeout=0", (3, 2)),
     ("GET que/messages?numofmessages=1", (5, 3)),
     ("DELETE que/messages/ID?popreceipt=RECEIPT", (3, 2)),
-    // Of 40 that are put here without being counted.
+    // Of 40 messages that are put here without being counted.
     ("GET que/messages?peekonly=true&numofmessages=32", (4, 2)),
     ("GET que/messages?numofmessages=32", (5, 3)),
     ("DELETE que/messages", (3, 2)),

@@ -1,6 +1,6 @@
-//! Which operation does this request name? The only place that knows.
+//! Which operation a request names. No other place knows.
 //!
-//! The level (service, queue, messages, one message) comes from the path and `restype`, then `comp` and the verb decide.
+//! The path and `restype` give the level (service, queue, messages, one message); then `comp` and the verb decide.
 
 use service::RequestError;
 use wire::http::{Head, Method};
@@ -8,7 +8,7 @@ use wire::http::{Head, Method};
 use crate::error::QueueError;
 use crate::op::Op;
 
-/// The segment below a queue that holds its messages.
+/// The path segment of a queue's messages.
 pub const MESSAGES: &str = "messages";
 
 impl Op {
@@ -107,7 +107,7 @@ fn no_comp(comp: Option<&str>) -> Result<(), QueueError> {
     comp.map_or(Ok(()), |other| Err(QueueError::query("comp", other)))
 }
 
-/// To take a word for `false` that is not would hide the message from everybody else.
+/// An unknown word must not count as `false`: the request would take a message and hide it from all other clients.
 fn only_peeks(head: &Head) -> Result<bool, QueueError> {
     match head.query.get("peekonly") {
         None => Ok(false),

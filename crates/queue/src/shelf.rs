@@ -1,14 +1,15 @@
-//! The messages of one queue in one decision: what is looked up, and what becomes of it.
+//! The messages of one queue, as one decision finds and changes them.
 //!
-//! However many messages there are and were, taking one looks at the queue's row, at its marks, at the first message and at
-//! its text; putting, changing and deleting one is as cheap. Three things see to that:
+//! Taking a message reads the queue's row, its marks, the first message and its text, however many messages the queue
+//! holds or has held. Putting, updating and deleting one is as cheap. Three things make it so:
 //!
-//! - A scan begins at the low mark, so nobody walks over what is left of messages that stood before it.
-//! - What has expired is removed by whoever comes across it, and by the sweeper, which finds it by its text: one due row
-//!   for each queue wakes it. Nobody sees an expired message before that, either.
-//! - The sweeper finds the text of an expired message but not where the message stands, unless it still stands where it was
-//!   first. What it leaves is a ghost. Ghosts are removed by whoever comes across them; and when there are more of them
-//!   than messages, the sweeper goes through all of them once.
+//! - A scan begins at the low mark, so it does not walk over the deleted rows of messages before it.
+//! - An expired message is removed by the decision that comes across it, or by the sweeper, which finds it by its text;
+//!   one due row for each queue wakes the sweeper. Clients do not see an expired message, removed or not.
+//! - The sweeper finds the text of an expired message. It finds the message's row too if the message is still at the
+//!   position it was put at. If not, the row stays behind; such a row is called a ghost. A ghost is removed by the
+//!   decision that comes across it; and when there are more ghosts than messages, the sweeper walks over all rows once
+//!   and removes them.
 
 use bytes::Bytes;
 use concurrency::{PopReceipt, Timestamp};
@@ -24,24 +25,24 @@ use crate::model::{
     text_key, texts_of,
 };
 
-/// So many expired messages are removed by one decision that looks for others.
+/// How many expired messages one Get Messages removes while it looks for visible ones.
 const DROPPED_MAX: usize = 100;
-/// A low mark that is not farther behind than this is left where it is by those who find nothing: many may be asking, and a
-/// mark that moves is a write.
+/// Get Messages that finds nothing leaves a low mark that is no farther behind than this: many clients may be polling,
+/// and moving the mark is a write.
 const LOW_BEHIND_TICKS: u64 = Timestamp::TICKS_PER_SECOND / 10;
-/// How many expired texts are counted before the count is given as it is.
+/// How many expired texts are subtracted from the message count; more are not looked for.
 const EXPIRED_COUNTED_MAX: u64 = 1_000;
 /// How many messages a step of the sweeper looks at.
 const ROWS_PER_STEP: usize = 100;
 /// How many rows one step of a purge removes.
 const ROWS_PER_PURGE: usize = 500;
-/// Fewer ghosts than this are not worth a search.
+/// With fewer ghosts than this the sweeper does not search for them.
 const GHOSTS_MIN: u64 = 1_000;
 
-/// The messages of a queue, for a decision of its partition.
+/// The messages of a queue, as a decision in its partition sees and changes them.
 pub struct Shelf<'a> {
     rows: &'a dyn Rows,
-    /// The key of the queue, to find it again from a due row.
+    /// The key of the queue's row; a due row carries it.
     queue: Key,
     generation: u64,
     marks: Marks,
@@ -53,12 +54,12 @@ pub struct Shelf<'a> {
 #[derive(Debug, Default)]
 pub struct TakenMessages {
     pub messages: Vec<(Message, String)>,
-    /// There is more to look at: expired messages or ghosts were in the way.
+    /// Expired messages or ghosts were in the way; there may be visible messages behind them.
     pub unfinished: bool,
 }
 
 impl<'a> Shelf<'a> {
-    /// The queue must be there.
+    /// Opens the messages of a queue, which must exist.
     pub fn open(rows: &'a dyn Rows, account: u64, name: &QueueName) -> Result<Shelf<'a>, Halt> {
         let generation = generation(rows, account, name)?;
         Ok(Shelf::of(rows, queue_key(account, name), generation)?)
@@ -81,7 +82,7 @@ impl<'a> Shelf<'a> {
         Ok(Shelf { rows, queue, generation, found: marks.clone(), marks, changes: Changes::none() })
     }
 
-    /// A new message.
+    /// Adds a new message.
     pub fn put(&mut self, message: &Message, text: &str) {
         let stored = Text { text: text.to_owned(), first: message.place().at };
         self.changes.put(self.text_key(message), codec::encode(&stored));
@@ -93,7 +94,7 @@ impl<'a> Shelf<'a> {
         }
     }
 
-    /// Gives out up to `most` messages that can be seen.
+    /// Gives out up to `most` visible messages.
     pub fn take(&mut self, most: usize, invisible_secs: u64, tick: Tick) -> Result<TakenMessages, Unread> {
         let mut taken = TakenMessages::default();
         let mut found = Vec::new();
@@ -118,7 +119,7 @@ impl<'a> Shelf<'a> {
         }
         for (message, key) in found.into_iter().zip(&texts) {
             let Some(text) = find_text(self.rows, key)? else {
-                // The ghost of a message that expired before the clock was set back.
+                // A ghost: the message expired and was swept before the clock was set back.
                 self.drop_ghost(&message);
                 taken.unfinished |= stopped;
                 continue;
@@ -137,12 +138,13 @@ impl<'a> Shelf<'a> {
         Ok(taken)
     }
 
-    /// The message that stands where the receipt says, unless it has expired.
+    /// The message at the position that the pop receipt names, unless it has expired.
     pub fn find(&self, receipt: &PopReceipt, now: Timestamp) -> Result<Option<Message>, Unread> {
         let row = self.rows.get(&message_key(self.generation, named_place(receipt)))?;
         let message = row.map(|row| codec::decode::<Message>(&row)).transpose()?;
         let Some(message) = message.filter(|message| !message.is_expired(now)) else { return Ok(None) };
-        // It may be a ghost whose text was swept before the clock was set back. Most queues were never swept.
+        // It may be a ghost whose text was swept before the clock was set back. Most queues were never swept, and have
+        // none.
         let may_be_ghost = self.marks.swept > Timestamp::default();
         if may_be_ghost && find_text(self.rows, &self.text_key(&message))?.is_none() {
             Ok(None)
@@ -151,30 +153,30 @@ impl<'a> Shelf<'a> {
         }
     }
 
-    /// Puts `new` where `old` was, with another text if there is one.
+    /// Replaces `old` by `new`, with a new text if there is one.
     pub fn replace(&mut self, old: &Message, new: &Message, text: Option<&str>) {
         self.leave(old);
         self.stand(new);
         if let Some(text) = text {
-            // From here on this is where it stands until it is given out.
+            // The sweeper finds the message at this position until it is given out.
             let stored = Text { text: text.to_owned(), first: new.place().at };
             self.changes.put(self.text_key(new), codec::encode(&stored));
         }
     }
 
-    /// Removes a message whose text is there.
+    /// Removes a message and its text.
     pub fn remove(&mut self, message: &Message) {
         self.leave(message);
         self.changes.delete(self.text_key(message));
         self.marks.count = self.marks.count.saturating_sub(1);
     }
 
-    /// All messages go later; the caller makes sure that nobody finds this generation again.
+    /// Leaves all messages to the background purge. The caller makes sure that this generation is not found again.
     pub fn abandon(mut self, now: Timestamp, changes: &mut Changes) {
         if self.marks != Marks::default() {
             self.changes.put(purge_due(now, self.generation), Bytes::new());
-            // A sweeper that is under way ends, and the purge begins at the first text: what is left of a hunt is a place
-            // among the messages.
+            // A sweep that is under way ends here. The purge uses `hunted` for its position among the texts, so a
+            // position among the messages, left by the search for ghosts, must go.
             self.set_due(None);
             self.marks.hunted = None;
         }
@@ -188,7 +190,7 @@ impl<'a> Shelf<'a> {
             return;
         }
         let key = marks_key(self.generation);
-        // Marks that say nothing are no row: nobody would remove it with its queue.
+        // Empty marks are not stored: nothing would remove the row together with its queue.
         if self.marks == Marks::default() {
             changes.delete(key);
         } else {
@@ -205,7 +207,7 @@ impl<'a> Shelf<'a> {
     }
 
     fn stand(&mut self, message: &Message) {
-        // After the clock was set back somebody may stand before the mark.
+        // After the clock was set back, a message may be put before the low mark.
         self.marks.low = self.marks.low.min(message.place());
         self.changes.put(message_key(self.generation, message.place()), codec::encode(message));
     }
@@ -214,12 +216,12 @@ impl<'a> Shelf<'a> {
         self.changes.delete(message_key(self.generation, message.place()));
     }
 
-    /// Nothing that can be seen at `now` is left.
+    /// No message that is visible at `now` is left.
     fn raise_low(&mut self, now: Timestamp) {
         self.marks.low = self.marks.low.max(Place::after(now));
     }
 
-    /// A message that has expired, or the ghost of one.
+    /// Removes an expired message, or its ghost.
     fn drop_expired(&mut self, message: &Message, text: &Key) -> Result<(), Unread> {
         if self.rows.get(text)?.is_some() {
             self.remove(message);
@@ -243,7 +245,7 @@ impl<'a> Shelf<'a> {
         each_message(self.rows, self.generation, self.marks.low, now, about, visit)
     }
 
-    /// Makes sure that the sweeper looks at `expires`, or before.
+    /// Makes sure that the sweeper runs soon after `expires`, or earlier.
     fn wake_at(&mut self, expires: Timestamp) {
         let at = whole_second_after(expires);
         if self.marks.due.is_none_or(|due| at < due) {
@@ -261,10 +263,10 @@ impl<'a> Shelf<'a> {
         self.marks.due = at;
     }
 
-    /// A step of the sweeper, woken by the due row at `woken`. Says whether another has to follow.
+    /// One step of the sweeper, for the due row at the time `woken`. Returns whether another step must follow.
     pub fn sweep(&mut self, woken: Timestamp, now: Timestamp) -> Result<bool, Unread> {
         if self.marks.due != Some(woken) {
-            // A row that should be gone; the sweeper removes it.
+            // The due row is out of date; the sweeper removes it.
             return Ok(false);
         }
         if self.marks.hunted.is_none() && self.sweep_texts(now)? {
@@ -275,12 +277,12 @@ impl<'a> Shelf<'a> {
             return Ok(true);
         }
         let next = self.next_expiry(now)?;
-        // Who puts short-lived messages all the time keeps the sweeper busy once a second, not all the time.
+        // At most once a second: a queue that gets short-lived messages all the time must not keep the sweeper busy.
         self.set_due(next.map(|expires| whole_second_after(expires.max(now))));
         Ok(false)
     }
 
-    /// Removes texts that have expired, with their messages if they are where they were. Says whether there are more.
+    /// Removes expired texts, and their messages if they are still where they were put. Returns whether there are more.
     fn sweep_texts(&mut self, now: Timestamp) -> Result<bool, Unread> {
         let Some((from, to)) = expired_texts(self.generation, &self.marks, now) else { return Ok(false) };
         let mut expired = Vec::new();
@@ -316,7 +318,7 @@ impl<'a> Shelf<'a> {
         Ok((Key::from_bytes(key), place, first))
     }
 
-    /// Goes on with the search for ghosts. Says whether there is more to look at.
+    /// Continues the search for ghosts. Returns whether there are more rows to look at.
     fn hunt_ghosts(&mut self, now: Timestamp) -> Result<bool, Unread> {
         let from = self.marks.hunted.unwrap_or_default().max(self.marks.low);
         let mut seen = Vec::new();
@@ -335,7 +337,7 @@ impl<'a> Shelf<'a> {
         }
         self.marks.hunted = last.filter(|_| more).map(Place::next);
         if !more {
-            // The others were removed by those who came across them.
+            // The rest was removed by the requests that came across it.
             self.marks.ghosts = 0;
         }
         Ok(more)
@@ -353,7 +355,7 @@ impl<'a> Shelf<'a> {
     }
 }
 
-/// Up to `most` messages that can be seen, as they are.
+/// Up to `most` visible messages, unchanged.
 pub fn peek(rows: &dyn Rows, generation: u64, most: usize, now: Timestamp) -> Result<Vec<(Message, String)>, Unread> {
     let mut from = find_marks(rows, generation)?.low;
     let mut shown = Vec::new();
@@ -372,7 +374,7 @@ pub fn peek(rows: &dyn Rows, generation: u64, most: usize, now: Timestamp) -> Re
             found.iter().map(|message| text_key(generation, message.expires, message.id.number())).collect();
         rows.prefetch(&texts);
         for (message, key) in found.into_iter().zip(&texts) {
-            // A ghost has none, and is passed over.
+            // A ghost has no text; it is skipped.
             if let Some(text) = find_text(rows, key)? {
                 shown.push((message, text.text));
             }
@@ -392,7 +394,7 @@ fn find_text(rows: &dyn Rows, key: &Key) -> Result<Option<Text>, Unread> {
     rows.get(key)?.map(|row| codec::decode(&row)).transpose()
 }
 
-/// How many messages there are that have not expired. If very many have expired in the last second, some of those count.
+/// How many messages have not expired. If very many expired within the last second, some of those are counted.
 pub fn count(rows: &dyn Rows, generation: u64, now: Timestamp) -> Result<u64, Unread> {
     let marks = find_marks(rows, generation)?;
     let Some((from, to)) = expired_texts(generation, &marks, now) else { return Ok(marks.count) };
@@ -404,16 +406,17 @@ pub fn count(rows: &dyn Rows, generation: u64, now: Timestamp) -> Result<u64, Un
     Ok(marks.count.saturating_sub(expired))
 }
 
-/// Where texts may be that have expired: not before the sweeper looks, and not where it has been.
+/// The range in which expired texts may be: it begins where the sweeper has stopped, and is empty before the sweeper is
+/// due.
 fn expired_texts(generation: u64, marks: &Marks, now: Timestamp) -> Option<(Key, Key)> {
     let first = Timestamp(marks.due?.0 - Timestamp::TICKS_PER_SECOND).max(marks.swept);
     let range = || texts_of(generation);
     (first <= now).then(|| (range().number(first.0), range().number(now.0.saturating_add(1))))
 }
 
-/// Removes some of what a generation has left that nobody can find any more. Says whether there is more.
+/// Removes some rows of a generation whose queue was deleted or cleared. Returns whether there are more.
 ///
-/// The marks stay until the last step and say how far it has come: `low` in the messages, `hunted` in the texts.
+/// The marks stay until the last step and hold the progress: `low` in the messages, `hunted` in the texts.
 pub fn purge(rows: &dyn Rows, generation: u64, changes: &mut Changes) -> Result<bool, Unread> {
     let mut marks = find_marks(rows, generation)?;
     let from = message_key(generation, marks.low);
@@ -431,14 +434,14 @@ pub fn purge(rows: &dyn Rows, generation: u64, changes: &mut Changes) -> Result<
     Ok(last.is_some())
 }
 
-/// Removes rows of one range and says where the last of them stood, if there were any.
+/// Removes rows of one range. Returns the position of the last one, if there was any.
 fn remove_some(rows: &dyn Rows, from: &Key, all: &Key, changes: &mut Changes) -> Result<Option<Place>, Unread> {
     let mut last = None;
     delete_some(rows, from, &all.after_all(), ROWS_PER_PURGE, changes, |key, _, _| last = Some(place_of(key)))?;
     last.transpose()
 }
 
-/// Visits the messages that can be seen at `now`, from a place on, in their order. Expired ones are among them.
+/// Visits the messages that are visible at `now`, from a position on, in their order; expired ones are among them.
 fn each_message(
     rows: &dyn Rows,
     generation: u64,
@@ -459,7 +462,7 @@ fn each_message(
     failed.map_or(Ok(()), Err)
 }
 
-/// Time and number in the key of a message, or in that of a text.
+/// The position in the key of a message, or the time of expiry and the number in the key of a text.
 pub fn place_of(key: &[u8]) -> Result<Place, Unread> {
     let mut reader = KeyReader::new(key);
     let _generation = reader.number();
@@ -473,22 +476,22 @@ fn whole_second_after(at: Timestamp) -> Timestamp {
     at.whole_seconds().plus_seconds(1)
 }
 
-/// The row that wakes the sweeper when messages of a queue expire.
+/// The due row that wakes the sweeper when messages of a queue expire.
 fn expiry_due(at: Timestamp, generation: u64, queue: &Key) -> Key {
     due::key(at, space::MESSAGE_TEXT, &[&generation.to_be_bytes()[..], queue.as_bytes()].concat())
 }
 
-/// The row that has a generation removed that nobody can find any more.
+/// The due row for the purge of a generation whose queue was deleted or cleared.
 fn purge_due(now: Timestamp, generation: u64) -> Key {
     due::key(now, space::QUEUE_MARKS, &generation.to_be_bytes())
 }
 
-/// What a due row of ours asks for.
+/// The work that a due row of this service stands for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Asked {
-    /// To look after expired messages of a queue.
+    /// Remove the expired messages of a queue.
     Expiry { generation: u64, queue: Key },
-    /// To remove all of a generation.
+    /// Remove all messages of a generation.
     Purge { generation: u64 },
 }
 
@@ -513,7 +516,7 @@ mod tests {
     use std::cell::Cell;
     use std::collections::BTreeMap;
 
-    /// Rows that count how often they are asked, and a clock of their own.
+    /// Rows that count how often they are read, with a clock of their own.
     #[derive(Default)]
     struct Store {
         rows: BTreeMap<Vec<u8>, Bytes>,
@@ -560,7 +563,7 @@ mod tests {
             Tick { now, stamp: now, entropy: u128::from(self.ticks) }
         }
 
-        /// One decision. Returns how many rows it looked at, and how many it changed.
+        /// One decision. Returns how many rows it read, and how many it changed.
         fn decide<T>(&mut self, with: impl FnOnce(&mut Shelf<'_>, Tick) -> T) -> (T, usize, usize) {
             let tick = self.tick();
             self.looked.set(0);
@@ -722,11 +725,11 @@ mod tests {
         assert_eq!((store.rows_in(space::MESSAGE), store.rows_in(space::MESSAGE_TEXT)), (1, 1));
         assert_eq!((store.marks().ghosts, store.marks().count), (0, 1));
         assert_eq!(store.marks().due, Some(whole_second_after(kept.expires)));
-        // One due row was there at any time, and one is there now.
+        // There was never more than one due row, and there is one now.
         assert_eq!(store.rows_in(space::DUE), 1);
     }
 
-    /// A message in front that nobody takes hides those behind it; yet what is left of them does not pile up.
+    /// The first message is never taken, so takes do not get past it; still the ghosts behind it do not pile up.
     #[test]
     fn ghosts_do_not_pile_up() {
         let mut store = Store::default();
@@ -775,7 +778,7 @@ mod tests {
         }
     }
 
-    /// A message that was swept although it is not where it was put first, and a clock that was set back to before.
+    /// A ghost, after the clock was set back to before the message expired.
     fn haunted() -> (Store, Message) {
         let mut store = Store::default();
         let short = store.put(Lifetime::Seconds(5)).0;
@@ -821,7 +824,7 @@ mod tests {
 
     #[test]
     fn a_purge_after_half_a_hunt_leaves_nothing() {
-        // A sweeper that has read its due row before may come for another step.
+        // The sweeper may have read its due row before the queue was deleted, and come for another step.
         for sweeper_comes_late in [false, true] {
             let mut store = Store::default();
             for _ in 0..1_200 {
@@ -835,7 +838,7 @@ mod tests {
                 store.decide(|shelf, tick| shelf.sweep(due, tick.now).unwrap());
             }
             let due = store.marks().due.unwrap();
-            // The clock is set back, so there is a text that expires before the time the hunt has come to.
+            // After the clock was set back, a text expires before the time that the search for ghosts has reached.
             store.secs = 0;
             store.put(Lifetime::Seconds(1));
             let due = store.marks().due.unwrap_or(due);

@@ -22,7 +22,7 @@ pub fn tick() -> Tick {
     Tick { now: NOW, stamp: NOW.plus_ticks(100), entropy: 7 }
 }
 
-/// It can be seen now, and lives for a minute.
+/// A message that is visible now and lives for a minute.
 pub fn message() -> Message {
     Message {
         id: MessageId::new(5, 3),
@@ -47,14 +47,14 @@ pub fn body(text: &str) -> Vec<u8> {
     xml.finish()
 }
 
-/// A message that can be changed.
+/// What a client needs to change a message.
 #[derive(Clone, Debug)]
 pub struct Put {
     pub id: String,
     pub receipt: String,
 }
 
-/// A message that was given out.
+/// A message from Get Messages.
 #[derive(Clone, Debug)]
 pub struct TakenMessage {
     pub put: Put,

@@ -148,7 +148,7 @@ mod tests {
         assert_eq!(bench.count().await, 1);
     }
 
-    /// More than one decision removes; the caller does not notice.
+    /// More expired messages than one decision removes; the client does not notice.
     #[tokio::test]
     async fn many_expired_messages_are_not_in_the_way() {
         let bench = Bench::with_queue().await;
@@ -163,7 +163,7 @@ mod tests {
         assert_eq!(bench.count().await, 1);
         bench.delete(&taken[0].put).await.unwrap();
         bench.sweep().await;
-        // Beside the queue and its marks there may be the due row of the message that would have lived for a week.
+        // Besides the queue and its marks, the due row of the message that would have lived for a week may be left.
         assert!(bench.rows() <= 3, "{} rows", bench.rows());
         bench.advance(8 * 24 * 3_600).await;
         bench.sweep().await;

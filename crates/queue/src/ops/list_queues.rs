@@ -15,7 +15,7 @@ use crate::error::QueueError;
 use crate::model::{Halt, Queue};
 use crate::{Failure, reply};
 
-/// The default and the cap of a page.
+/// The most queues in a page, and how many it has if the request does not say.
 const RESULTS_MAX: usize = 5_000;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -36,7 +36,8 @@ fn parse(head: &Head) -> Result<ListQueues, QueueError> {
     })
 }
 
-/// Where the last page ended. A name, not a position, so that nothing is shown twice or left out when others write.
+/// The name with which the last page ended. It is a name, not a position, so that no queue is shown twice or left out
+/// when others are created or deleted.
 fn after(head: &Head) -> Result<Option<String>, QueueError> {
     let Some(text) = head.query.get("marker") else { return Ok(None) };
     let name = base64::decode_url(text).and_then(|bytes| String::from_utf8(bytes).ok());

@@ -1,4 +1,4 @@
-//! Preflight Queue Request: a browser asks whether a page of another site may send a request.
+//! Preflight Queue Request: a browser asks whether a page of another origin may send a request (CORS).
 
 use wire::http::Reply;
 

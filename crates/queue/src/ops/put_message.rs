@@ -1,4 +1,4 @@
-//! Put Message: a new message, at the end of those that can be seen, or hidden for a while first.
+//! Put Message: add a message behind those that are visible, or one that is hidden for a while first.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::request::VISIBILITY_TIMEOUT;
 use crate::shelf::Shelf;
 use crate::{Failure, reply, request};
 
-/// What a message has if nobody says anything, and what it could have at most before version 2017-07-29.
+/// How long a message lives if the request does not say, and the longest it could live before version 2017-07-29.
 const LIFETIME_SECS: u64 = 7 * 24 * 3_600;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -23,7 +23,7 @@ pub struct PutMessage {
     pub queue: QueueName,
     pub text: String,
     pub lifetime: Lifetime,
-    /// The message is hidden for so long at first.
+    /// The visibility timeout: the message is hidden for so long at first.
     pub invisible_secs: u64,
 }
 

@@ -21,7 +21,7 @@ pub struct UpdateMessage {
     pub queue: QueueName,
     pub message: MessageId,
     pub receipt: PopReceipt,
-    /// The message is hidden for so long from now on.
+    /// The new visibility timeout.
     pub invisible_secs: u64,
     /// `None`: the text stays.
     pub text: Option<String>,
