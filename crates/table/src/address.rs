@@ -1,4 +1,4 @@
-//! What a URL names: the service, the tables, one of them, its entities, or one of those.
+//! What the path of a request names: the service, all tables, one table, the entities of a table, or one entity.
 
 use crate::error::TableError;
 use crate::key::EntityKey;
@@ -17,8 +17,8 @@ pub enum Address<'a> {
     Entities(&'a str),
     /// `name(PartitionKey='p',RowKey='r')`
     Entity(&'a str, EntityKey),
-    /// `name/...`, which is nothing; what it is said to be depends on the verb. Clients ask for it whose address of the
-    /// service ends with the name of a table.
+    /// `name/...`, which names nothing; which error it gets depends on the verb. Clients send it when the service
+    /// endpoint they were given ends with the name of a table.
     Beyond(&'a str),
 }
 
@@ -27,7 +27,7 @@ const BAD_KEY: TableError = TableError::InvalidInput("The key in the URL is not 
 
 impl<'a> Address<'a> {
     pub fn parse(path: &'a str) -> Result<Address<'a>, TableError> {
-        // A slash in a key is behind a parenthesis.
+        // A slash behind a parenthesis belongs to a key.
         if let Some((name, rest)) = path.split_once('/').filter(|(name, _)| !name.contains('(')) {
             return Ok(match (name.is_empty(), rest.is_empty()) {
                 (true, true) => Address::Service,
@@ -57,7 +57,7 @@ impl<'a> Address<'a> {
         }
     }
 
-    /// The table whose entities are meant.
+    /// The table whose entities the path names.
     pub fn entities_of(&self) -> Option<&'a str> {
         match self {
             Address::Entities(name) | Address::Entity(name, _) | Address::Beyond(name) => Some(name),
@@ -101,7 +101,7 @@ fn entity(mut inner: &str) -> Result<EntityKey, TableError> {
     }
 }
 
-/// A text between quotes, in which two of them stand for one; and spaces after it.
+/// Reads a quoted text, in which two quotes stand for one, and the spaces after it.
 fn quoted(rest: &mut &str) -> Result<String, TableError> {
     let mut text = String::new();
     let mut inner = rest.strip_prefix('\'').ok_or(BAD_KEY)?;

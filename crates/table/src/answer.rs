@@ -1,4 +1,4 @@
-//! What operations have in common in what they answer. An answer goes out as it is, or as a part of a transaction's.
+//! What the answers of several operations share. An answer is sent by itself or as a part of a transaction's answer.
 
 use std::borrow::Cow;
 
@@ -25,7 +25,7 @@ impl Answer {
             .with("Cache-Control", "no-cache")
     }
 
-    /// To a write that shows nothing.
+    /// The answer to a write that shows no entity.
     pub fn empty() -> Answer {
         Answer::new(StatusCode::NO_CONTENT).with("DataServiceVersion", "1.0;")
     }
@@ -37,7 +37,8 @@ impl Answer {
         answer
     }
 
-    /// To something made, which is shown unless the client does not want to see it.
+    /// The answer to an insert or to Create Table: it shows what was created, unless the client prefers that it does
+    /// not.
     pub fn made(metadata: Metadata, prefer: Prefer, location: String, shown: impl FnOnce() -> Vec<u8>) -> Answer {
         let answer = match prefer {
             Prefer::NoContent => {
@@ -61,14 +62,14 @@ impl Answer {
         }
     }
 
-    /// A refusal as it stands in a transaction.
+    /// A refusal, as a part of a transaction's answer.
     pub fn refusal(error: &ErrorReply, prefer: Prefer, request_id: &str, now: Timestamp) -> Answer {
         let status = StatusCode::from_u16(error.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let message = format!("{}\nRequestId:{request_id}\nTime:{}", error.message, dates::iso_ticks(now));
         Answer::json(status, Metadata::Minimal, prefer, error_body(error.code, &message))
     }
 
-    /// As HTTP writes it, for a part of a multipart body.
+    /// Writes the answer as HTTP/1.1 text, for a part of a multipart body.
     pub fn write(&self, out: &mut Vec<u8>, content_id: Option<&str>) {
         let mut put = |text: &str| out.extend_from_slice(text.as_bytes());
         put("HTTP/1.1 ");
@@ -123,13 +124,13 @@ impl From<Answer> for Reply {
     }
 }
 
-/// What the server says beside that: who it is, when, and what about.
+/// Room for the headers that the server adds to an answer: its name and version, the date, the request's id.
 const HEADERS_TO_COME: usize = 8;
 
 static DATA_SERVICE_ID: HeaderName = HeaderName::from_static("dataserviceid");
 static DATA_SERVICE_VERSION: HeaderName = HeaderName::from_static("dataserviceversion");
 
-/// A name as HTTP compares it. Those of every answer need not be read again.
+/// The header's name. The names that nearly every answer has are constants, which need not be parsed.
 fn header_name(spelled: &str) -> Option<HeaderName> {
     Some(match spelled {
         "Cache-Control" => header::CACHE_CONTROL,

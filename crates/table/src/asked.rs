@@ -1,4 +1,4 @@
-//! What an operation looks at in a request, which comes by itself or inside a transaction.
+//! What an operation reads of a request, whether the request comes by itself or inside a transaction.
 
 use wire::http::{Head, Method, Query};
 use wire::multipart::Headers;
@@ -8,13 +8,13 @@ pub trait Asked {
     /// The path below the account.
     fn resource(&self) -> &str;
     fn query(&self) -> &Query;
-    /// All values of a header, in their order. The name is in lower case.
+    /// All values of a header, in their order. `name` is in lower case.
     fn headers(&self, name: &'static str) -> impl Iterator<Item = &[u8]>;
-    /// The header as text. One that is empty or not visible ASCII text counts as absent.
+    /// The header as text; `None` if it is missing, empty or not visible ASCII.
     fn header(&self, name: &'static str) -> Option<&str>;
 
-    /// Whether the header is there, empty or not: a condition that says nothing must not turn a protected write into one
-    /// that is not.
+    /// Whether the header is there, empty or not. An empty `If-Match` must not turn a conditional write into an
+    /// unconditional one.
     fn has_header(&self, name: &'static str) -> bool {
         self.headers(name).next().is_some()
     }

@@ -1,4 +1,4 @@
-//! What is done later: the rows of deleted tables.
+//! Background work of the Table service: removing the entities of deleted tables.
 
 use engine::collector::{Handled, Handler, delete_some, steps};
 use engine::due::Due;
@@ -8,7 +8,7 @@ use service::space;
 use crate::TableService;
 use crate::key::entities;
 
-/// Of one decision.
+/// How many rows one decision removes.
 const ROWS_PER_STEP: usize = 500;
 
 impl Handler for TableService {

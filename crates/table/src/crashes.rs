@@ -1,7 +1,8 @@
 //! A crash or an error between any two steps leaves the state before or the state after, and nothing else.
 //!
-//! A story of operations is run once for every step it takes and every way to fail there. Whatever failed, the table is then
-//! in the last state that was acknowledged or in the one that was asked for; and once it is deleted, nothing is left.
+//! A story (a list of requests) is run once for every step it takes and every way to fail there. Whatever failed, the
+//! table is then in the state after the last acknowledged request, or after the request that failed. Once the table is
+//! deleted, nothing is left.
 
 use std::sync::Arc;
 

@@ -6,16 +6,16 @@ use wire::http::ErrorReply;
 use wire::names::NameError;
 use wire::xml::XmlError;
 
-/// A refusal. Nothing was changed; the same request may succeed once what it names has changed.
+/// A refusal. Nothing was changed. The same request may succeed later, when the table or entity has changed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum TableError {
-    /// Something that every service refuses in the same way.
+    /// A fault that every service refuses in the same way.
     Request(RequestError),
-    /// The credentials do not reach as far as the request does. Most of that is judged before an operation is run; only the
-    /// operation knows the keys of its entities and what is in a transaction.
+    /// The caller's credentials do not allow it. The server checks most permissions before it runs an operation; only
+    /// the operation knows the keys of its entities and the requests inside a transaction.
     NotAllowed(Refusal),
 
-    // The request itself (400 and its kin).
+    // Faults of the request itself (400 and the like).
     AtomFormatNotSupported,
     BatchTooLong,
     CommandsInBatchActOnDifferentPartitions,
@@ -28,18 +28,18 @@ pub enum TableError {
     InvalidETag {
         value: String,
     },
-    /// What is wrong, for the reader.
+    /// With a text that says what is wrong.
     InvalidInput(&'static str),
     InvalidValueType {
         name: String,
     },
     KeyValueTooLarge,
-    /// What stands behind the name of a table is no key of an entity.
+    /// What follows the name of the table in the URL is not the key of an entity.
     KeysDoNotMatch,
     MediaTypeNotSupported,
     MethodNotAllowed,
     NameLength,
-    /// A part of the query language that the service does not have.
+    /// A part of OData's query language that the Table service does not support.
     NotImplemented(&'static str),
     OutOfRangeInput {
         name: &'static str,
@@ -59,14 +59,14 @@ pub enum TableError {
     XMethodIncorrectValue,
     XMethodNotUsingPost,
 
-    // What is there, or not.
+    // Faults that depend on what is stored.
     EntityAlreadyExists,
     ResourceNotFound,
     TableAlreadyExists,
     TableNotFound,
     UpdateConditionNotSatisfied,
 
-    /// An operation of a transaction, by its number.
+    /// The operation of a transaction that was refused, by its index.
     InTransaction {
         index: usize,
         error: Box<TableError>,
@@ -74,7 +74,7 @@ pub enum TableError {
 }
 
 impl TableError {
-    /// Status, code and text; the operations of a transaction have those of what is wrong with them.
+    /// Status, code and text. A transaction has the status and code of the operation that was refused.
     fn table(&self) -> (u16, &'static str, String) {
         let (status, code, text) = match self {
             TableError::Request(error) => {
@@ -199,7 +199,7 @@ impl TableError {
         (status, code, text.to_owned())
     }
 
-    /// As an operation of a transaction.
+    /// The refusal of a transaction because of its operation at `index`.
     #[must_use]
     pub fn at(self, index: usize) -> TableError {
         TableError::InTransaction { index, error: Box::new(self) }

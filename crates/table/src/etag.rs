@@ -1,17 +1,17 @@
-//! The version mark of an entity, and what `If-Match` says about it.
+//! ETags of entities, and what `If-Match` demands of them.
 //!
-//! A mark is the entity's timestamp in the weak form: `W/"datetime'2021-06-18T21%3A43%3A46.7026499Z'"`. Timestamps rise
-//! with every write and never return, so a mark never repeats, also not when an entity is deleted and made again.
+//! An ETag is the entity's timestamp in the weak form: `W/"datetime'2021-06-18T21%3A43%3A46.7026499Z'"`. Timestamps
+//! rise with every write and never repeat, so neither do ETags, not even when an entity is deleted and inserted again.
 
 use concurrency::Timestamp;
 use wire::{dates, percent};
 
 use crate::error::TableError;
 
-/// The length of every mark.
+/// The length of every ETag.
 const LENGTH: usize = 46;
 
-/// The mark of an entity that was last written at `stamp`.
+/// The ETag of an entity that was last written at `stamp`.
 pub fn of(stamp: Timestamp) -> String {
     let mut text = Vec::with_capacity(LENGTH);
     text.extend_from_slice(b"W/\"");
@@ -20,7 +20,7 @@ pub fn of(stamp: Timestamp) -> String {
     String::from_utf8(text).expect("all of it is ASCII")
 }
 
-/// What stands between the quotes.
+/// Writes what stands between the quotes of an ETag.
 pub fn push_inner(text: &mut Vec<u8>, stamp: Timestamp) {
     let time = dates::iso_ticks(stamp);
     let time = time.as_str().as_bytes();
@@ -30,18 +30,18 @@ pub fn push_inner(text: &mut Vec<u8>, stamp: Timestamp) {
     }
 }
 
-/// What a request asks of the version that it changes.
+/// What `If-Match` demands of the entity that a request changes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum IfMatch {
-    /// `*`: whatever it is, as long as there is one.
+    /// `*`: the entity must exist.
     Any,
     Version(Timestamp),
-    /// A mark that none of ours can be.
+    /// An ETag that no entity can have.
     Unknown,
 }
 
 impl IfMatch {
-    /// Reads a header value: `*`, or one weak mark.
+    /// Parses a header value: `*`, or one weak ETag.
     pub fn parse(text: &str) -> Result<IfMatch, TableError> {
         let text = text.trim();
         match text {
@@ -56,7 +56,7 @@ impl IfMatch {
         Ok(version(mark).map_or(IfMatch::Unknown, IfMatch::Version))
     }
 
-    /// Holds it against the version that is there.
+    /// Checks the condition against the entity's timestamp.
     pub fn check(self, found: Timestamp) -> Result<(), TableError> {
         let is_met = match self {
             IfMatch::Any => true,

@@ -1,4 +1,4 @@
-//! In what form a client sends and wants to see things: media types and preferences.
+//! The form of requests and answers: media types, levels of metadata, and `Prefer`.
 
 use crate::asked::Asked;
 use crate::entity::write::Metadata;
@@ -7,7 +7,7 @@ use crate::error::TableError;
 /// Whether the answer to an insert shows what was inserted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Prefer {
-    /// Nothing was said: it does.
+    /// The request has no preference: the answer shows it.
     Unsaid,
     Content,
     NoContent,
@@ -22,7 +22,7 @@ impl Prefer {
         }
     }
 
-    /// What the answer says of it.
+    /// The value of `Preference-Applied` in the answer.
     pub fn applied(self) -> Option<&'static str> {
         match self {
             Prefer::Unsaid => None,
@@ -32,7 +32,7 @@ impl Prefer {
     }
 }
 
-/// How much metadata the answer is to have: `$format` says, or else `Accept`, of which the first that we have counts.
+/// How much metadata the answer has: `$format` says, or else the first supported type of `Accept`.
 pub fn metadata(head: &impl Asked) -> Result<Metadata, TableError> {
     if let Some(format) = head.query().get("$format").filter(|format| !format.is_empty()) {
         let format = if format.eq_ignore_ascii_case("json") { "application/json" } else { format };
@@ -44,7 +44,7 @@ pub fn metadata(head: &impl Asked) -> Result<Metadata, TableError> {
     }
 }
 
-/// Refuses a body that does not say it is JSON. One that says nothing may be.
+/// Refuses a body whose `Content-Type` is not JSON. A request without the header is taken for JSON.
 pub fn check_body(head: &impl Asked) -> Result<(), TableError> {
     match head.header("content-type") {
         None => Ok(()),
@@ -61,7 +61,7 @@ fn unsupported(kinds: &str) -> TableError {
 }
 
 fn level(kind: &str) -> Option<Metadata> {
-    // What clients write, to the letter, is seen at once.
+    // The exact text that client libraries send is found without further parsing.
     if let Some(level) = kind.strip_prefix("application/json;odata=").and_then(named) {
         return Some(level);
     }

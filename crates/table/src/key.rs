@@ -1,8 +1,8 @@
-//! The keys of entities: what they may be, how they sort, and where a row is.
+//! The keys of entities: which texts are allowed, how they sort, and under which key of the engine an entity is stored.
 //!
-//! The service sorts texts by UTF-16 code units. That is the order of their UTF-8 bytes, but for one thing: characters
-//! beyond U+FFFF come before U+E000. So a text becomes its UTF-8 bytes with the first bytes of the characters concerned
-//! exchanged ([`ordered`]), and bytes sort as the service does.
+//! The service sorts texts by UTF-16 code units. That is the order of their UTF-8 bytes, with one exception: characters
+//! beyond U+FFFF come before U+E000. So the first bytes of the characters concerned are exchanged ([`ordered`]), and
+//! the resulting bytes sort as the service does.
 
 use std::borrow::Cow;
 
@@ -39,22 +39,22 @@ impl EntityKey {
     }
 }
 
-/// The same, borrowed.
+/// A borrowed [`EntityKey`].
 #[derive(Clone, Copy, Debug)]
 pub struct KeyView<'a> {
     pub partition: &'a str,
     pub row: &'a str,
 }
 
-/// The two texts of a row's key as they stand in it, each with its end.
+/// Partition key and row key as they are stored in the key of a row, each with its terminator.
 pub fn split(key: &[u8]) -> Option<(&[u8], &[u8])> {
     let texts = key.get(ENTITIES_BYTES..)?;
-    // No key has a zero, so the first one is that of the end.
+    // No key contains a zero byte, so the first one belongs to the terminator.
     let end = texts.iter().position(|byte| *byte == 0)? + 2;
     texts.split_at_checked(end)
 }
 
-/// The text that stands in a key like this.
+/// The text of a stored partition key or row key.
 pub fn text_of(stored: &[u8]) -> Option<Cow<'_, str>> {
     let bytes = stored.strip_suffix(&[0, 1])?;
     match unexchanged(bytes) {
@@ -63,10 +63,10 @@ pub fn text_of(stored: &[u8]) -> Option<Cow<'_, str>> {
     }
 }
 
-/// What all keys of a table begin with: the space and the generation.
+/// The length of the prefix of all keys of a table: the space and the generation.
 const ENTITIES_BYTES: usize = 9;
 
-/// The beginning of all entities of a table.
+/// The prefix of the keys of all entities of a table.
 pub fn entities(generation: u64) -> Key {
     Key::new(space::ENTITY).number(generation)
 }
@@ -85,7 +85,7 @@ fn is_allowed(char: char) -> bool {
     !matches!(char, '/' | '\\' | '#' | '?' | '\u{0}'..='\u{1f}' | '\u{7f}'..='\u{9f}')
 }
 
-/// The length of a text as the service counts it.
+/// The length of a text in UTF-16 code units, as the service counts it.
 pub fn units(text: &str) -> usize {
     if text.is_ascii() { text.len() } else { text.encode_utf16().count() }
 }
@@ -99,7 +99,7 @@ pub fn ordered(text: &str) -> Cow<'_, [u8]> {
     })
 }
 
-/// The bytes that [`ordered`] was made of.
+/// The inverse of [`ordered`].
 fn unexchanged(bytes: &[u8]) -> Cow<'_, [u8]> {
     exchanged(bytes, |byte| match byte {
         0xF3 | 0xF4 => byte - 5,
@@ -108,7 +108,7 @@ fn unexchanged(bytes: &[u8]) -> Cow<'_, [u8]> {
     })
 }
 
-/// Bytes from 0xEE on begin a character; most texts have none.
+/// Only bytes from 0xEE on, which begin a character, are exchanged; most texts have none.
 fn exchanged(bytes: &[u8], exchange: impl Fn(u8) -> u8) -> Cow<'_, [u8]> {
     if bytes.iter().all(|byte| *byte < 0xEE) {
         return Cow::Borrowed(bytes);

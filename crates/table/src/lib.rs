@@ -4,17 +4,18 @@
 //! under `ops` and is a value, such as [`CreateTable`], that any protocol can build: `parse` makes it from an HTTP request,
 //! `apply` has the rules, and `run` takes it to the engine and writes the answer. What they share is split by kind:
 //!
-//! - `asked`, `address`, `format`, `token`: what a request says beside its body, as values that cannot be wrong
+//! - `asked`, `address`, `format`, `token`: what a request says besides its body, as valid values
 //! - `entity`: typed values, and entities as JSON and as rows
-//! - `filter`: the query language, its evaluation, and the plan that turns conditions on keys into ranges of rows
-//! - `write`: the rules of the six writes, pure, for one entity alone and for many in a transaction
-//! - `scope`: which keys a signature reaches
+//! - `filter`: `$filter`, its evaluation, and the plan that turns conditions on keys into ranges of rows
+//! - `write`: the rules of the six writes of an entity, alone or in a transaction
+//! - `scope`: which keys a shared access signature allows
 //!
 //! What always holds:
 //!
 //! - Every decision on an entity reads the row of its table in the same step, so nothing can be written into a table that
 //!   is being deleted.
-//! - A page of a query is one state of the table. A transaction is one commit: a page shows all of it or nothing.
+//! - A page of a query shows one state of the table. A transaction is one commit: a page shows all of its writes or
+//!   none.
 //! - A refusal changes nothing.
 
 mod address;
@@ -106,23 +107,23 @@ impl From<TableError> for Failure {
     }
 }
 
-/// For those who try what no client would send.
+/// What the crate `fuzzing` calls, with arbitrary bytes.
 #[cfg(any(test, feature = "testing"))]
 #[doc(hidden)]
 pub mod fuzzing {
-    /// Reads a filter, plans it, and holds it against nothing.
+    /// Parses a filter and makes its plan.
     pub fn filter(text: &str) {
         if let Ok(Some(filter)) = crate::filter::Filter::parse(text) {
             let _ = crate::filter::Plan::of(Some(&filter)).bounds();
         }
     }
 
-    /// Reads an entity.
+    /// Parses an entity.
     pub fn entity(body: &[u8]) {
         let _ = crate::entity::read::read(body);
     }
 
-    /// Reads a row as that of a table, and of an entity with all its properties.
+    /// Decodes a row as that of a table, and as that of an entity with all its properties.
     pub fn rows(row: &[u8]) {
         let _ = service::codec::decode::<crate::model::Table>(row).is_ok();
         if let Ok(row) = crate::entity::Row::open(row) {
@@ -132,7 +133,7 @@ pub mod fuzzing {
         }
     }
 
-    /// Rows to begin with.
+    /// Valid rows, for the mutator to start from.
     #[must_use]
     pub fn row_samples() -> Vec<Vec<u8>> {
         let table = crate::model::Table { generation: 7, name: "tab".into(), policies: vec![] };

@@ -1,8 +1,9 @@
-//! What is stored: the rows of the Table service.
+//! The rows of the Table service.
 //!
-//! - A table is one row by account and name in lower case. Its `generation` names everything inside it, so deleting a table
-//!   removes one row and its entities are out of reach at once; their rows go later.
-//! - An entity is one row by generation, partition key and row key, in the order in which a query walks them. See `entity`.
+//! - A table is one row, by account and name in lower case. Its `generation` is part of its entities' keys, so deleting
+//!   a table removes one row and all its entities are out of reach at once; their rows are removed later.
+//! - An entity is one row, by generation, partition key and row key, in the order in which queries return them. See
+//!   `entity`.
 
 use engine::{Key, Rows, Stop, Unread};
 use minicbor::{Decode, Encode};
@@ -13,7 +14,7 @@ use crate::error::TableError;
 use crate::key::{EntityKey, ordered};
 use crate::name::TableName;
 
-/// What a function over rows ends with when it has no result.
+/// Why a function over rows ends without a result.
 pub type Halt = Stop<TableError>;
 
 pub fn refuse(error: TableError) -> Halt {
@@ -23,17 +24,17 @@ pub fn refuse(error: TableError) -> Halt {
 #[derive(Clone, PartialEq, Eq, Debug, Encode, Decode)]
 #[cbor(map)]
 pub struct Table {
-    /// Names what is inside; a table made again under the same name has another.
+    /// Part of the keys of its entities. Creating a table again under the same name draws a new one.
     #[n(0)]
     pub generation: u64,
-    /// As it was written when the table was made.
+    /// The name as it was written when the table was created.
     #[n(1)]
     pub name: String,
     #[n(2)]
     pub policies: Vec<StoredPolicy>,
 }
 
-/// The same row, for those who only need to know that the table is there.
+/// The same row, when it only matters that the table exists.
 #[derive(Decode)]
 #[cbor(map)]
 struct TableGuard {
@@ -49,7 +50,7 @@ pub fn table_key(account: u64, name: &TableName) -> Key {
     tables_of(account).text(name.folded())
 }
 
-/// Engines take partitions in turn; an entity's is known before its table has been read.
+/// The engine's partition of an entity: table and partition key. It is known before the table's row has been read.
 pub fn partition(account: u64, table: &TableName, key: &EntityKey) -> Key {
     table_key(account, table).text(ordered(&key.partition))
 }
@@ -63,7 +64,8 @@ pub fn existing_table(rows: &dyn Rows, account: u64, name: &TableName) -> Result
     find_table(rows, account, name)?.ok_or(refuse(TableError::TableNotFound))
 }
 
-/// The guard of everything inside a table: it must be there, in the same state of the store.
+/// The table's generation. Every decision on an entity reads it, so that the table exists in the same state of the
+/// store.
 pub fn generation(rows: &dyn Rows, account: u64, name: &TableName) -> Result<u64, Halt> {
     let row = rows.get(&table_key(account, name))?.ok_or(refuse(TableError::TableNotFound))?;
     Ok(codec::decode::<TableGuard>(&row)?.generation)

@@ -1,10 +1,10 @@
-//! Names of tables: letters and digits, compared without case, shown as they were made.
+//! Names of tables: letters and digits, compared without case, shown as they were written at creation.
 
 use wire::names::NameError;
 
 const LENGTH_MIN: usize = 3;
 const LENGTH_MAX: usize = 63;
-/// What stands for the set of tables in a URL cannot be one of them.
+/// `Tables` is the set of all tables in a URL, so no table can have that name.
 const RESERVED: &str = "tables";
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -21,12 +21,12 @@ impl TableName {
         is_name.then(|| TableName(name.into())).ok_or(NameError::Characters)
     }
 
-    /// As it was written.
+    /// The name as it was written.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// As it is compared.
+    /// The name in the form in which names are compared.
     pub fn folded(&self) -> String {
         self.0.to_ascii_lowercase()
     }

@@ -26,7 +26,7 @@ service::operations! {
 }
 
 impl Op {
-    /// The right that a signature must carry. (Who holds the account's key may do everything.)
+    /// The permission that a shared access signature must have. (The holder of the account key may do everything.)
     #[must_use]
     pub fn needs(self) -> Need {
         let service = |letters| Need::new(Service::Table, ResourceType::Service, letters).account_sas_only();
@@ -35,7 +35,7 @@ impl Op {
         match self {
             Op::GetTableServiceProperties | Op::GetTableServiceStats => service("r"),
             Op::SetTableServiceProperties => service("w"),
-            // A browser asks before it shows who it is.
+            // A browser sends the preflight without credentials.
             Op::PreflightTableRequest => service(""),
             Op::QueryTables => table("l"),
             Op::CreateTable => table("cw"),
@@ -46,12 +46,12 @@ impl Op {
             Op::UpdateEntity | Op::MergeEntity => entity("u"),
             Op::InsertOrReplaceEntity | Op::InsertOrMergeEntity => entity("").all_of("au"),
             Op::DeleteEntity => entity("d"),
-            // Each operation of a transaction is judged by itself.
+            // The permission for each operation of a transaction is checked by the transaction.
             Op::EntityGroupTransaction => entity(""),
         }
     }
 
-    /// Whether its requests and answers are XML, as the older parts of the service have them.
+    /// Whether requests and answers are XML. The operations on entities and tables use JSON.
     #[must_use]
     pub fn speaks_xml(self) -> bool {
         match self {
@@ -82,7 +82,7 @@ mod tests {
     use auth::{Permissions, SasUse};
     use std::collections::BTreeSet;
 
-    /// The second column of the lines of this service in a file under `docs`.
+    /// The second column of the Table service's lines in a file under `docs`.
     fn names(file: &str) -> BTreeSet<String> {
         let path = format!("{}/../../docs/{file}", env!("CARGO_MANIFEST_DIR"));
         let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));

@@ -1,4 +1,5 @@
-//! How many round trips each operation takes on an engine that must fetch its rows: a budget, to be lowered and never exceeded.
+//! How many round trips each operation takes on an engine that must fetch its rows. The budget may be lowered and is
+//! never exceeded.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -19,8 +20,7 @@ const PROPERTIES: &str = "<StorageServiceProperties><Cors><CorsRule><AllowedOrig
 
 type Ask = (&'static str, &'static str, &'static [(&'static str, &'static str)], &'static str);
 
-/// In this order, on an empty account: the request, and its round trips on a node that has just started and on one that
-/// knows its way.
+/// The requests, in this order on an empty account, each with its round trips.
 const BUDGET: &[(Ask, Budget)] = &[
     (("POST", "Tables", &[], r#"{"TableName":"tab"}"#), (2, 2)),
     (("GET", "Tables", &[], ""), (1, 1)),

@@ -1,7 +1,8 @@
-//! Which operation does this request name? The only place that knows.
+//! Which operation a request names. No other place knows.
 //!
-//! The path says what it is about, then `comp` and the verb decide. A client that cannot send MERGE or PATCH sends POST and
-//! names the verb in `X-HTTP-Method`; a write of an entity with `If-Match` is an update, without it an upsert.
+//! The path says what the request is about; then `comp` and the verb decide. A client that cannot send MERGE or PATCH
+//! sends POST and names the verb in `X-HTTP-Method`. A write of an entity with `If-Match` is an update, without it an
+//! upsert.
 
 use service::RequestError;
 use wire::http::{Head, Method};
@@ -27,7 +28,7 @@ impl Op {
         let verb = verb(head)?;
         let address = Address::parse(head.resource())?;
         if let Address::Beyond(name) = address {
-            // A name that is none is what is wrong with it first.
+            // If the name is invalid too, that is the error that Azure gives.
             TableName::parse(name)?;
         }
         match (address, comp.as_deref()) {
@@ -106,7 +107,7 @@ enum Verb {
     Other,
 }
 
-/// The verb that is meant.
+/// The verb, with `X-HTTP-Method` taken into account.
 fn verb(head: &impl Asked) -> Result<Verb, TableError> {
     let mut named = head.headers("x-http-method");
     let Some(name) = named.next() else { return Ok(known(head.method().as_str())) };

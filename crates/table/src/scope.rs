@@ -1,4 +1,4 @@
-//! How far a signature reaches: one table, and maybe only some of its keys.
+//! Which entities a shared access signature allows: those of one table, and maybe only a range of keys.
 
 use auth::grant::{GrantKind, KeyBound, Scope};
 use auth::{Caller, Refusal};
@@ -9,7 +9,8 @@ use crate::filter::stored;
 use crate::key::EntityKey;
 use crate::name::TableName;
 
-/// The entities that a caller may come near. From here to before there, in the form in which keys are stored in a table.
+/// The entities that a caller may access: keys from `from` to before `to`, in the form in which they are stored in a
+/// table.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Reach {
     table: Option<Box<str>>,
@@ -29,7 +30,8 @@ impl Reach {
         }
     }
 
-    /// A transaction names its table inside, so this is the only place to hold it against the signature.
+    /// Whether the signature is for this table. Only a transaction asks: it names its table in the body, which the
+    /// server has not seen when it checks the signature.
     pub fn check_table(&self, table: &TableName) -> Result<(), TableError> {
         allowed(self.table.as_ref().is_none_or(|name| table.is(name)))
     }

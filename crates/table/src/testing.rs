@@ -32,7 +32,7 @@ impl Bench {
         Bench { service: TableService::new(engine.clone()), engine }
     }
 
-    /// With the table `tab`.
+    /// A service that has the table `tab`.
     pub async fn with_table() -> Bench {
         let bench = Bench::new();
         bench.create("tab").await;
@@ -44,7 +44,7 @@ impl Bench {
         self.call("POST", "Tables", &[], body.as_bytes()).await.unwrap();
     }
 
-    /// Inserts an entity with more members than its keys, and returns its ETag.
+    /// Inserts an entity with its keys and `more` JSON members, and returns its ETag.
     pub async fn insert(&self, table: &str, partition: &str, row: &str, more: &str) -> String {
         let body = format!("{{\"PartitionKey\":\"{partition}\",\"RowKey\":\"{row}\"{more}}}");
         let made = self.call("POST", table, &[], body.as_bytes()).await.unwrap();

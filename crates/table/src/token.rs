@@ -1,4 +1,4 @@
-//! Continuation tokens: where a page ended, in a form that headers and URLs can carry: `1!<length>!<base64>`.
+//! Continuation tokens: where the next page begins, as `1!<length>!<base64>`, which headers and URLs can carry.
 
 use wire::base64;
 use wire::http::Head;
@@ -10,7 +10,7 @@ pub fn write(text: &str) -> String {
     format!("1!{}!{encoded}", encoded.len())
 }
 
-/// The token in a parameter of the query. An empty one counts as none.
+/// The token in a query parameter. An empty one counts as none.
 pub fn read(head: &Head, name: &'static str) -> Result<Option<String>, TableError> {
     let Some(text) = head.query.get(name) else { return Ok(None) };
     parse(text).map(Some).ok_or(TableError::InvalidInput("A continuation token is not one of ours."))
@@ -21,7 +21,7 @@ fn parse(text: &str) -> Option<String> {
     if length.parse() != Ok(encoded.len()) {
         return None;
     }
-    // A plus sign that was not encoded has become a space on the way.
+    // A client that does not encode a plus sign sends what is decoded as a space.
     let bytes = base64::decode(&encoded.replace('-', "=").replace(' ', "+"))?;
     String::from_utf8(bytes).ok()
 }

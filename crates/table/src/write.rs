@@ -1,4 +1,4 @@
-//! What becomes of an entity: the six writes, alone or in a transaction.
+//! The six writes of an entity, alone or in a transaction.
 //!
 //! | write | nothing there | there | `If-Match` |
 //! |---|---|---|---|
@@ -65,7 +65,7 @@ pub struct InsertReply {
 }
 
 impl EntityWrite {
-    /// The semantics: what was found, what was asked, what is there afterwards.
+    /// The rules: the entity after the write, from what was found; `None` if it is deleted.
     pub fn decide<'a>(&'a self, found: Option<&Row<'a>>, stamp: Timestamp) -> Result<Option<Entity<'a>>, Halt> {
         let there = || found.ok_or(refuse(TableError::ResourceNotFound));
         let whole = |properties: &'a [Property<'static>]| Entity::of(stamp, properties);
@@ -222,7 +222,7 @@ impl Operation for EntityWrite {
     }
 }
 
-/// Runs a write by itself.
+/// Runs a write that is a request of its own.
 pub async fn run(op: Op, call: Call<'_>, body: &[u8]) -> Result<Answer, Failure> {
     let (write, reply) = match EntityWrite::parse(op, call.head, body) {
         Err(error @ (TableError::PropertiesNeedValue | TableError::KeysDoNotMatch)) => {
@@ -236,8 +236,8 @@ pub async fn run(op: Op, call: Call<'_>, body: &[u8]) -> Result<Answer, Failure>
     Ok(write.answer(call.head, reply, &written))
 }
 
-/// That there is no such table is said before that the entity has no keys. So is told who put the name of a table at the end
-/// of the address of the service.
+/// The error of a write whose keys are missing or malformed. If the table does not exist, Azure gives that error first.
+/// Clients get here whose service endpoint ends with the name of a table.
 async fn after_table(call: Call<'_>, error: TableError) -> Failure {
     let table = match table_of(call.head) {
         Ok(table) => table,
@@ -259,7 +259,7 @@ fn if_match(head: &impl Asked) -> Result<IfMatch, TableError> {
     }
 }
 
-/// Keys in the body are not needed where the URL has them; but then they must be the same.
+/// The key in the URL. Keys in the body are optional then, but must be the same.
 fn same(key: EntityKey, partition: Option<&str>, row: Option<&str>) -> Result<EntityKey, TableError> {
     let is_same = partition.is_none_or(|partition| partition == key.partition) && row.is_none_or(|row| row == key.row);
     is_same.then_some(key).ok_or(TableError::InvalidInput("The keys in the body are not those of the URL."))

@@ -1,4 +1,4 @@
-//! An entity: what it is, how large it may be, how it comes and goes.
+//! An entity: its properties and its limits, and how it is read and written.
 
 pub mod read;
 mod row;
@@ -16,20 +16,20 @@ use value::Value;
 
 pub use row::{Row, Shown};
 
-/// Beside the two keys and the timestamp.
+/// The most properties of an entity, besides the two keys and the timestamp.
 pub const PROPERTIES_MAX: usize = 252;
 pub const NAME_UNITS_MAX: usize = 255;
-/// Names and texts count two bytes for each UTF-16 unit.
+/// The largest entity. Names and texts count two bytes for each UTF-16 code unit.
 pub const ENTITY_BYTES_MAX: usize = 1024 * 1024;
 
 pub const PARTITION_KEY: &str = "PartitionKey";
 pub const ROW_KEY: &str = "RowKey";
 pub const TIMESTAMP: &str = "Timestamp";
 
-/// A property by its name.
+/// A property: name and value.
 pub type Property<'a> = (Cow<'a, str>, Value<'a>);
 
-/// What is stored of an entity beside its keys. Properties keep the order in which they first came.
+/// An entity without its keys. Properties keep the order in which they were first sent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entity<'a> {
     pub stamp: Timestamp,
@@ -42,7 +42,7 @@ impl<'a> Entity<'a> {
         Entity { stamp, properties: properties.iter().map(view).collect() }
     }
 
-    /// This entity with other properties put over its own.
+    /// This entity with `properties` set and its other properties kept.
     pub fn merged(mut self, stamp: Timestamp, properties: &'a [Property<'_>]) -> Entity<'a> {
         for property in properties {
             match self.properties.iter_mut().find(|(name, _)| *name == property.0) {
@@ -71,9 +71,9 @@ fn view<'a>((name, value): &'a Property<'_>) -> Property<'a> {
     (Cow::Borrowed(&**name), value.view())
 }
 
-/// Refuses properties that cannot be, each by itself.
+/// Refuses properties with a bad name or value, or with a name that another one has.
 fn check_properties(properties: &[Property<'_>]) -> Result<(), TableError> {
-    // A look at all that came before is the quickest as long as they are few.
+    // As long as there are few properties, comparing with all before is the quickest way to find a duplicate.
     let mut seen = HashSet::new();
     let mut is_known = |at: usize, name: &str| match properties.len() {
         ..=16 => properties[..at].iter().any(|(known, _)| known == name),
@@ -99,7 +99,7 @@ fn check_properties(properties: &[Property<'_>]) -> Result<(), TableError> {
     Ok(())
 }
 
-/// As C# has them.
+/// Property names are identifiers as C# defines them.
 pub fn is_identifier(name: &str) -> bool {
     name.starts_with(|first: char| first == '_' || first.is_alphabetic())
         && name.chars().all(|char| char == '_' || char.is_alphanumeric())
@@ -136,7 +136,7 @@ mod tests {
         for name in ["", "1a", "a-b", "a b", "a.b", "a@b"] {
             assert_eq!(refused(name), Some(TableError::PropertyNameInvalid { name: name.into() }));
         }
-        // Of two faults the length is seen first.
+        // Of two faults, the length is reported.
         assert_eq!(refused(&"-".repeat(256)), Some(TableError::PropertyNameTooLong));
         for count in [1, 10, 100] {
             let mut twice = numbered(count);

@@ -1,4 +1,4 @@
-//! An entity as it comes: a JSON object whose annotations say what its properties are.
+//! Entities from JSON: an object whose annotations say which types its properties have.
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -13,24 +13,26 @@ use super::{PARTITION_KEY, Property, ROW_KEY, TIMESTAMP, check_properties};
 use crate::error::TableError;
 
 const TYPE_ANNOTATION: &str = "@odata.type";
-/// So many members most entities have, and room for them is made at once.
+/// Room for as many members as most entities have.
 const MEMBERS_USUAL: usize = 12;
 
-/// What a body says.
+/// An entity as the body of a request describes it.
 #[derive(Debug, PartialEq)]
 pub struct Incoming {
     pub partition: Option<String>,
     pub row: Option<String>,
-    /// A key that was said to be of another type, though it came as a text. Only the key of a new entity must be one.
+    /// A key with an annotation of another type than string, though its value is a text. It is an error only where the
+    /// body's keys are used.
     pub odd_key: Option<&'static str>,
-    /// Without the keys and the timestamp, which is not for the client to say. Each of them can be.
+    /// The properties without the keys and without the timestamp, which clients cannot set. Each of them is valid by
+    /// itself.
     pub properties: Vec<Property<'static>>,
 }
 
-/// Reads a body. A property that is null counts as not sent.
+/// Parses a body. A property that is null counts as not sent.
 pub fn read(body: &[u8]) -> Result<Incoming, TableError> {
     let Object(members) = object(body)?;
-    // By name, and the first of several for a name stays the first.
+    // Annotations by property name; the first of several for the same name counts.
     let mut types: Vec<(&str, &str)> = members.iter().filter_map(type_of).collect();
     types.sort_by_key(|(of, _)| *of);
     let written = OnceCell::new();
@@ -63,7 +65,7 @@ pub fn read(body: &[u8]) -> Result<Incoming, TableError> {
     Ok(incoming)
 }
 
-/// The name of a table to make.
+/// The name in the body of Create Table.
 pub fn table_name(body: &[u8]) -> Result<String, TableError> {
     let Object(members) = object(body)?;
     let name = members.into_iter().find(|(Text(name), _)| name == "TableName");
@@ -77,12 +79,13 @@ fn object(body: &[u8]) -> Result<Object<'_>, TableError> {
     serde_json::from_slice(body).map_err(|_| TableError::InvalidInput("The body is not a JSON object."))
 }
 
-/// JSON's parser gives `-0` as a fraction, like `-0.0`.
+/// The JSON parser returns a double for `-0`, as it does for `-0.0`.
 fn is_negative_zero(json: &Json<'_>) -> bool {
     matches!(json, Json::Fraction(value) if *value == 0.0 && value.is_sign_negative())
 }
 
-/// The members as they are written. Rare enough to read the body again for them, once.
+/// The members as they are written in the body. This parses the body a second time; it is needed so seldom that this is
+/// cheap.
 struct Written<'a>(HashMap<Cow<'a, str>, &'a RawValue>);
 
 impl<'a> Written<'a> {
@@ -90,7 +93,7 @@ impl<'a> Written<'a> {
         Written(serde_json::from_slice(body).unwrap_or_default())
     }
 
-    /// Whether a member that is `-0` has no point and no exponent.
+    /// Whether a member was written as the integer `-0`: without point and exponent.
     fn is_whole_zero(&self, name: &str) -> bool {
         self.0.get(name).is_some_and(|value| value.get() == "-0")
     }
@@ -103,8 +106,8 @@ fn type_of<'a>((Text(name), json): &'a (Text<'_>, Json<'_>)) -> Option<(&'a str,
     }
 }
 
-/// The value of a property. Without an annotation the JSON says what it is; a whole number that 32 bits cannot hold is a
-/// double, as the libraries of the service have it.
+/// The value of a property. Without an annotation its JSON type decides; a whole number that does not fit 32 bits is a
+/// double, as in Azure's client libraries.
 fn typed(json: &Json<'_>, annotated: Option<&str>) -> Option<Value<'static>> {
     match (json, annotated) {
         (Json::Text(text), None) => Some(Value::String(Cow::Owned(text.clone().into_owned()))),
@@ -119,12 +122,12 @@ fn typed(json: &Json<'_>, annotated: Option<&str>) -> Option<Value<'static>> {
     }
 }
 
-/// The members in the order in which they came, doubles included. Texts are borrowed from the body where they can be.
+/// The members in their order, duplicates included. Texts are borrowed from the body where possible.
 struct Object<'a>(Vec<(Text<'a>, Json<'a>)>);
 
 struct Text<'a>(Cow<'a, str>);
 
-/// As much of JSON as an entity can hold.
+/// The JSON values that an entity can have.
 #[derive(Debug, PartialEq)]
 enum Json<'a> {
     Null,
@@ -328,8 +331,8 @@ mod tests {
         assert_eq!(table_name(b"{}"), Err(TableError::PropertiesNeedValue));
     }
 
-    /// Neither is the body read again for each zero, nor are all annotations looked through for each property: both would take
-    /// minutes here.
+    /// The body is not parsed again for each zero, and not all annotations are searched for each property: either would
+    /// take minutes here.
     #[test]
     fn very_many_members_are_refused_and_cost_little() {
         let zeros: Vec<String> = (0..20_000).map(|at| format!("\"p{at}\":-0")).collect();

@@ -1,5 +1,5 @@
-//! Entities as rows: the format byte of all our rows, then a CBOR map. Field 0 is the timestamp; field 1, always the last,
-//! holds the properties one after another as name, kind and value, so that a scan reads no further than it must.
+//! Entities as rows: the format byte of all rows, then a CBOR map. Field 0 is the timestamp. Field 1, always the last,
+//! holds the properties one after another as name, kind and value, so that a scan decodes no more than it needs.
 
 use std::borrow::Cow;
 
@@ -24,7 +24,7 @@ const BOOLEAN: u8 = 5;
 const DATE_TIME: u8 = 6;
 const GUID: u8 = 7;
 const BINARY: u8 = 8;
-/// A text that takes less space in UTF-16. So no row takes more space than the size that is allowed for an entity.
+/// A text stored as UTF-16, because that is shorter than UTF-8. So no row is larger than the limit for entities allows.
 const STRING_UTF16: u8 = 9;
 
 impl Entity<'_> {
@@ -66,7 +66,7 @@ fn as_utf16(text: &str) -> Option<Vec<u8>> {
     Some(text.encode_utf16().flat_map(u16::to_be_bytes).collect())
 }
 
-/// A row whose properties have not been read yet.
+/// A row whose properties are not decoded yet.
 #[derive(Clone, Debug)]
 pub struct Row<'a> {
     pub stamp: Timestamp,
@@ -106,14 +106,14 @@ impl<'a> Row<'a> {
         (0..self.count).map(move |_| property(&mut d).map_err(|error| corrupt(&error)))
     }
 
-    /// The same for who only passes them on. What is stored was checked on its way in, and engines see to it that it comes
-    /// back as it was, so nobody looks into texts again.
+    /// The properties, when they are only written out. Their texts are not checked for valid UTF-8 again: they were
+    /// valid when they were stored, and the engine detects damaged rows.
     pub fn shown(&self) -> impl Iterator<Item = Result<(&'a [u8], Shown<'a>), Unread>> + use<'a> {
         let mut d = self.properties.clone();
         (0..self.count).map(move |_| shown(&mut d).map_err(|error| corrupt(&error)))
     }
 
-    /// One property, if the entity has it.
+    /// The property of this name, if the entity has it.
     pub fn property(&self, wanted: &str) -> Result<Option<Value<'a>>, Unread> {
         let mut d = self.properties.clone();
         for _ in 0..self.count {
@@ -125,7 +125,7 @@ impl<'a> Row<'a> {
         Ok(None)
     }
 
-    /// The whole of it.
+    /// The entity with all its properties.
     pub fn entity(&self) -> Result<Entity<'a>, Unread> {
         let own = |property: Result<(&'a str, Value<'a>), Unread>| {
             property.map(|(name, value)| (Cow::Borrowed(name), value) as Property<'a>)
@@ -134,7 +134,7 @@ impl<'a> Row<'a> {
     }
 }
 
-/// A value on its way out.
+/// A value that is only written out.
 #[derive(Clone, Debug)]
 pub enum Shown<'a> {
     /// UTF-8.
@@ -153,7 +153,7 @@ fn shown<'a>(d: &mut Decoder<'a>) -> Result<(&'a [u8], Shown<'a>), DecodeError> 
     ))
 }
 
-/// A text as it stands there.
+/// The bytes of a text, not checked.
 fn text<'a>(d: &mut Decoder<'a>) -> Result<&'a [u8], DecodeError> {
     let rest = &d.input()[d.position()..];
     let (head, length) = match *rest {
@@ -212,7 +212,7 @@ fn corrupt(error: &DecodeError) -> Unread {
 pub mod tests {
     use super::*;
 
-    /// One of everything, at the ends of what it can be.
+    /// Values of every type, at the limits of their ranges.
     pub fn one_of_each() -> Vec<Property<'static>> {
         let values = [
             Value::String("".into()),

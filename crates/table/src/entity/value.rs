@@ -1,4 +1,4 @@
-//! The types of the service and their values, exact in every direction.
+//! The types of properties and their values; no conversion loses anything.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -6,10 +6,10 @@ use std::cmp::Ordering;
 use concurrency::Timestamp;
 use wire::{base64, dates};
 
-/// 64 KiB: of bytes, or of text in UTF-16.
+/// The largest value, 64 KiB: of bytes, or of text in UTF-16.
 pub const VALUE_BYTES_MAX: usize = 64 * 1024;
 
-/// A typed value. Texts and bytes are borrowed from a row where there is one.
+/// A typed value. Texts and bytes are borrowed from a row where possible.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value<'a> {
     String(Cow<'a, str>),
@@ -19,12 +19,12 @@ pub enum Value<'a> {
     Boolean(bool),
     /// From the year 1601 to the end of 9999, in steps of 100 ns.
     DateTime(Timestamp),
-    /// In the order in which it is written.
+    /// The bytes in the order in which a GUID is written.
     Guid([u8; 16]),
     Binary(Cow<'a, [u8]>),
 }
 
-/// 1601-01-01T00:00:00Z, before which the service has no times.
+/// 1601-01-01T00:00:00Z, the earliest time that the service can store.
 pub const FIRST_TIME: Timestamp = Timestamp(504_911_232_000_000_000);
 
 impl Value<'_> {
@@ -42,7 +42,7 @@ impl Value<'_> {
         }
     }
 
-    /// What it adds to the size of an entity.
+    /// How much the value adds to the size of an entity.
     pub fn size(&self) -> usize {
         match self {
             Value::String(text) => crate::key::units(text) * 2 + 4,
@@ -79,19 +79,19 @@ impl Value<'_> {
     }
 }
 
-/// How a stored value stands to a constant of a query.
+/// How a stored value compares with a constant of a query.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Comparison {
     Ordered(Ordering),
-    /// One of them is no number: neither below, above nor equal.
+    /// One of them is NaN: neither less, greater nor equal.
     Unordered,
-    /// They are of different types, and nothing can be said, not even that they are unequal.
+    /// They have different types: every comparison is false, `ne` too.
     Incomparable,
 }
 
 impl Value<'_> {
-    /// Texts compare by UTF-16 code units, with case; times as instants; GUIDs as they are written. A whole number of 32
-    /// bits may stand for a double; other numbers must be of the same type.
+    /// Texts compare by UTF-16 code units, with case; times as instants; GUIDs as they are written. A 32-bit integer
+    /// compares with a double; otherwise numbers must have the same type.
     pub fn compare(&self, constant: &Value<'_>) -> Comparison {
         let ordering = match (self, constant) {
             (Value::String(one), Value::String(other)) => compare_texts(one, other),
@@ -117,18 +117,18 @@ pub fn compare_texts(one: &str, other: &str) -> Ordering {
     crate::key::ordered(one).cmp(&crate::key::ordered(other))
 }
 
-/// A time that an entity can have: ISO 8601, with a zone or in UTC.
+/// A time that can be stored: ISO 8601, with a zone or in UTC.
 pub fn parse_time(text: &str) -> Option<Timestamp> {
     parse_instant(text).filter(|time| *time >= FIRST_TIME)
 }
 
-/// A time from the year 1 on. What is finer than 100 ns is cut.
+/// A time from the year 1 on, cut to 100 ns.
 pub fn parse_instant(text: &str) -> Option<Timestamp> {
     let text = cut_fraction(text);
     dates::parse_iso(&text).or_else(|| dates::parse_iso(&format!("{text}Z")))
 }
 
-/// The text with at most seven digits of a fraction.
+/// The text with the fraction of a second cut to seven digits.
 fn cut_fraction(text: &str) -> Cow<'_, str> {
     const DIGITS_MAX: usize = 7;
     let Some((whole, rest)) = text.split_once('.') else { return text.into() };
@@ -139,12 +139,12 @@ fn cut_fraction(text: &str) -> Cow<'_, str> {
     format!("{whole}.{}{}", &rest[..DIGITS_MAX], &rest[digits..]).into()
 }
 
-/// A time as it is shown: the fraction without zeros at its end, and not at all if there is nothing in it.
+/// A time as answers show it: the fraction without trailing zeros, or no fraction at all.
 pub fn time_text(time: Timestamp) -> String {
     let exact = dates::iso_ticks(time);
     let text = exact.as_str();
     let text = text.strip_suffix('Z').unwrap_or(text).trim_end_matches('0');
-    // What is left ends in a digit of the fraction, or in its point.
+    // Now it ends with a digit of the fraction, or with its point.
     format!("{}Z", text.strip_suffix('.').unwrap_or(text))
 }
 
@@ -169,7 +169,7 @@ pub fn guid_text(guid: &[u8; 16]) -> String {
     text
 }
 
-/// Bytes in base 16, as filters write them.
+/// Hexadecimal bytes, as filters write them.
 pub fn parse_hex(text: &str) -> Option<Vec<u8>> {
     if !text.len().is_multiple_of(2) {
         return None;
@@ -178,7 +178,8 @@ pub fn parse_hex(text: &str) -> Option<Vec<u8>> {
     text.as_bytes().chunks_exact(2).map(|pair| Some(digit(pair[0])? << 4 | digit(pair[1])?)).collect()
 }
 
-/// A text of the given type: what an annotation makes of a JSON string. `None`: no such type, or not a text of it.
+/// The value of a JSON string that is annotated with a type. `None`: there is no such type, or the text is not one of
+/// its values.
 pub fn parse_typed<'a>(type_name: &str, text: Cow<'a, str>) -> Option<Value<'a>> {
     Some(match type_name {
         "Edm.String" => Value::String(text),
@@ -225,7 +226,7 @@ mod tests {
             ("2008-07-10T10:20:30.120Z", "2008-07-10T10:20:30.12Z"),
             ("9999-12-31T23:59:59.9999999Z", "9999-12-31T23:59:59.9999999Z"),
             ("2000-01-01T00:00:00.0000001Z", "2000-01-01T00:00:00.0000001Z"),
-            // Go and Java print nanoseconds; what is finer than 100 ns is cut.
+            // Go and Java write nanoseconds; they are cut to 100 ns.
             ("2000-01-01T00:00:00.123456789Z", "2000-01-01T00:00:00.1234567Z"),
             ("2000-01-01T00:00:00.999999999", "2000-01-01T00:00:00.9999999Z"),
             ("2000-01-01T02:00:00.123456789+02:00", "2000-01-01T00:00:00.1234567Z"),

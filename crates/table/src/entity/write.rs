@@ -1,4 +1,4 @@
-//! An entity as it goes: a JSON object with as many annotations as the client wants to see.
+//! Entities to JSON: an object with as many annotations as the client asks for.
 
 use std::borrow::Cow;
 
@@ -12,14 +12,14 @@ use super::{PARTITION_KEY, ROW_KEY, Row, Shown, TIMESTAMP};
 use crate::etag;
 use crate::key::KeyView;
 
-/// How much an answer tells beside the values.
+/// How many annotations an answer has besides the values.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Metadata {
-    /// Nothing, not even types.
+    /// `nometadata`: none, not even types.
     None,
-    /// What the values alone do not say.
+    /// `minimalmetadata`: types that the JSON does not show, and ETags.
     Minimal,
-    /// Also what a client could find out itself.
+    /// `fullmetadata`: also what a client could compute itself.
     Full,
 }
 
@@ -33,19 +33,19 @@ impl Metadata {
     }
 }
 
-/// How the entities of one answer are shown.
+/// How an answer shows its entities.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape<'a> {
     pub metadata: Metadata,
     pub endpoint: &'a str,
     pub account: &'a str,
     pub table: &'a str,
-    /// The properties that are wanted; all of them if nobody said.
+    /// `$select`: the properties to show; `None`: all of them.
     pub select: Option<&'a [String]>,
 }
 
 impl Shape<'_> {
-    /// An entity by itself.
+    /// One entity.
     pub fn alone(&self, out: &mut Vec<u8>, key: KeyView<'_>, row: &Row<'_>) -> Result<(), Unread> {
         let mut object = Object::open(out);
         if self.metadata != Metadata::None {
@@ -55,12 +55,12 @@ impl Shape<'_> {
         self.members(object, key, row)
     }
 
-    /// An entity among others.
+    /// One entity of a list.
     pub fn among(&self, out: &mut Vec<u8>, key: KeyView<'_>, row: &Row<'_>) -> Result<(), Unread> {
         self.members(Object::open(out), key, row)
     }
 
-    /// The beginning of a list of entities; what ends it is [`LIST_END`].
+    /// The beginning of a list of entities; [`LIST_END`] ends it.
     pub fn list(&self, out: &mut Vec<u8>) {
         begin_list(out, self.metadata, self.endpoint, self.table);
     }
@@ -98,7 +98,7 @@ impl Shape<'_> {
                 object.property(name, &value, self.metadata);
             }
         }
-        // Who asks for a property that the entity does not have is told so.
+        // A selected property that the entity does not have is shown as null.
         for name in self.select.unwrap_or_default() {
             if ![PARTITION_KEY, ROW_KEY, TIMESTAMP].contains(&name.as_str()) && row.property(name)?.is_none() {
                 object.raw(name, b"null");
@@ -115,7 +115,7 @@ impl Shape<'_> {
 
 pub const LIST_END: &[u8] = b"]}";
 
-/// The beginning of a list of the things that `set` is the set of.
+/// The beginning of a list of what the entity set `set` contains.
 pub fn begin_list(out: &mut Vec<u8>, metadata: Metadata, endpoint: &str, set: &str) {
     let mut object = Object::open(out);
     if metadata != Metadata::None {
@@ -126,7 +126,7 @@ pub fn begin_list(out: &mut Vec<u8>, metadata: Metadata, endpoint: &str, set: &s
     out.push(b'[');
 }
 
-/// Where an entity is found.
+/// The URL of an entity.
 pub fn link(endpoint: &str, table: &str, key: KeyView<'_>) -> String {
     let (partition, row) = (quoted(key.partition), quoted(key.row));
     [endpoint, "/", table, "(PartitionKey='", &partition, "',RowKey='", &row, "')"].concat()
@@ -139,7 +139,7 @@ fn quoted(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// A JSON object on its way out.
+/// Writes a JSON object.
 #[derive(Debug)]
 pub struct Object<'a> {
     out: &'a mut Vec<u8>,
@@ -161,7 +161,7 @@ impl<'a> Object<'a> {
         self.out.extend_from_slice(b"\":");
     }
 
-    /// Names are identifiers, and ours are plain.
+    /// Names of properties are identifiers and those of annotations plain text, so neither needs escapes.
     fn begin_name(&mut self, name: &[u8]) {
         if !std::mem::take(&mut self.is_empty) {
             self.out.push(b',');
@@ -170,14 +170,14 @@ impl<'a> Object<'a> {
         self.out.extend_from_slice(name);
     }
 
-    /// Says of what type the property is that follows.
+    /// Annotates the type of the property that follows.
     fn type_of(&mut self, name: impl AsRef<[u8]>, type_name: &str) {
         self.begin_name(name.as_ref());
         self.out.extend_from_slice(b"@odata.type\":");
         self.plain(type_name);
     }
 
-    /// A text, in UTF-8.
+    /// Writes a UTF-8 text.
     pub fn text(&mut self, text: impl AsRef<[u8]>) {
         let text = text.as_ref();
         if is_plain(text) {
@@ -187,7 +187,7 @@ impl<'a> Object<'a> {
         }
     }
 
-    /// A text that needs no escapes.
+    /// Writes a text that needs no escapes.
     fn plain(&mut self, text: impl AsRef<[u8]>) {
         self.out.push(b'"');
         self.out.extend_from_slice(text.as_ref());
@@ -234,7 +234,7 @@ impl<'a> Object<'a> {
             Value::String(text) => self.text(&**text),
             Value::Int32(value) => self.json(value),
             Value::Int64(value) => self.plain(value.to_string()),
-            // With a point or an exponent always: a client would take `5` for a whole number.
+            // A double always has a point or an exponent: a client would take `5` for an integer.
             Value::Double(value) if value.is_finite() => self.json(value),
             Value::Double(value) if value.is_nan() => self.plain("NaN"),
             Value::Double(value) => self.plain(if *value > 0.0 { "Infinity" } else { "-Infinity" }),
@@ -246,7 +246,7 @@ impl<'a> Object<'a> {
     }
 }
 
-/// Whether JSON writes a text as it is. It looks at all of it, without stopping, because that is quicker.
+/// Whether JSON needs no escapes for a text. It looks at every byte without stopping early, because that is quicker.
 fn is_plain(text: &[u8]) -> bool {
     text.iter().fold(true, |plain, byte| plain & (*byte >= b' ') & (*byte != b'"') & (*byte != b'\\'))
 }

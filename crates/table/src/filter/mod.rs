@@ -1,4 +1,4 @@
-//! `$filter`: which entities a query wants.
+//! `$filter`: which entities a query returns.
 //!
 //! ```text
 //! or   := and ("or" and)*          and := unit ("and" unit)*
@@ -8,8 +8,8 @@
 //! truth      := "true" | "false", in any case
 //! ```
 //!
-//! A comparison with a property that the entity does not have, or that is of another type, is false, `ne` too; so
-//! `not (P eq 1)` finds entities without `P` and `P ne 1` does not.
+//! A comparison with a property that the entity does not have, or that has another type, is false, `ne` too. So `not (P
+//! eq 1)` finds entities without `P`, and `P ne 1` does not.
 
 mod parse;
 mod plan;
@@ -27,9 +27,9 @@ pub use plan::{Plan, Step, stored};
 /// An expression. Its depth is bounded by [`parse::DEPTH_MAX`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum Filter {
-    /// Without parts: `true`.
+    /// All parts hold; `true` if there are none.
     All(Vec<Filter>),
-    /// Without parts: `false`.
+    /// One part holds; `false` if there are none.
     Any(Vec<Filter>),
     Not(Box<Filter>),
     Compare {
@@ -39,7 +39,7 @@ pub enum Filter {
     },
 }
 
-/// A property. Keys are told apart here, because they need no look at what is stored.
+/// A property's name. Keys are variants of their own: their values are known without decoding the row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Name {
     PartitionKey,
@@ -58,13 +58,13 @@ pub enum Operator {
     Le,
 }
 
-/// What a filter is held against.
+/// What a filter is evaluated on: an entity or a table.
 pub trait Subject {
     fn value(&self, name: &Name) -> Result<Option<Value<'_>>, Unread>;
 }
 
 impl Filter {
-    /// Whether the subject is wanted.
+    /// Whether the filter holds for the subject.
     pub fn matches(&self, subject: &impl Subject) -> Result<bool, Unread> {
         Ok(match self {
             Filter::All(parts) => {
@@ -120,7 +120,7 @@ impl Operator {
         }
     }
 
-    /// The operator that holds for an order exactly where this one does not.
+    /// The negated operator, for values that have an order.
     fn opposite(self) -> Operator {
         match self {
             Operator::Eq => Operator::Ne,

@@ -1,4 +1,4 @@
-//! From text to expression. No text makes it panic, and none makes it recurse deeper than [`DEPTH_MAX`].
+//! Parses filters. No text makes the parser panic, or recurse deeper than [`DEPTH_MAX`].
 
 use concurrency::Depth;
 
@@ -9,11 +9,12 @@ use crate::error::TableError;
 
 /// How deep parentheses and `not` may be nested.
 pub const DEPTH_MAX: usize = 64;
-/// The reference promises 15; clients send more when they ask for many keys at once.
+/// How many comparisons a filter may have. The reference promises 15; clients send more when they ask for many keys at
+/// once.
 pub const COMPARISONS_MAX: usize = 512;
 
 impl Filter {
-    /// Reads a filter. `None`: there is nothing in it, so everything is wanted.
+    /// Parses a filter. `None`: it is empty, so it holds for everything.
     pub fn parse(text: &str) -> Result<Option<Filter>, TableError> {
         let mut parser = Parser { rest: text, token: Token::End, depth: Depth::up_to(DEPTH_MAX), comparisons: 0 };
         parser.advance()?;
@@ -96,7 +97,7 @@ impl<'a> Parser<'a> {
         let left = self.operand()?;
         let Some(operator) = self.operator()? else {
             return match left {
-                // A boolean property may stand alone, and so may a truth.
+                // A boolean property is a comparison by itself, and so is `true` or `false`.
                 Operand::Property(property) => {
                     Ok(Filter::Compare { property, operator: Operator::Eq, constant: Value::Boolean(true) })
                 }
@@ -150,7 +151,7 @@ impl<'a> Parser<'a> {
         Ok(Some(operator))
     }
 
-    /// Whether the next word is this one; then it is passed.
+    /// Whether the next word is this one; if so, it is consumed.
     fn takes(&mut self, word: &str) -> Result<bool, TableError> {
         let is_next = self.token == Token::Word(word);
         if is_next {
@@ -205,7 +206,7 @@ impl<'a> Parser<'a> {
         }
         let text = self.quoted()?;
         let constant = match word {
-            // Times that no entity can have compare like any other: .NET's smallest time is in the year 1.
+            // Times that no entity can have are allowed in comparisons: .NET's smallest time is in the year 1.
             "datetime" => parse_instant(&text).map(Value::DateTime),
             "guid" => parse_guid(&text).map(Value::Guid),
             "X" | "x" | "binary" => parse_hex(&text).map(|bytes| Value::Binary(bytes.into())),
@@ -214,7 +215,7 @@ impl<'a> Parser<'a> {
         constant.map(Token::Constant).ok_or(TableError::InvalidInput("A constant in $filter is not valid."))
     }
 
-    /// A text between quotes, in which two of them stand for one.
+    /// A quoted text, in which two quotes stand for one.
     fn quoted(&mut self) -> Result<String, TableError> {
         let mut text = String::new();
         let mut rest = self.rest.strip_prefix('\'').ok_or(SYNTAX)?;
@@ -255,7 +256,7 @@ impl<'a> Parser<'a> {
         let suffix = self.split(|char| char.is_alphanumeric() || char == '_');
         match suffix {
             "" if digits.contains(['.', 'e', 'E']) => finite(digits),
-            // What does not fit 32 bits cannot be meant to be that.
+            // A number that does not fit 32 bits is taken for a 64-bit integer.
             "" => digits.parse().map(Value::Int32).or_else(|_| digits.parse().map(Value::Int64)).ok(),
             "L" | "l" => digits.parse().ok().map(Value::Int64),
             "d" | "D" | "f" | "F" => finite(digits),

@@ -1,8 +1,8 @@
-//! Where to look: from the conditions on keys to ranges of rows.
+//! Plans: the ranges of rows that a filter's conditions on keys leave.
 //!
-//! A plan is a list of areas, each a span of partitions and a span of rows in each of them. It holds every key that the
-//! filter can match; whether it does match is still for the filter to say, unless the plan says all that the filter does. A
-//! scan asks for every row whether it lies inside, and is told where to go on if it does not.
+//! A plan is a list of areas, each a range of partition keys and a range of row keys in each of them. It contains every
+//! key that the filter can match. Whether a row matches is for the filter to say, unless the plan is exact. For every
+//! row, a scan asks whether it lies in an area, and where to continue if it does not.
 
 use engine::{Key, prefix_end};
 
@@ -10,10 +10,10 @@ use super::{Filter, Name, Operator};
 use crate::entity::value::Value;
 use crate::key::ordered;
 
-/// Beyond that a plan would cost more than it saves.
+/// With more areas a plan would cost more than it saves.
 const AREAS_MAX: usize = 512;
 
-/// Where the rows of a query can be.
+/// The keys that a query's rows can have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
     areas: Vec<Area>,
@@ -24,7 +24,8 @@ pub struct Plan {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     Inside,
-    /// Nothing before this key, which is after the row, is wanted. Without what all keys of the table begin with.
+    /// No row before this key can match. The key lies after the current row; it is without the prefix of all keys of
+    /// the table.
     SkipTo(Vec<u8>),
     Done,
 }
@@ -35,14 +36,14 @@ struct Area {
     rows: Span,
 }
 
-/// From here to before there, in the form in which texts stand in keys.
+/// Texts from `from` to before `to`, as they are stored in keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Span {
     from: Vec<u8>,
     to: Vec<u8>,
 }
 
-/// After every text.
+/// A bound after every text.
 const END: u8 = 0xFF;
 
 impl Plan {
@@ -50,13 +51,13 @@ impl Plan {
         Plan::exactly(vec![Area { partitions: Span::everything(), rows: Span::everything() }])
     }
 
-    /// Whether it leaves anything out.
+    /// Whether it leaves out any key.
     #[cfg(test)]
     pub fn is_narrow(&self) -> bool {
         self.areas != Plan::everything().areas
     }
 
-    /// Every row that lies inside is wanted.
+    /// Whether every row in its areas matches the filter, so that the filter need not be evaluated.
     pub fn is_exact(&self) -> bool {
         self.is_exact
     }
@@ -65,15 +66,16 @@ impl Plan {
         filter.map_or_else(Plan::everything, |filter| plan(filter, true))
     }
 
-    /// The keys between which all areas lie, without what all keys of the table begin with. `None`: there is nothing.
+    /// The smallest range of keys that contains all areas, without the prefix of all keys of the table. `None`: there
+    /// are no areas.
     pub fn bounds(&self) -> Option<(Vec<u8>, Vec<u8>)> {
         let from = self.areas.iter().map(Area::from).min()?;
         let to = self.areas.iter().map(Area::to).max()?;
         (from < to).then_some((from, to))
     }
 
-    /// What to do at the row with these keys, in the form in which they stand in keys. `last` is the area of the row
-    /// before, where the next one mostly lies as well.
+    /// What a scan does at the row with these stored keys. `last` is the area of the previous row, in which the next
+    /// one mostly lies too.
     pub fn step(&self, partition: &[u8], row: &[u8], last: &mut usize) -> Step {
         if self.areas.get(*last).is_some_and(|area| area.has(partition, row)) {
             return Step::Inside;
@@ -114,7 +116,7 @@ impl Plan {
 
     fn and(self, other: Plan) -> Plan {
         if self.areas.len() * other.areas.len() > AREAS_MAX {
-            // Either is right; the shorter is cheaper.
+            // Both are correct; the one with fewer areas is cheaper.
             return if self.areas.len() <= other.areas.len() { self } else { other }.inexact();
         }
         let pairs = self.areas.iter().flat_map(|one| other.areas.iter().map(move |other| one.and(other)));
@@ -122,7 +124,7 @@ impl Plan {
     }
 }
 
-/// The areas where the filter can hold, or, if not `wanted`, where it can fail.
+/// The areas in which the filter can be true, or, if not `wanted`, false.
 fn plan(filter: &Filter, wanted: bool) -> Plan {
     match (filter, wanted) {
         (Filter::Not(part), _) => plan(part, !wanted),
@@ -143,7 +145,7 @@ fn comparison(property: &Name, operator: Operator, constant: &Value<'_>, wanted:
         Name::Timestamp | Name::Other(_) => return Plan::everything().inexact(),
     };
     let Value::String(text) = constant else {
-        // Keys are texts: to compare them with anything else never holds.
+        // Keys are texts: a comparison with another type is always false.
         return if wanted { Plan::none() } else { Plan::everything() };
     };
     let operator = if wanted { operator } else { operator.opposite() };
@@ -221,7 +223,7 @@ impl Span {
         *self.from <= *text && *text < *self.to
     }
 
-    /// Only one text can lie in it.
+    /// Whether it contains one text only.
     fn is_one(&self) -> bool {
         !self.from.is_empty() && self.to == prefix_end(&self.from)
     }
@@ -233,7 +235,7 @@ impl Span {
     }
 }
 
-/// A text as it stands in a key. None of them is the beginning of another.
+/// A text as it is stored in a key. No stored text is a prefix of another.
 pub fn stored(text: &str) -> Vec<u8> {
     Key::new(0).text(ordered(text)).as_bytes()[1..].to_vec()
 }
@@ -298,7 +300,7 @@ mod tests {
             assert!(of(exact).is_exact(), "{exact}");
         }
         assert!(Plan::of(None).is_exact());
-        // More areas than there may be.
+        // More areas than a plan may have.
         let rows: Vec<_> = (0..40).map(|n| format!("RowKey eq '{n}'")).collect();
         let both = format!("({}) and ({})", rows.join(" or "), rows.join(" or ").replace("RowKey", "PartitionKey"));
         for inexact in ["PartitionKey eq 'p' and Age gt 5", "PartitionKey eq 'p' or not Old", &both] {

@@ -1,4 +1,4 @@
-//! A second, simple opinion: random filters over random entities, judged by an evaluator that shares nothing with ours.
+//! Random filters over random entities, compared with a second, simple evaluator that shares no code with the real one.
 
 use concurrency::Timestamp;
 use engine::{Key, Unread};
@@ -7,7 +7,7 @@ use super::plan::stored;
 use super::{Filter, Name, Plan, Step, Subject};
 use crate::entity::value::{Value, guid_text, time_text};
 
-/// Numbers that look random and are the same in every run.
+/// Pseudorandom numbers, the same in every run.
 struct Random(u64);
 
 impl Random {
@@ -82,7 +82,7 @@ impl Subject for Subjected {
     }
 }
 
-/// An expression as a person would draw it.
+/// A random expression.
 enum Tree {
     Or(Box<Tree>, Box<Tree>),
     And(Box<Tree>, Box<Tree>),
@@ -103,7 +103,7 @@ impl Tree {
             1 if random.next(4) == 0 => Tree::Truth(random.of(&[true, false])),
             _ => {
                 let name = random.of(&NAMES);
-                // Mostly of the kind that the property has, or nothing would ever match.
+                // Mostly of the type that the property has, or nothing would ever match.
                 let constant = match name {
                     "PartitionKey" | "RowKey" if random.next(8) > 0 => Value::String(random.of(&TEXTS).into()),
                     _ => value(random),
@@ -114,7 +114,7 @@ impl Tree {
         }
     }
 
-    /// With parentheses where they are needed, and sometimes where they are not.
+    /// The expression as text, with parentheses where they are needed, and sometimes where they are not.
     fn write(&self, random: &mut Random, binding: u8) -> String {
         let (own, text) = match self {
             Tree::Or(one, other) => (1, format!("{} or {}", one.write(random, 1), other.write(random, 1))),
@@ -167,7 +167,7 @@ impl Tree {
     }
 }
 
-/// Below, equal, above; nothing for values of different types.
+/// How two values compare; `None` for values of different types.
 fn relation(found: &Value<'_>, constant: &Value<'_>) -> Option<[bool; 3]> {
     fn of<T: PartialOrd>(one: T, other: T) -> Option<[bool; 3]> {
         Some([one < other, one == other, one > other])
@@ -202,7 +202,7 @@ fn literal(value: &Value<'_>) -> String {
     }
 }
 
-/// Walks sorted entities as a scan does.
+/// Visits sorted entities as a scan does.
 fn scanned<'a>(plan: &Plan, filter: &Filter, sorted: &'a [Subjected]) -> Vec<&'a Subjected> {
     let Some((mut from, to)) = plan.bounds() else { return Vec::new() };
     let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! Delete Entity: an entity goes, if it is still the version that the client knows. `write.rs` has the rules.
+//! Delete Entity: remove an entity if its ETag is still the one the client knows. `write.rs` has the rules.
 
 use wire::http::Reply;
 

@@ -1,7 +1,7 @@
 //! Entity Group Transaction: up to 100 writes of one partition, all of them or none; or a single query.
 //!
-//! The answer is always 202 and says inside what has become of it: one part for each operation, or, if one of them was
-//! refused, a single part with that refusal, whose text begins with the number of the operation.
+//! The answer is always 202. Its body has one part for each operation; or, if an operation was refused, a single part
+//! with that refusal, whose text begins with the index of the operation.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -107,7 +107,7 @@ impl Operation for EntityGroupTransaction {
     }
 }
 
-/// What a body holds.
+/// The body of a transaction.
 #[derive(Debug)]
 enum Batch<'a> {
     Query(Box<Inner<'a>>),
@@ -142,7 +142,7 @@ fn inner<'a>(outer: &Head, part: &Part<'a>) -> Result<Inner<'a>, TableError> {
     Ok(Inner { method, resource, query, headers, body: body.trim_ascii(), content_id })
 }
 
-/// The request that an operation would be by itself.
+/// The head of the request that the operation would be by itself.
 fn head_of(outer: &Head, inner: &Inner<'_>) -> Head {
     Head {
         method: inner.method.clone(),
@@ -154,8 +154,8 @@ fn head_of(outer: &Head, inner: &Inner<'_>) -> Head {
     }
 }
 
-/// The path below the account and the query of a request line, which may be absolute or not. `None` if it is malformed, or
-/// names another account than the request around it.
+/// The path below the account, and the query, of a request line inside the body, whose URL may be absolute or not.
+/// `None` if the URL is malformed or names another account than the request around it.
 fn target<'a>(outer: &Head, target: &'a str) -> Option<(Cow<'a, str>, Query)> {
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let (host, path) = match path.split_once("://") {
@@ -186,7 +186,8 @@ fn target<'a>(outer: &Head, target: &'a str) -> Option<(Cow<'a, str>, Query)> {
     Some((resource, Query::new(pairs)))
 }
 
-/// The transaction of a change set, each of whose writes is allowed; and in what form each is answered.
+/// The transaction of a change set, after the caller's permission for each write is checked; and the form in which each
+/// write is answered.
 fn transaction(call: Call<'_>, inner: &[Inner<'_>]) -> Result<(EntityGroupTransaction, Vec<InsertReply>), TableError> {
     let reach = Reach::of(call.asker.caller);
     let mut replies = Vec::with_capacity(inner.len());
@@ -212,7 +213,7 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
     let outcome = match Batch::parse(call.head, &body) {
         Ok(Batch::Query(inner)) => return query(call, &inner).await,
         Ok(Batch::Changes(inner)) => change(call, &inner).await,
-        // What is wrong with the change set is said inside, what is wrong with the body is not.
+        // A fault of the change set is answered inside the 202; a fault of the body is not.
         Err(error @ TableError::InTransaction { .. }) => Err((error.into(), Prefer::Unsaid)),
         Err(error) => return Err(error.into()),
     };
@@ -232,10 +233,11 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
     Ok(reply(batch))
 }
 
-/// With their content ids.
+/// The answers of the operations, with their content ids.
 type Answers<'a> = Vec<(Answer, Option<&'a str>)>;
 
-/// Commits a change set, and says what each operation answers; or why not, and what that one preferred.
+/// Commits a change set and returns the answer of each operation; or why not, and the `Prefer` of the refused
+/// operation.
 async fn change<'a>(call: Call<'_>, inner: &[Inner<'a>]) -> Result<Answers<'a>, (Failure, Prefer)> {
     let prefer = |error: &TableError| match error {
         TableError::InTransaction { index, .. } => inner.get(*index).map_or(Prefer::Unsaid, Prefer::of),
@@ -259,7 +261,7 @@ async fn change<'a>(call: Call<'_>, inner: &[Inner<'a>]) -> Result<Answers<'a>, 
     Ok(done.map(answer).collect())
 }
 
-/// A query by itself stands directly under the batch.
+/// Answers the single query of a batch; it is a part of the batch, without a change set around it.
 async fn query(call: Call<'_>, inner: &Inner<'_>) -> Result<Reply, Failure> {
     let head = head_of(call.head, inner);
     let asked = async {

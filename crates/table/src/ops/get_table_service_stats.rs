@@ -1,4 +1,5 @@
-//! Get Table Service Stats: how far the secondary is behind. Ours is the primary itself, so it never is.
+//! Get Table Service Stats: how far the secondary lags behind. Here the secondary is the primary itself, so it never
+//! does.
 
 use wire::http::Reply;
 

@@ -1,4 +1,4 @@
-//! Insert Entity: a new entity under keys that are free. `write.rs` has the rules.
+//! Insert Entity: a new entity, under keys that no entity has. `write.rs` has the rules.
 
 use wire::http::{Body, Reply, collect};
 

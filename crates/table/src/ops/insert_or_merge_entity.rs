@@ -1,4 +1,4 @@
-//! Insert Or Merge Entity: the entity has the properties that were sent, and those that it had. `write.rs` has the rules.
+//! Insert Or Merge Entity: insert an entity, or set some properties of the existing one. `write.rs` has the rules.
 
 use wire::http::{Body, Reply, collect};
 

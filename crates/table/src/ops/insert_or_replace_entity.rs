@@ -1,4 +1,4 @@
-//! Insert Or Replace Entity: the entity is as it was sent, whatever was there. `write.rs` has the rules.
+//! Insert Or Replace Entity: insert an entity, or replace the existing one. `write.rs` has the rules.
 
 use wire::http::{Body, Reply, collect};
 

@@ -1,4 +1,5 @@
-//! Merge Entity: change some properties of an entity, if it is still the version that the client knows. `write.rs` has the rules.
+//! Merge Entity: set some properties of an entity if its ETag is still the one the client knows. `write.rs` has the
+//! rules.
 
 use wire::http::{Body, Reply, collect};
 

@@ -33,7 +33,7 @@ use crate::error::TableError;
 use crate::name::TableName;
 use crate::{Failure, Op};
 
-/// A request of any kind is at most 4 MiB, and so is what a page shows before it ends.
+/// The largest body of a request (4 MiB). A page of entities ends when it has become as large.
 pub const BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// The table whose entities or policies a request is about.

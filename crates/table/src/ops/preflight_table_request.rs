@@ -1,4 +1,4 @@
-//! Preflight Table Request: a browser asks whether a page of another site may send a request.
+//! Preflight Table Request: a browser asks whether a page of another origin may send a request (CORS).
 
 use wire::http::Reply;
 

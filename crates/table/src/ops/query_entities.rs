@@ -1,7 +1,7 @@
 //! Query Entities: a page of a table's entities in the order of their keys, or one of them.
 //!
-//! A page is one state of the table. It ends after as many entities as were asked for, or when it has become large or has
-//! looked at many rows that nobody wants; then it says where to go on.
+//! A page shows one state of the table. It ends after `$top` entities, or when it has become large or has visited many
+//! rows that the filter does not match; then it has a continuation token.
 
 use std::sync::Arc;
 
@@ -27,11 +27,11 @@ use crate::name::TableName;
 use crate::scope::Reach;
 use crate::token;
 
-/// The default and the cap of a page.
+/// The most entities in a page, and how many it has without `$top`.
 pub const ENTITIES_PER_PAGE_MAX: usize = 1_000;
-/// How many rows a page may look at. Rows that are not shown count too; then the page is short and has a token.
+/// How many rows a page may visit, shown or not. A page that ends because of it is short and has a continuation token.
 pub const ROWS_VISITED_MAX: usize = 20_000;
-/// A page that has become this large ends: its entities are up to 1 MiB each.
+/// A page ends when it has become this large: an entity can have up to 1 MiB.
 const PAGE_BYTES_MAX: usize = BODY_BYTES_MAX;
 
 const NEXT_PARTITION_KEY: &str = "x-ms-continuation-NextPartitionKey";
@@ -99,14 +99,15 @@ fn parse(head: &Head, table: &str, reach: Reach) -> Result<QueryEntities, TableE
     })
 }
 
-/// How many results a page may have.
+/// `$top`: the most results in a page.
 pub fn top(head: &Head) -> Result<usize, TableError> {
     let Some(text) = head.query.get("$top") else { return Ok(ENTITIES_PER_PAGE_MAX) };
     let count = text.parse().ok().filter(|count| *count <= ENTITIES_PER_PAGE_MAX);
     count.ok_or(TableError::InvalidInput("$top is a number from 0 to 1000."))
 }
 
-/// Refuses what the service does not have: to ignore it would show something else than was asked for.
+/// Refuses query options that the service does not support. To ignore them would return something else than the client
+/// asked for.
 pub fn no_unsupported_options(head: &Head) -> Result<(), TableError> {
     let names = ["$orderby", "$skip", "$skiptoken", "$count", "$inlinecount", "$expand", "$search", "$apply"];
     match names.iter().any(|name| head.query.has(name)) {
@@ -115,7 +116,7 @@ pub fn no_unsupported_options(head: &Head) -> Result<(), TableError> {
     }
 }
 
-/// The properties that are wanted; `None`: all of them.
+/// `$select`: the properties to show; `None`: all of them.
 fn select(head: &Head) -> Result<Option<Vec<String>>, TableError> {
     let Some(text) = head.query.get("$select").filter(|text| !text.trim().is_empty()) else { return Ok(None) };
     let mut names: Vec<String> = Vec::new();
@@ -175,7 +176,7 @@ impl ReadOperation for QueryEntities {
         let mut page = EntitiesPage { body: Vec::with_capacity(1024), next: None };
         shape.list(&mut page.body);
         let plan = Plan::of(self.filter.as_ref());
-        // Without a place for anything there is no next page either: clients ask for pages until there is none.
+        // With `$top=0` there is no continuation token: clients ask for pages until there is none.
         if let Some((from, to)) = self.bounds(&plan).filter(|_| self.top > 0) {
             let mut scan =
                 Scan { query: self, plan, shape, page: &mut page, generation, shown: 0, visited: 0, last: 0 };
@@ -187,7 +188,7 @@ impl ReadOperation for QueryEntities {
 }
 
 impl QueryEntities {
-    /// Between which keys to look: where the plan, the token and the signature all lead.
+    /// The range of keys to scan: the intersection of the plan, the continuation token and the signature's range.
     fn bounds(&self, plan: &Plan) -> Option<(Vec<u8>, Vec<u8>)> {
         let (mut from, mut to) = plan.bounds()?;
         for least in [&self.from, &self.reach.from] {
@@ -202,7 +203,7 @@ impl QueryEntities {
     }
 }
 
-/// A walk over the rows of a table that fills a page.
+/// A scan over the rows of a table that fills a page.
 struct Scan<'a> {
     query: &'a QueryEntities,
     plan: Plan,
@@ -272,7 +273,7 @@ pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
     Ok(answer(call).await?.into())
 }
 
-/// The answer, for the query by itself and for one inside a transaction.
+/// The answer, for a query by itself or inside a transaction.
 pub async fn answer(call: Call<'_>) -> Result<Answer, Failure> {
     let head = call.head;
     let reach = Reach::of(call.asker.caller);
@@ -393,7 +394,7 @@ mod tests {
         }
     }
 
-    /// No token either: a client that pages until there is none would never end.
+    /// No continuation token either: a client that asks for pages until there is none would never end.
     #[tokio::test]
     async fn a_page_of_none_is_empty() {
         let bench = bench().await;

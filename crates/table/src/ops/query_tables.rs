@@ -140,7 +140,7 @@ async fn one(call: Call<'_>, metadata: Metadata, name: &str) -> Result<Reply, Fa
     Ok(Answer::json(StatusCode::OK, metadata, Prefer::Unsaid, body).into())
 }
 
-/// A table by itself.
+/// One table, as JSON.
 pub fn alone(head: &Head, metadata: Metadata, name: &str) -> Vec<u8> {
     let mut out = Vec::with_capacity(256);
     let mut object = Object::open(&mut out);

@@ -75,7 +75,7 @@ mod tests {
         let bench = Bench::with_table().await;
         let bad = refusal(bench.call("PUT", URL, &[], b"<a/>").await);
         assert_eq!(bad, RequestError::InvalidXmlDocument.into());
-        // Of two faults the document is seen first.
+        // Of two faults, the document's is reported.
         let both = refusal(bench.call("PUT", "missing?comp=acl", &[], b"<a/>").await);
         assert_eq!(both, RequestError::InvalidXmlDocument.into());
         let missing = refusal(bench.call("PUT", "missing?comp=acl", &[], ONE.as_bytes()).await);

@@ -1,4 +1,4 @@
-//! Set Table Service Properties: change the settings that the document names; the others stay.
+//! Set Table Service Properties: change the settings that the document names; the others keep their values.
 
 use wire::http::{Body, Reply, StatusCode};
 

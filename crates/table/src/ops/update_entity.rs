@@ -1,4 +1,4 @@
-//! Update Entity: replace an entity whole, if it is still the version that the client knows. `write.rs` has the rules.
+//! Update Entity: replace an entity if its ETag is still the one the client knows. `write.rs` has the rules.
 
 use wire::http::{Body, Reply, collect};
 
