@@ -1,8 +1,8 @@
 //! The form of requests and answers: media types, levels of metadata, and `Prefer`.
 
-use crate::asked::Asked;
 use crate::entity::write::Metadata;
 use crate::error::TableError;
+use crate::request_parts::RequestParts;
 
 /// Whether the answer to an insert shows what was inserted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -14,7 +14,7 @@ pub enum Prefer {
 }
 
 impl Prefer {
-    pub fn of(head: &impl Asked) -> Prefer {
+    pub fn of(head: &impl RequestParts) -> Prefer {
         match head.header("prefer").map(str::trim) {
             Some("return-no-content") => Prefer::NoContent,
             Some("return-content") => Prefer::Content,
@@ -33,7 +33,7 @@ impl Prefer {
 }
 
 /// How much metadata the answer has: `$format` says, or else the first supported type of `Accept`.
-pub fn metadata(head: &impl Asked) -> Result<Metadata, TableError> {
+pub fn metadata(head: &impl RequestParts) -> Result<Metadata, TableError> {
     if let Some(format) = head.query().get("$format").filter(|format| !format.is_empty()) {
         let format = if format.eq_ignore_ascii_case("json") { "application/json" } else { format };
         return level(format).ok_or(TableError::MediaTypeNotSupported);
@@ -45,7 +45,7 @@ pub fn metadata(head: &impl Asked) -> Result<Metadata, TableError> {
 }
 
 /// Refuses a body whose `Content-Type` is not JSON. A request without the header is taken for JSON.
-pub fn check_body(head: &impl Asked) -> Result<(), TableError> {
+pub fn check_body(head: &impl RequestParts) -> Result<(), TableError> {
     match head.header("content-type") {
         None => Ok(()),
         Some(kind) if level(kind).is_some() => Ok(()),

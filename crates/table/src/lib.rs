@@ -4,7 +4,7 @@
 //! under `ops` and is a value, such as [`CreateTable`], that any protocol can build: `parse` makes it from an HTTP request,
 //! `apply` has the rules, and `run` takes it to the engine and writes the answer. What they share is split by kind:
 //!
-//! - `asked`, `address`, `format`, `token`: what a request says besides its body, as valid values
+//! - `request_parts`, `address`, `format`, `token`: what a request says besides its body, as valid values
 //! - `entity`: typed values, and entities as JSON and as rows
 //! - `filter`: `$filter`, its evaluation, and the plan that turns conditions on keys into ranges of rows
 //! - `write`: the rules of the six writes of an entity, alone or in a transaction
@@ -20,7 +20,6 @@
 
 mod address;
 mod answer;
-mod asked;
 mod collect;
 #[cfg(test)]
 mod crashes;
@@ -34,6 +33,7 @@ mod model;
 mod name;
 mod op;
 mod ops;
+mod request_parts;
 #[cfg(test)]
 mod round_trips;
 mod route;

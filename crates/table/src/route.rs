@@ -8,19 +8,19 @@ use service::RequestError;
 use wire::http::{Head, Method};
 
 use crate::address::Address;
-use crate::asked::Asked;
 use crate::error::TableError;
 use crate::name::TableName;
 use crate::op::Op;
+use crate::request_parts::RequestParts;
 
 impl Op {
     /// The operation that a request names.
     pub fn named_by(head: &Head) -> Result<Op, TableError> {
-        Op::asked_for(head)
+        Op::named_in(head)
     }
 
     /// The same for a request inside a transaction.
-    pub(crate) fn asked_for(head: &impl Asked) -> Result<Op, TableError> {
+    pub(crate) fn named_in(head: &impl RequestParts) -> Result<Op, TableError> {
         if *head.method() == Method::OPTIONS {
             return Ok(Op::PreflightTableRequest);
         }
@@ -68,7 +68,7 @@ impl Op {
     }
 }
 
-fn service(head: &impl Asked, verb: Verb, comp: Option<&str>) -> Result<Op, TableError> {
+fn service(head: &impl RequestParts, verb: Verb, comp: Option<&str>) -> Result<Op, TableError> {
     if let Some(restype) = head.query().get("restype").filter(|restype| !restype.eq_ignore_ascii_case("service")) {
         return Err(RequestError::query("restype", restype).into());
     }
@@ -82,7 +82,7 @@ fn service(head: &impl Asked, verb: Verb, comp: Option<&str>) -> Result<Op, Tabl
     }
 }
 
-fn entity(head: &impl Asked, verb: Verb) -> Result<Op, TableError> {
+fn entity(head: &impl RequestParts, verb: Verb) -> Result<Op, TableError> {
     let is_conditional = head.has_header("if-match");
     match (verb, is_conditional) {
         (Verb::Get, _) => Ok(Op::QueryEntities),
@@ -108,7 +108,7 @@ enum Verb {
 }
 
 /// The verb, with `X-HTTP-Method` taken into account.
-fn verb(head: &impl Asked) -> Result<Verb, TableError> {
+fn verb(head: &impl RequestParts) -> Result<Verb, TableError> {
     let mut named = head.headers("x-http-method");
     let Some(name) = named.next() else { return Ok(known(head.method().as_str())) };
     if named.next().is_some() {

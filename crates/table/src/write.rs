@@ -17,7 +17,6 @@ use wire::http::Head;
 
 use crate::address::Address;
 use crate::answer::Answer;
-use crate::asked::Asked;
 use crate::entity::write::{Metadata, Shape, link};
 use crate::entity::{Entity, Property, Row, read};
 use crate::error::TableError;
@@ -27,6 +26,7 @@ use crate::key::EntityKey;
 use crate::model::{self, Halt, refuse};
 use crate::name::TableName;
 use crate::ops::table_of;
+use crate::request_parts::RequestParts;
 use crate::scope::Reach;
 use crate::{Failure, Op};
 
@@ -127,7 +127,7 @@ impl EntityWrite {
     }
 
     /// The write that a request asks for, and in what form its answer shows an inserted entity.
-    pub fn parse(op: Op, head: &impl Asked, body: &[u8]) -> Result<(EntityWrite, InsertReply), TableError> {
+    pub fn parse(op: Op, head: &impl RequestParts, body: &[u8]) -> Result<(EntityWrite, InsertReply), TableError> {
         let address = Address::parse(head.resource())?;
         let table = TableName::parse(address.entities_of().unwrap_or_default())?;
         if op != Op::InsertEntity && head.has_header("if-none-match") {
@@ -140,7 +140,7 @@ impl EntityWrite {
         }
         format::check_body(head)?;
         let reply = InsertReply { metadata: format::metadata(head)?, prefer: Prefer::of(head) };
-        let read::Incoming { partition, row, odd_key, properties } = read::read(body)?;
+        let read::SentEntity { partition, row, odd_key, properties } = read::read(body)?;
         let key = match address {
             Address::Entity(_, key) => same(key, partition.as_deref(), row.as_deref())?,
             Address::Service
@@ -249,7 +249,7 @@ async fn after_table(call: Call<'_>, error: TableError) -> Failure {
     }
 }
 
-fn if_match(head: &impl Asked) -> Result<IfMatch, TableError> {
+fn if_match(head: &impl RequestParts) -> Result<IfMatch, TableError> {
     let mut values = head.headers("if-match");
     let value = values.next().ok_or(service::RequestError::MissingRequiredHeader { name: "If-Match" })?;
     let text = if value.is_empty() { Some("") } else { head.header("if-match") };

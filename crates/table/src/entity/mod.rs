@@ -14,7 +14,7 @@ use crate::error::TableError;
 use crate::key::{EntityKey, units};
 use value::Value;
 
-pub use row::{Row, Shown};
+pub use row::{Row, UncheckedValue};
 
 /// The most properties of an entity, besides the two keys and the timestamp.
 pub const PROPERTIES_MAX: usize = 252;

@@ -18,7 +18,7 @@ const MEMBERS_USUAL: usize = 12;
 
 /// An entity as the body of a request describes it.
 #[derive(Debug, PartialEq)]
-pub struct Incoming {
+pub struct SentEntity {
     pub partition: Option<String>,
     pub row: Option<String>,
     /// A key with an annotation of another type than string, though its value is a text. It is an error only where the
@@ -30,14 +30,14 @@ pub struct Incoming {
 }
 
 /// Parses a body. A property that is null counts as not sent.
-pub fn read(body: &[u8]) -> Result<Incoming, TableError> {
+pub fn read(body: &[u8]) -> Result<SentEntity, TableError> {
     let Object(members) = object(body)?;
     // Annotations by property name; the first of several for the same name counts.
     let mut types: Vec<(&str, &str)> = members.iter().filter_map(type_of).collect();
     types.sort_by_key(|(of, _)| *of);
     let written = OnceCell::new();
     let properties = Vec::with_capacity(members.len());
-    let mut incoming = Incoming { partition: None, row: None, odd_key: None, properties };
+    let mut sent = SentEntity { partition: None, row: None, odd_key: None, properties };
     for (Text(name), json) in &members {
         let is_whole_zero = is_negative_zero(json) && written.get_or_init(|| Written::read(body)).is_whole_zero(name);
         let json = if is_whole_zero { &Json::Whole(0) } else { json };
@@ -50,19 +50,19 @@ pub fn read(body: &[u8]) -> Result<Incoming, TableError> {
         if let Some(key) = [PARTITION_KEY, ROW_KEY].into_iter().find(|key| key == name) {
             let Json::Text(text) = json else { return Err(bad_type()) };
             if annotated.is_some_and(|kind| kind != "Edm.String") {
-                incoming.odd_key = Some(key);
+                sent.odd_key = Some(key);
             }
-            let place = if key == PARTITION_KEY { &mut incoming.partition } else { &mut incoming.row };
+            let place = if key == PARTITION_KEY { &mut sent.partition } else { &mut sent.row };
             if place.replace(text.clone().into_owned()).is_some() {
                 return Err(TableError::DuplicatePropertiesSpecified);
             }
             continue;
         }
         let value = typed(json, annotated).ok_or_else(bad_type)?;
-        incoming.properties.push((Cow::Owned(name.clone().into_owned()), value));
+        sent.properties.push((Cow::Owned(name.clone().into_owned()), value));
     }
-    check_properties(&incoming.properties)?;
-    Ok(incoming)
+    check_properties(&sent.properties)?;
+    Ok(sent)
 }
 
 /// The name in the body of Create Table.
@@ -226,8 +226,8 @@ mod tests {
     use super::*;
 
     fn properties(body: &str) -> Result<Vec<(String, Value<'static>)>, TableError> {
-        let incoming = read(body.as_bytes())?;
-        Ok(incoming.properties.into_iter().map(|(name, value)| (name.into_owned(), value)).collect())
+        let sent = read(body.as_bytes())?;
+        Ok(sent.properties.into_iter().map(|(name, value)| (name.into_owned(), value)).collect())
     }
 
     fn one(body: &str) -> Option<Value<'static>> {
@@ -299,10 +299,10 @@ mod tests {
     fn keys_and_what_is_passed_over() {
         let body = r#"{"odata.etag":"x","odata.metadata":7,"Timestamp":"never","PartitionKey":"p","RowKey":"","b":1,"a":null,
             "z@odata.other":"x","A":2}"#;
-        let incoming = read(body.as_bytes()).unwrap();
-        assert_eq!((incoming.partition.as_deref(), incoming.row.as_deref()), (Some("p"), Some("")));
-        let names: Vec<_> = incoming.properties.iter().map(|(name, _)| name.as_ref()).collect();
-        assert_eq!((names, incoming.odd_key), (vec!["b", "A"], None));
+        let sent = read(body.as_bytes()).unwrap();
+        assert_eq!((sent.partition.as_deref(), sent.row.as_deref()), (Some("p"), Some("")));
+        let names: Vec<_> = sent.properties.iter().map(|(name, _)| name.as_ref()).collect();
+        assert_eq!((names, sent.odd_key), (vec!["b", "A"], None));
         let odd = read(br#"{"PartitionKey@odata.type":"Edm.DateTime","PartitionKey":"2022-04-01T00:00:00Z"}"#).unwrap();
         assert_eq!((odd.partition.as_deref(), odd.odd_key), (Some("2022-04-01T00:00:00Z"), Some("PartitionKey")));
     }

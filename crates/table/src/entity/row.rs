@@ -108,7 +108,7 @@ impl<'a> Row<'a> {
 
     /// The properties, when they are only written out. Their texts are not checked for valid UTF-8 again: they were
     /// valid when they were stored, and the engine detects damaged rows.
-    pub fn shown(&self) -> impl Iterator<Item = Result<(&'a [u8], Shown<'a>), Unread>> + use<'a> {
+    pub fn shown(&self) -> impl Iterator<Item = Result<(&'a [u8], UncheckedValue<'a>), Unread>> + use<'a> {
         let mut d = self.properties.clone();
         (0..self.count).map(move |_| shown(&mut d).map_err(|error| corrupt(&error)))
     }
@@ -136,19 +136,19 @@ impl<'a> Row<'a> {
 
 /// A value that is only written out.
 #[derive(Clone, Debug)]
-pub enum Shown<'a> {
+pub enum UncheckedValue<'a> {
     /// UTF-8.
     Text(&'a [u8]),
     Other(Value<'a>),
 }
 
-fn shown<'a>(d: &mut Decoder<'a>) -> Result<(&'a [u8], Shown<'a>), DecodeError> {
+fn shown<'a>(d: &mut Decoder<'a>) -> Result<(&'a [u8], UncheckedValue<'a>), DecodeError> {
     let name = text(d)?;
     Ok((
         name,
         match d.u8()? {
-            STRING => Shown::Text(text(d)?),
-            kind => Shown::Other(value_of(kind, d)?),
+            STRING => UncheckedValue::Text(text(d)?),
+            kind => UncheckedValue::Other(value_of(kind, d)?),
         },
     ))
 }
@@ -251,8 +251,8 @@ pub mod tests {
         for (shown, (name, value)) in row.shown().zip(&entity.properties) {
             let (shown_name, shown) = shown.unwrap();
             let shown = match shown {
-                Shown::Text(text) => Value::String(std::str::from_utf8(text).unwrap().into()),
-                Shown::Other(value) => value,
+                UncheckedValue::Text(text) => Value::String(std::str::from_utf8(text).unwrap().into()),
+                UncheckedValue::Other(value) => value,
             };
             assert_eq!((shown_name, &shown), (name.as_bytes(), value));
         }
@@ -272,8 +272,8 @@ pub mod tests {
             let properties = vec![("a".into(), Value::String((&text).into())), ("b".into(), Value::Int32(1))];
             let row = Entity { stamp: Timestamp(1), properties }.to_row();
             let shown: Vec<_> = Row::open(&row).unwrap().shown().map(Result::unwrap).collect();
-            assert!(matches!(shown[0], (b"a", Shown::Text(shown)) if shown == text.as_bytes()), "{length}");
-            assert!(matches!(shown[1], (b"b", Shown::Other(Value::Int32(1)))), "{length}");
+            assert!(matches!(shown[0], (b"a", UncheckedValue::Text(shown)) if shown == text.as_bytes()), "{length}");
+            assert!(matches!(shown[1], (b"b", UncheckedValue::Other(Value::Int32(1)))), "{length}");
             for end in (row.len() - length.min(40) - 6)..row.len() {
                 let cut = Row::open(&row[..end]).unwrap();
                 assert!(cut.shown().any(|shown| shown.is_err()), "{length}, cut at {end}");

@@ -8,7 +8,7 @@ use serde::Serialize;
 use wire::{base64, dates, percent};
 
 use super::value::{Value, guid_text, time_text};
-use super::{PARTITION_KEY, ROW_KEY, Row, Shown, TIMESTAMP};
+use super::{PARTITION_KEY, ROW_KEY, Row, TIMESTAMP, UncheckedValue};
 use crate::etag;
 use crate::key::KeyView;
 
@@ -210,13 +210,13 @@ impl<'a> Object<'a> {
         self.out.extend_from_slice(b"\\\"\"");
     }
 
-    fn property(&mut self, name: &[u8], value: &Shown<'_>, metadata: Metadata) {
+    fn property(&mut self, name: &[u8], value: &UncheckedValue<'_>, metadata: Metadata) {
         match value {
-            Shown::Text(text) => {
+            UncheckedValue::Text(text) => {
                 self.name(name);
                 self.text(text);
             }
-            Shown::Other(value) => self.typed(name, value, metadata),
+            UncheckedValue::Other(value) => self.typed(name, value, metadata),
         }
     }
 

@@ -40,14 +40,14 @@ fn value(random: &mut Random) -> Value<'static> {
 }
 
 #[derive(Clone, Debug)]
-struct Subjected {
+struct FilteredEntity {
     partition: &'static str,
     row: &'static str,
     properties: Vec<(&'static str, Value<'static>)>,
 }
 
-impl Subjected {
-    fn random(random: &mut Random) -> Subjected {
+impl FilteredEntity {
+    fn random(random: &mut Random) -> FilteredEntity {
         let stamp = Timestamp(637_596_494_267_026_499 + random.next(2) as u64);
         let mut properties = vec![("Timestamp", Value::DateTime(stamp))];
         for name in &NAMES[3..] {
@@ -55,7 +55,7 @@ impl Subjected {
                 properties.push((*name, value(random)));
             }
         }
-        Subjected { partition: random.of(&TEXTS), row: random.of(&TEXTS), properties }
+        FilteredEntity { partition: random.of(&TEXTS), row: random.of(&TEXTS), properties }
     }
 
     fn get(&self, name: &str) -> Option<Value<'static>> {
@@ -71,7 +71,7 @@ impl Subjected {
     }
 }
 
-impl Subject for Subjected {
+impl Subject for FilteredEntity {
     fn value(&self, name: &Name) -> Result<Option<Value<'_>>, Unread> {
         Ok(self.get(match name {
             Name::PartitionKey => "PartitionKey",
@@ -144,7 +144,7 @@ impl Tree {
         if own < binding || random.next(5) == 0 { format!("({text})") } else { text }
     }
 
-    fn holds(&self, entity: &Subjected) -> bool {
+    fn holds(&self, entity: &FilteredEntity) -> bool {
         match self {
             Tree::Or(one, other) => one.holds(entity) | other.holds(entity),
             Tree::And(one, other) => one.holds(entity) & other.holds(entity),
@@ -203,7 +203,7 @@ fn literal(value: &Value<'_>) -> String {
 }
 
 /// Visits sorted entities as a scan does.
-fn scanned<'a>(plan: &Plan, filter: &Filter, sorted: &'a [Subjected]) -> Vec<&'a Subjected> {
+fn scanned<'a>(plan: &Plan, filter: &Filter, sorted: &'a [FilteredEntity]) -> Vec<&'a FilteredEntity> {
     let Some((mut from, to)) = plan.bounds() else { return Vec::new() };
     let mut found = Vec::new();
     let mut last = 0;
@@ -234,7 +234,7 @@ fn filters_find_what_the_reference_finds_and_plans_lose_nothing() {
     let random = &mut Random(0x1234_5678_9ABC_DEF1);
     let (mut matched, mut narrowed, mut exact) = (0, 0, 0);
     for round in 0..300 {
-        let mut entities: Vec<_> = (0..40).map(|_| Subjected::random(random)).collect();
+        let mut entities: Vec<_> = (0..40).map(|_| FilteredEntity::random(random)).collect();
         entities.sort_by_key(|entity| Key::new(1).text(stored(entity.partition)).text(stored(entity.row)));
         for _ in 0..20 {
             let tree = Tree::random(random, 4);
@@ -300,7 +300,7 @@ fn no_text_makes_the_parser_panic() {
         let text: String = (0..length).map(|_| random.of(&words)).collect();
         if let Ok(Some(filter)) = Filter::parse(&text) {
             parsed += 1;
-            let _ = filter.matches(&Subjected { partition: "a", row: "b", properties: Vec::new() });
+            let _ = filter.matches(&FilteredEntity { partition: "a", row: "b", properties: Vec::new() });
             let _ = Plan::of(Some(&filter)).bounds();
         }
     }

@@ -16,10 +16,10 @@ use wire::percent;
 
 use super::{BODY_BYTES_MAX, Call, query_entities};
 use crate::answer::Answer;
-use crate::asked::Inner;
 use crate::error::TableError;
 use crate::format::Prefer;
 use crate::model::{self, Halt, refuse};
+use crate::request_parts::BatchedRequest;
 use crate::scope::Reach;
 use crate::write::{EntityWrite, EntityWritten, InsertReply};
 use crate::{Failure, Op};
@@ -110,8 +110,8 @@ impl Operation for EntityGroupTransaction {
 /// The body of a transaction.
 #[derive(Debug)]
 enum Batch<'a> {
-    Query(Box<Inner<'a>>),
-    Changes(Vec<Inner<'a>>),
+    Query(Box<BatchedRequest<'a>>),
+    Changes(Vec<BatchedRequest<'a>>),
 }
 
 impl<'a> Batch<'a> {
@@ -135,15 +135,15 @@ impl<'a> Batch<'a> {
     }
 }
 
-fn inner<'a>(outer: &Head, part: &Part<'a>) -> Result<Inner<'a>, TableError> {
+fn inner<'a>(outer: &Head, part: &Part<'a>) -> Result<BatchedRequest<'a>, TableError> {
     let multipart::InnerRequest { method, target: line, headers, body } = multipart::request(part.content)?;
     let (resource, query) = target(outer, line).ok_or(MALFORMED)?;
     let content_id = part.headers.text("content-id").or_else(|| headers.text("content-id"));
-    Ok(Inner { method, resource, query, headers, body: body.trim_ascii(), content_id })
+    Ok(BatchedRequest { method, resource, query, headers, body: body.trim_ascii(), content_id })
 }
 
 /// The head of the request that the operation would be by itself.
-fn head_of(outer: &Head, inner: &Inner<'_>) -> Head {
+fn head_of(outer: &Head, inner: &BatchedRequest<'_>) -> Head {
     Head {
         method: inner.method.clone(),
         resource: inner.resource.clone().into_owned(),
@@ -188,7 +188,10 @@ fn target<'a>(outer: &Head, target: &'a str) -> Option<(Cow<'a, str>, Query)> {
 
 /// The transaction of a change set, after the caller's permission for each write is checked; and the form in which each
 /// write is answered.
-fn transaction(call: Call<'_>, inner: &[Inner<'_>]) -> Result<(EntityGroupTransaction, Vec<InsertReply>), TableError> {
+fn transaction(
+    call: Call<'_>,
+    inner: &[BatchedRequest<'_>],
+) -> Result<(EntityGroupTransaction, Vec<InsertReply>), TableError> {
     let reach = Reach::of(call.asker.caller);
     let mut replies = Vec::with_capacity(inner.len());
     let transaction = EntityGroupTransaction::new(inner.iter().map(|operation| {
@@ -199,8 +202,12 @@ fn transaction(call: Call<'_>, inner: &[Inner<'_>]) -> Result<(EntityGroupTransa
     Ok((transaction, replies))
 }
 
-fn write(call: Call<'_>, reach: &Reach, operation: &Inner<'_>) -> Result<(EntityWrite, InsertReply), TableError> {
-    let op = Op::asked_for(operation)?;
+fn write(
+    call: Call<'_>,
+    reach: &Reach,
+    operation: &BatchedRequest<'_>,
+) -> Result<(EntityWrite, InsertReply), TableError> {
+    let op = Op::named_in(operation)?;
     call.asker.caller.may(&op.needs())?;
     let (write, reply) = EntityWrite::parse(op, operation, operation.body)?;
     reach.check_table(&write.table)?;
@@ -238,7 +245,7 @@ type Answers<'a> = Vec<(Answer, Option<&'a str>)>;
 
 /// Commits a change set and returns the answer of each operation; or why not, and the `Prefer` of the refused
 /// operation.
-async fn change<'a>(call: Call<'_>, inner: &[Inner<'a>]) -> Result<Answers<'a>, (Failure, Prefer)> {
+async fn change<'a>(call: Call<'_>, inner: &[BatchedRequest<'a>]) -> Result<Answers<'a>, (Failure, Prefer)> {
     let prefer = |error: &TableError| match error {
         TableError::InTransaction { index, .. } => inner.get(*index).map_or(Prefer::Unsaid, Prefer::of),
         _ => Prefer::Unsaid,
@@ -255,14 +262,15 @@ async fn change<'a>(call: Call<'_>, inner: &[Inner<'a>]) -> Result<Answers<'a>, 
         Err(failure) => return Err((failure, Prefer::Unsaid)),
     };
     let done = transaction.writes.iter().zip(replies).zip(&written).zip(inner);
-    let answer = |(((write, reply), written), inner): (((&EntityWrite, InsertReply), &EntityWritten), &Inner<'a>)| {
-        (write.answer(call.head, reply, written), inner.content_id)
-    };
+    let answer =
+        |(((write, reply), written), inner): (((&EntityWrite, InsertReply), &EntityWritten), &BatchedRequest<'a>)| {
+            (write.answer(call.head, reply, written), inner.content_id)
+        };
     Ok(done.map(answer).collect())
 }
 
 /// Answers the single query of a batch; it is a part of the batch, without a change set around it.
-async fn query(call: Call<'_>, inner: &Inner<'_>) -> Result<Reply, Failure> {
+async fn query(call: Call<'_>, inner: &BatchedRequest<'_>) -> Result<Reply, Failure> {
     let head = head_of(call.head, inner);
     let asked = async {
         let op = Op::named_by(&head)?;

@@ -250,7 +250,7 @@ fn no_bytes_make_it_panic() {
         }
         if let Ok(Batch::Changes(inner)) = Batch::parse(&head, &body) {
             for operation in inner {
-                if let Ok(op) = Op::asked_for(&operation) {
+                if let Ok(op) = Op::named_in(&operation) {
                     let _ = EntityWrite::parse(op, &operation, operation.body);
                 }
             }

@@ -3,7 +3,7 @@
 use wire::http::{Head, Method, Query};
 use wire::multipart::Headers;
 
-pub trait Asked {
+pub trait RequestParts {
     fn method(&self) -> &Method;
     /// The path below the account.
     fn resource(&self) -> &str;
@@ -20,7 +20,7 @@ pub trait Asked {
     }
 }
 
-impl Asked for Head {
+impl RequestParts for Head {
     fn method(&self) -> &Method {
         &self.method
     }
@@ -44,7 +44,7 @@ impl Asked for Head {
 
 /// A request inside a transaction, borrowed from the body around it.
 #[derive(Debug)]
-pub struct Inner<'a> {
+pub struct BatchedRequest<'a> {
     pub method: Method,
     pub resource: std::borrow::Cow<'a, str>,
     pub query: Query,
@@ -53,7 +53,7 @@ pub struct Inner<'a> {
     pub content_id: Option<&'a str>,
 }
 
-impl Asked for Inner<'_> {
+impl RequestParts for BatchedRequest<'_> {
     fn method(&self) -> &Method {
         &self.method
     }
