@@ -1,7 +1,7 @@
 //! Rows to values and back: a format byte, then CBOR with numbered fields.
 //!
-//! A field is never renumbered and never changes its meaning; a new one gets a new number and a default. So a row that an
-//! older version wrote stays readable, and the format byte changes only if all of this is given up.
+//! A field keeps its number and its meaning; a new field gets a new number and a default. So rows that an older version
+//! wrote stay readable. The format byte would change only with another encoding.
 
 use bytes::Bytes;
 use concurrency::Timestamp;
@@ -30,7 +30,7 @@ pub fn corrupt(what: &str) -> Unread {
     EngineError::Corrupt(what.to_owned()).into()
 }
 
-/// A time, as its ticks.
+/// Encodes a time as its ticks.
 pub mod time {
     use super::*;
 

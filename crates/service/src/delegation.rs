@@ -1,6 +1,8 @@
-//! Get User Delegation Key: a key for somebody who came with a token, to sign with for a few days.
+//! Get User Delegation Key: a key with which the holder of a bearer token can sign shared access signatures for a few
+//! days.
 //!
-//! Nothing is stored: the key is made from a secret of the server and from what a signature made with it repeats.
+//! Keys are not stored. A key is derived from a secret of the server and from values that every signature made with the
+//! key repeats, so it can be derived again.
 
 use auth::{DelegationKey, Service};
 use wire::http::{Body, Head, Reply, StatusCode, collect};
@@ -8,10 +10,10 @@ use wire::xml::{KeyInfo, XmlWriter};
 
 use crate::{Asker, Failure, RequestError};
 
-/// Two times and a tenant.
+/// Enough for the document, which holds two times and a tenant.
 const BODY_BYTES_MAX: usize = 4 * 1024;
 
-/// Makes a key for signatures of one service.
+/// Makes a key for shared access signatures of one service.
 pub async fn user_delegation_key<E: From<RequestError>>(
     service: Service,
     asker: Asker<'_>,
@@ -19,7 +21,7 @@ pub async fn user_delegation_key<E: From<RequestError>>(
     body: &mut dyn Body,
 ) -> Result<Reply, Failure<E>> {
     let refused = |error: RequestError| Failure::Refused(error.into());
-    // Who has no token has been refused before; a server without a secret has no such keys.
+    // Callers without a bearer token were refused before. A server without a secret has no user delegation keys.
     let (Some(bearer), Some(secret)) = (asker.caller.bearer(), asker.secret.0) else {
         return Err(refused(RequestError::NotImplemented));
     };

@@ -1,4 +1,4 @@
-//! HTTP as one door of a service: how a service is called with a request, the same for all of them.
+//! HTTP is one way to call a service: what all services do with a request.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::operation::{self, Operation, ReadOperation};
 use crate::properties::{KnownRules, Properties, Rules};
 use crate::{Asker, Failure, StoredPolicy, unrefused};
 
-/// One request, as an operation gets it.
+/// A request as an operation gets it.
 #[derive(Clone, Copy, Debug)]
 pub struct Call<'a> {
     pub engine: &'a dyn Engine,

@@ -1,14 +1,15 @@
-//! What the services have in common, beneath any of them.
+//! What the Blob, Queue and Table services share.
 //!
-//! - [`codec`]: rows to values and back.
+//! - [`codec`]: values to rows and back.
 //! - [`current`]: values that are replaced while the server runs, the accounts and their keys above all.
 //! - [`space`]: whose rows are whose.
-//! - [`RequestError`]: what is wrong with a request before anything is looked up; every service gives the same codes.
+//! - [`RequestError`]: faults of a request that are found before anything is read; every service gives them the same
+//!   codes.
 //! - [`properties`]: the settings of a service in an account, CORS rules among them.
 //! - [`StoredPolicy`]: a stored access policy, of a container, a queue, a table or a share.
-//! - [`sources`]: what the source of a copy is.
+//! - [`sources`]: finds the source of a copy by its URL.
 //! - [`listing`]: the parameters that every listing takes.
-//! - [`user_delegation_key`], [`stats`]: operations that are the same everywhere.
+//! - [`user_delegation_key`], [`stats`]: operations that are the same in every service.
 //! - [`Operation`]: an operation as a value that any protocol can build, and [`commit`], which takes it to the engine.
 //! - [`HttpService`], [`Call`], [`Asker`]: how a service is called with an HTTP request.
 //! - [`Failure`]: how a service says that there is no result.
@@ -50,7 +51,8 @@ pub type Pairs = Vec<(String, String)>;
 #[macro_export]
 macro_rules! operations {
     ($($name:ident),* $(,)?) => {
-        /// What a request asks for. Closed: a new operation makes the compiler name every place that must know it.
+        /// An operation of the service. Matches on it have no wildcard, so a new operation does not compile until every
+        /// match knows it.
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
         pub enum Op { $($name),* }
 
@@ -65,35 +67,37 @@ macro_rules! operations {
     };
 }
 
-/// Who asks, for the few operations that differ by it. That they may has been checked.
+/// The caller of an operation, for the few operations whose result depends on it. The caller's permissions have been
+/// checked.
 #[derive(Clone, Copy, Debug)]
 pub struct Asker<'a> {
     pub caller: &'a Caller,
-    /// The time by which the caller was judged. Clients sign with their own clocks, so a test clock has no say in it.
+    /// The time at which the credentials were checked. It is the machine's time: clients sign with their own clocks, so
+    /// the engine's test clock does not count here.
     pub now: Timestamp,
-    /// What the account is like.
+    /// The settings of the account.
     pub settings: &'a Settings,
-    /// What user delegation keys are made from.
+    /// The secret from which user delegation keys are derived.
     pub secret: Secret<'a>,
-    /// Finds what the URLs of copies name, as far as the caller may read it.
+    /// Finds the sources of copies, with the caller's permissions.
     pub sources: &'a dyn Sources,
     pub manners: Manners,
 }
 
-/// Whose behaviour is expected where the two differ and scripts rely on it.
+/// Which behaviour clients expect, where Azure and Azurite differ and scripts rely on it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Manners {
     #[default]
     Azure,
-    /// Under the names of Azurite, and by `--azurite-compat`.
+    /// When the program is started under a name of Azurite's, or with `--azurite-compat`.
     Azurite,
 }
 
-/// The settings of an account that nothing was said about.
+/// The default settings of an account.
 static USUAL: Settings = Settings::USUAL;
 
 impl Asker<'_> {
-    /// Somebody who holds the account's key.
+    /// The owner of the account, as if a request were signed with the account key.
     pub const OWNER: Asker<'static> = Asker {
         caller: &Caller::Owner,
         now: Timestamp(0),
@@ -107,11 +111,11 @@ impl Asker<'_> {
 /// Why a request has no result. `E` are the refusals of one service.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Failure<E> {
-    /// The service says no: an answer like any other.
+    /// The service refuses the request; that is a regular answer.
     Refused(E),
-    /// The engine could not do it.
+    /// The engine failed.
     Failed(EngineError),
-    /// The body did not arrive.
+    /// The request's body did not arrive as it should.
     Body(BodyError),
 }
 

@@ -1,10 +1,10 @@
-//! What every listing takes: how much, and what to include.
+//! The query parameters that all listings share: `maxresults` and `include`.
 
 use wire::http::Head;
 
 use crate::RequestError;
 
-/// How many results a page may have: what is asked for, at most `most`, which is also the default.
+/// `maxresults`: the most results of a page. It is capped at `most`, which is also the default.
 pub fn max_results(head: &Head, most: usize) -> Result<usize, RequestError> {
     const NAME: &str = "maxresults";
     let Some(text) = head.query.get(NAME) else { return Ok(most) };
@@ -20,7 +20,7 @@ pub fn max_results(head: &Head, most: usize) -> Result<usize, RequestError> {
     }
 }
 
-/// The words of a comma list, each of which must be known.
+/// `include`: the words of its comma-separated lists. Every word must be in `known`.
 pub fn include(head: &Head, known: &[&str]) -> Result<Vec<String>, RequestError> {
     const NAME: &str = "include";
     let mut words = Vec::new();

@@ -3,7 +3,8 @@
 use minicbor::{Decode, Encode};
 use wire::xml::{SignedIdentifier, SignedIdentifiers};
 
-/// A stored access policy, as it was set; its texts are judged when a signature names it.
+/// A stored access policy, as the client set it. Its times and permissions are parsed only when a shared access
+/// signature refers to it.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Encode, Decode)]
 #[cbor(map)]
 pub struct StoredPolicy {
@@ -18,12 +19,12 @@ pub struct StoredPolicy {
 }
 
 impl StoredPolicy {
-    /// The policies of a document.
+    /// The stored policies of a document from Set ACL.
     pub fn all_of(document: &SignedIdentifiers) -> Vec<StoredPolicy> {
         document.as_slice().iter().cloned().map(Into::into).collect()
     }
 
-    /// The document that shows these policies.
+    /// The document for Get ACL.
     pub fn document(policies: &[StoredPolicy]) -> SignedIdentifiers {
         SignedIdentifiers::of(policies.iter().cloned().map(SignedIdentifier::from))
     }

@@ -1,7 +1,7 @@
-//! The settings of a service in an account: one row, which holds the document that clients set and get.
+//! The properties of a service in an account (Set and Get Service Properties): one row, which holds the XML document.
 //!
-//! Every answer needs the CORS rules among them, so those are kept parsed. What is kept is held against the row each time,
-//! so a change counts from the next answer on, whoever made it.
+//! Every answer needs the CORS rules in it, so they are cached in parsed form. The cached rules are compared with the
+//! row each time, so a change takes effect with the next answer, on whichever node it was made.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -19,19 +19,19 @@ use crate::{Failure, RequestError, codec, unrefused};
 
 const BODY_BYTES_MAX: usize = 64 * 1024;
 
-/// The service that has settings which the others do not have.
+/// The Blob service, which has properties that the others do not have.
 pub const BLOB: &str = "blob";
 
-/// The settings of one service.
+/// The properties of one service.
 #[derive(Debug)]
 pub struct Properties {
-    /// As it stands in the key of the row.
+    /// The service's name in the key of the row.
     service: &'static str,
-    /// What holds until somebody sets something.
+    /// The properties of an account in which they were never set.
     defaults: fn(&Settings) -> ServiceProperties,
 }
 
-/// The row: the settings as the document they are shown as.
+/// The row.
 #[derive(Encode, Decode)]
 #[cbor(map)]
 struct Stored {
@@ -41,14 +41,15 @@ struct Stored {
     retention: Option<Retention>,
 }
 
-/// What the document says of what is deleted, once more: every delete and every overwrite asks, and need not read the rest.
+/// The delete retention policy, a second time outside the document: every delete and overwrite reads it, and need not
+/// parse the XML.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Encode, Decode)]
 #[cbor(map)]
 pub struct Retention {
-    /// `None`: what is deleted is gone.
+    /// For how many days a deleted blob is kept; `None`: soft delete is off.
     #[n(0)]
     pub days: Option<u16>,
-    /// Whether what is deleted may be deleted for good before its time.
+    /// Whether a soft-deleted blob may be deleted for good before its days are over.
     #[n(1)]
     pub allow_permanent_delete: bool,
 }
@@ -63,7 +64,7 @@ impl Retention {
     }
 }
 
-/// The same row, for those who only need to know that.
+/// The same row, when only the retention policy matters.
 #[derive(Decode)]
 #[cbor(map)]
 struct StoredRetention {
@@ -84,7 +85,7 @@ impl Properties {
         rows.get(&self.key(account))?.map(|row| parse(&row)).transpose()
     }
 
-    /// For how long an account keeps what is deleted. `first_days` holds until somebody sets something.
+    /// The delete retention policy of an account. `first_days` is the one of an account in which it was never set.
     pub fn retention(&self, rows: &dyn Rows, account: u64, first_days: Option<u16>) -> Result<Retention, Unread> {
         let Some(row) = rows.get(&self.key(account))? else {
             return Ok(Retention { days: first_days, ..Retention::default() });
@@ -102,7 +103,7 @@ impl Properties {
         Ok(found.unwrap_or_else(|| (self.defaults)(settings)))
     }
 
-    /// Changes what the body names; the rest stays.
+    /// Sets the properties that the body names; the others keep their values.
     pub async fn set<E>(
         &'static self,
         engine: &dyn Engine,
@@ -129,8 +130,8 @@ impl Properties {
         Ok(set.await?)
     }
 
-    /// Answers a browser that asks whether a page of another site may send a request. It is asked without credentials, and
-    /// whether there is anything at the path makes no difference.
+    /// Answers a CORS preflight: may a page of another origin send this request? A preflight has no credentials, and
+    /// its path need not exist.
     pub async fn preflight<E: From<RequestError>>(
         &self,
         engine: &dyn Engine,
@@ -146,7 +147,7 @@ impl Properties {
     }
 }
 
-/// What every service has from the start.
+/// The properties of a new account, in every service.
 pub fn usual_defaults() -> ServiceProperties {
     ServiceProperties {
         logging: Some(Logging::default()),
@@ -184,15 +185,15 @@ fn row(properties: &ServiceProperties) -> Bytes {
     codec::encode(&Stored { document, retention: Some(Retention::of(properties)) })
 }
 
-/// CORS rules of accounts, beside the rows that they were read from.
+/// The CORS rules of accounts, each with the row that they were parsed from.
 #[derive(Debug, Default)]
 pub struct KnownRules(RwLock<HashMap<u64, (Bytes, Rules)>>);
 
-/// In the order in which they are asked.
+/// CORS rules, in the order in which they are tried.
 pub type Rules = Arc<[CorsRule]>;
 
 impl KnownRules {
-    /// The rules of an account as they are now. `None`: it has none.
+    /// The current CORS rules of an account. `None`: it has none.
     pub async fn of(
         &self,
         properties: &Properties,

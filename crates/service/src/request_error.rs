@@ -1,16 +1,16 @@
-//! What can be wrong with a request whatever the service is.
+//! Faults of a request that are the same in every service.
 
 use wire::http::ErrorReply;
 use wire::metadata::MetadataError;
 use wire::names::NameError;
 use wire::xml::XmlError;
 
-/// A refusal that the request itself is to blame for. Nothing was looked up, nothing was changed.
+/// A refusal because of the request itself. Nothing was read, nothing was changed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum RequestError {
-    /// Not built yet. Never 500: clients repeat those for minutes.
+    /// Not built yet (501). It must not be 500, because clients retry a 500 for minutes.
     NotImplemented,
-    /// A preflight without one of the headers that make it one.
+    /// A CORS preflight without one of its required headers.
     CorsHeaderMissing {
         name: &'static str,
     },
@@ -136,7 +136,7 @@ impl RequestError {
     }
 }
 
-/// The refusal as the wire shows it.
+/// The refusal as an HTTP answer.
 impl From<RequestError> for ErrorReply {
     fn from(error: RequestError) -> ErrorReply {
         let (status, code, message) = error.table();

@@ -1,5 +1,5 @@
-//! What the URL of a copy's source names, and whether the caller may read it. The server says so: it judges such a URL as it
-//! would judge a read of it.
+//! Finds the source of a copy by its URL, and checks that the caller may read it. The server implements this: it checks
+//! the URL like a request that reads it.
 
 use std::fmt;
 
@@ -7,52 +7,54 @@ use auth::Service;
 use engine::{BoxFuture, EngineError};
 use wire::http::{ErrorReply, Head};
 
-/// Finds what URLs name, for one caller.
+/// Finds sources of copies for one caller.
 pub trait Sources: fmt::Debug + Send + Sync {
     fn locate<'a>(&'a self, wish: &'a Wish) -> BoxFuture<'a, Result<Located, EngineError>>;
 }
 
-/// What is to be found, and by whose right.
+/// The source that a copy asks for.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Wish {
     pub url: String,
-    /// A token for the source.
+    /// `x-ms-copy-source-authorization`: a bearer token for the source.
     pub authorization: Option<String>,
-    /// Its tags are asked for, too, which needs a right of its own.
+    /// The copy also reads the source's tags, which needs a permission of its own.
     pub reads_tags: bool,
     pub manner: Manner,
 }
 
-/// Leaves out what opens doors.
+/// Leaves out the token and the signature.
 impl fmt::Debug for Wish {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {:?}", without_signature(&self.url), self.manner)
     }
 }
 
-/// How a copy treats its source.
+/// How a copy accesses its source.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Manner {
-    /// Copy Blob: who may do everything in an account may read a source in it, and what the source refuses is the answer.
+    /// Copy Blob: the owner of an account may read sources in the same account without a signature in the URL. If the
+    /// source refuses, its refusal is the answer.
     Copy,
-    /// The operations "from URL" read the source like anybody who has the URL, and say what it answered.
+    /// The operations "from URL": they read the source with what the URL and its token allow. If the source refuses,
+    /// the answer says which status the source gave.
     FromUrl,
 }
 
-/// What a URL turned out to be.
+/// What a source's URL names.
 #[derive(Clone, Debug)]
 pub enum Located {
-    /// A resource of this server, which the caller may read: the request that would read it.
+    /// A resource of this server that the caller may read, with the request that would read it.
     Here { service: Service, account: u64, head: Box<Head> },
-    /// One that the caller may not read, and what a read would be answered.
+    /// A resource of this server that the caller may not read, with the answer that a read would get.
     Refused(ErrorReply),
-    /// Something elsewhere.
+    /// A resource of another server.
     There,
-    /// No URL.
+    /// The text is not a URL.
     Unclear,
 }
 
-/// Finds nothing: for who asks within the program, where nobody copies.
+/// Finds no source: for operations that the program itself runs, of which none copies.
 #[derive(Debug)]
 pub(crate) struct Nothing;
 
@@ -62,7 +64,7 @@ impl Sources for Nothing {
     }
 }
 
-/// A URL as everybody may see it: without the signature, which would let them read what it names.
+/// The URL without its signature, which would let everybody who sees it read the source.
 #[must_use]
 pub fn without_signature(url: &str) -> String {
     let Some((path, query)) = url.split_once('?') else { return url.to_owned() };

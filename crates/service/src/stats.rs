@@ -1,4 +1,4 @@
-//! Service stats: how far the secondary is behind. Ours is the primary itself, so it never is.
+//! Get Service Stats: how far the secondary lags behind. Here the secondary is the primary itself, so it never does.
 
 use engine::Engine;
 use wire::dates;
@@ -7,7 +7,7 @@ use wire::xml::XmlWriter;
 
 use crate::RequestError;
 
-/// Only the secondary tells.
+/// Only the secondary endpoint answers.
 pub fn stats(engine: &dyn Engine, head: &Head) -> Result<Reply, RequestError> {
     if !head.secondary {
         return Err(RequestError::query("comp", "stats"));

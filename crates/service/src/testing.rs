@@ -1,4 +1,4 @@
-//! What the tests of every service share: requests from text, answers as text, and what is done to an engine.
+//! What the tests of all services share: requests from text, answers as text, and steps of the engine.
 
 use std::fmt::Debug;
 
@@ -11,7 +11,7 @@ use crate::Failure;
 /// A request of the newest version, with the URL written below the account.
 ///
 /// # Panics
-/// If it cannot be sent like that.
+/// If it is not a valid request.
 #[must_use]
 pub fn request(method: &str, url: &str, headers: &[(&str, &str)]) -> Head {
     let (path, query) = url.split_once('?').unwrap_or((url, ""));
@@ -83,7 +83,7 @@ pub fn refusal<T: Debug, E: Debug>(result: Result<T, Failure<E>>) -> E {
     }
 }
 
-/// What stands between the two texts, everywhere in a document.
+/// All texts that stand between `before` and `after` in a document.
 #[must_use]
 pub fn between<'a>(text: &'a str, before: &str, after: &str) -> Vec<&'a str> {
     text.split(before).skip(1).filter_map(|rest| rest.split_once(after)).map(|(inner, _)| inner).collect()
