@@ -1,13 +1,14 @@
 //! Conditional requests: `If-Match`, `If-None-Match`, `If-Modified-Since`, `If-Unmodified-Since`, `x-ms-if-tags`.
 //!
-//! Reads and writes judge the same headers differently. A read takes any mix and may answer "not modified"; a write
-//! takes one condition, or one of two pairs of which only the ETag counts, and fails in one way only. Dates have
-//! whole seconds on the wire, so they are compared in whole seconds.
+//! Reads and writes treat the same headers differently. A read takes any mix and may answer "not modified". A write
+//! takes one condition, or one of two pairs of which only the ETag counts, and has one refusal. Dates are compared in
+//! whole seconds, because headers carry whole seconds.
 //!
-//! What a request asks of the tags stands beside all others and must hold, too.
+//! The condition on tags (`x-ms-if-tags`) must hold in addition to all others.
 //!
-//! `If-None-Match: *` on a write is judged apart, because its place in the order of checks is another one: after the
-//! lease. See <https://learn.microsoft.com/rest/api/storageservices/specifying-conditional-headers-for-blob-service-operations>.
+//! `If-None-Match: *` on a write is checked separately, because it comes later in the order of checks: after the lease.
+//! See
+//! <https://learn.microsoft.com/rest/api/storageservices/specifying-conditional-headers-for-blob-service-operations>.
 
 use crate::etag::{ETag, ETagMatch};
 use crate::tag_expression::TagExpression;
@@ -23,7 +24,7 @@ pub struct Conditions {
     pub if_tags: Option<TagExpression>,
 }
 
-/// The state of a resource, as far as conditions can tell.
+/// The state of a resource that conditions are checked against.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Version<'a> {
     pub etag: ETag,
@@ -31,10 +32,10 @@ pub struct Version<'a> {
     pub tags: &'a [(String, String)],
 }
 
-/// Why the conditions stop a request.
+/// Why a condition refuses a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unmet {
-    /// A read finds nothing newer than what the client has (304).
+    /// A read: the resource has not changed since the client read it (304).
     NotModified,
     /// The resource is not in the state asked for (412).
     PreconditionFailed,
@@ -62,15 +63,15 @@ impl Conditions {
         Conditions { if_modified_since, if_unmodified_since, ..Conditions::default() }
     }
 
-    /// What is asked of anything but the tags.
+    /// The same conditions without the one on tags.
     pub fn without_tags(&self) -> Conditions {
         Conditions { if_tags: None, ..self.clone() }
     }
 
-    /// A read of a resource that exists. (A read of a missing one is "not found" whatever the conditions.)
+    /// Checks a read of a resource that exists. (A read of a missing one is "not found" whatever the conditions.)
     ///
-    /// "Changed" needs only one of its two headers to hold when both are given; a failure of the other two headers
-    /// is the stronger answer.
+    /// If both `If-None-Match` and `If-Modified-Since` are given, one of them is enough. A failure of the other two
+    /// headers wins over "not modified".
     pub fn check_read(&self, found: &Version<'_>) -> Result<(), Unmet> {
         if self.none_match_any() {
             return Err(Unmet::Unsatisfiable);
@@ -85,9 +86,9 @@ impl Conditions {
         }
     }
 
-    /// Whether a write may carry these headers together, whatever is there.
+    /// Whether a write may have these headers together, whatever is stored.
     ///
-    /// Two headers ask that the resource is still the same, two that it has changed; a write asks one or the other.
+    /// Two headers demand that the resource is unchanged, two that it has changed; a write may have one kind only.
     pub fn check_write_combination(&self) -> Result<(), Unmet> {
         let same = self.if_match.is_some() || self.if_unmodified_since.is_some();
         let changed = self.if_none_match.is_some() || self.if_modified_since.is_some();
@@ -95,21 +96,21 @@ impl Conditions {
         if (same && changed) || listed { Err(Unmet::MultipleConditions) } else { Ok(()) }
     }
 
-    /// A write on what was found, or on nothing. `If-None-Match: *` always holds here: it is judged apart, by
-    /// [`Conditions::check_create_only`] or [`Conditions::check_not_exists_on_delete`].
+    /// Checks a write, on what was found or on nothing. `If-None-Match: *` always holds here;
+    /// [`Conditions::check_create_only`] and [`Conditions::check_not_exists_on_delete`] check it.
     pub fn check_write(&self, found: Option<&Version<'_>>) -> Result<(), Unmet> {
         self.check_write_combination()?;
         met_or(self.tagged(found).unwrap_or(true), Unmet::PreconditionFailed)?;
         if self.none_match_any() {
             return Ok(());
         }
-        // Beside an ETag a date does not count.
+        // A date does not count beside an ETag.
         let by_etag = self.matched(found).or(self.none_matched(found));
         let by_date = self.unmodified(found).or(self.modified(found));
         met_or(by_etag.or(by_date).unwrap_or(true), Unmet::PreconditionFailed)
     }
 
-    /// `If-None-Match: *` on an operation that creates, judged after the lease. Whoever named the active lease
+    /// `If-None-Match: *` on an operation that creates, checked after the lease. A client that names the active lease
     /// knows that the resource exists, and may replace it.
     pub fn check_create_only(&self, exists: bool, holds_active_lease: bool) -> Result<(), Unmet> {
         met_or(!self.none_match_any() || !exists || holds_active_lease, Unmet::AlreadyExists)
@@ -121,8 +122,8 @@ impl Conditions {
     }
 }
 
-/// Each header by itself: `None` when it is absent, else whether it holds. Nothing found matches no ETag, not even
-/// `*`, has no tags, and no date speaks against it.
+/// Each header by itself: `None` when it is absent, else whether it holds. A resource that does not exist matches no
+/// ETag, not even `*`, and has no tags; conditions on dates hold for it.
 impl Conditions {
     fn matched(&self, found: Option<&Version<'_>>) -> Option<bool> {
         let wanted = self.if_match.as_ref()?;

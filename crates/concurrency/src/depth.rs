@@ -1,19 +1,19 @@
-//! How deep a reader of nested text may go.
+//! A limit on how deep a parser recurses.
 //!
-//! A reader that calls itself for each level needs stack for each level, and the text decides how many there are. So each
-//! level holds a [`Level`]: there are no more of them at once than the limit, and a level that ends gives its place back
-//! however it ends.
+//! A recursive parser needs stack for each level of nesting, and its input decides how many levels there are. So each
+//! level holds a [`Level`]: there are never more of them than the limit, and a level that ends, in whatever way, makes
+//! room for another.
 
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// Counts the levels of one reader.
+/// Counts the levels of one parser.
 #[derive(Debug)]
 pub struct Depth {
     left: Rc<Cell<usize>>,
 }
 
-/// One level. It lasts until it is dropped.
+/// One level; it ends when it is dropped.
 #[derive(Debug)]
 #[must_use = "the level ends when this is dropped"]
 pub struct Level {
@@ -26,7 +26,7 @@ impl Depth {
         Depth { left: Rc::new(Cell::new(most)) }
     }
 
-    /// One level deeper. `None`: that is too deep.
+    /// Enters one level more. `None`: that would be too deep.
     pub fn enter(&self) -> Option<Level> {
         self.left.set(self.left.get().checked_sub(1)?);
         Some(Level { left: Rc::clone(&self.left) })

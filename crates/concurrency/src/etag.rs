@@ -1,15 +1,15 @@
-//! The version mark of a resource, and what a request says about it.
+//! ETags, and what `If-Match` and `If-None-Match` demand of them.
 //!
-//! A mark is made from the stamp of the commit that wrote the version. Stamps rise strictly and never return, so a
-//! mark never repeats, also not when a resource is deleted and made again. Marks are strong; no weak one is produced.
+//! An ETag is made from the stamp of the commit that wrote the resource. Stamps rise strictly and never repeat, so
+//! neither do ETags, not even when a resource is deleted and created again. All ETags are strong.
 
 use std::fmt;
 
 use crate::time::Timestamp;
 
-/// The mark of one version of a resource.
+/// The ETag of one state of a resource.
 ///
-/// `Display` writes it bare, as listings do; [`ETag::quoted`] writes it as headers do.
+/// `Display` writes it without quotes, as listings do; [`ETag::quoted`] writes it as headers do.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct ETag(Timestamp);
 
@@ -18,7 +18,7 @@ impl ETag {
         ETag(stamp)
     }
 
-    /// The stamp of the commit this mark was made from.
+    /// The stamp of the commit that this ETag was made from.
     pub fn stamp(self) -> Timestamp {
         self.0
     }
@@ -35,18 +35,18 @@ impl fmt::Display for ETag {
     }
 }
 
-/// What `If-Match` or `If-None-Match` names: any version, or one of those listed.
+/// The value of `If-Match` or `If-None-Match`: any ETag, or one of a list.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ETagMatch {
     Any,
-    /// Opaque texts without their quotes. A weak one keeps its `W/`, and so equals no mark of ours.
+    /// ETags without their quotes. A weak one keeps its `W/`, and so equals no ETag of ours.
     OneOf(Vec<String>),
 }
 
 impl ETagMatch {
-    /// Reads a header value: `*`, or one or more marks between commas, each with or without quotes.
+    /// Parses a header value: `*`, or one or more ETags between commas, each with or without quotes.
     ///
-    /// An open quote, an empty place in the list, or a bare `*` among others is not a value.
+    /// An open quote, an empty element, or a bare `*` among others is invalid.
     pub fn parse(text: &str) -> Option<ETagMatch> {
         match text.trim() {
             "*" => Some(ETagMatch::Any),
@@ -64,7 +64,7 @@ impl ETagMatch {
         }
     }
 
-    /// More than one mark was named.
+    /// Whether the header names more than one ETag.
     pub fn is_list(&self) -> bool {
         match self {
             ETagMatch::Any => false,
@@ -88,7 +88,7 @@ fn parse_list(text: &str) -> Option<Vec<String>> {
     }
 }
 
-/// The first mark of a list, and what follows it.
+/// The first ETag of a list, and the rest of the list.
 fn split_first(list: &str) -> Option<(String, &str)> {
     let (weak, mark) = match list.strip_prefix(WEAK_PREFIX) {
         Some(mark) => (WEAK_PREFIX, mark),

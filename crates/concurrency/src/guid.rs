@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-/// Reads the forms that clients send, in any case: with hyphens, without, and with hyphens in braces or in parentheses.
+/// Parses the forms that clients send, in any case: with hyphens, without, and with hyphens in braces or in
+/// parentheses.
 pub fn parse(text: &str) -> Option<[u8; 16]> {
     let digits = match text.as_bytes() {
         [b'{', inner @ .., b'}'] | [b'(', inner @ .., b')'] => without_hyphens(inner)?,

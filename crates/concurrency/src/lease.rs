@@ -1,8 +1,8 @@
-//! Leases: the lock that one client holds on a resource, for 15 to 60 seconds or until further notice.
+//! Leases: the lock that one client holds on a resource, for 15 to 60 seconds or without end.
 //!
-//! A lease is a value. Each action takes the lease as it was and gives the lease as it becomes, or a refusal that
-//! changes nothing. Time moves a lease without anybody writing it: one that ran out stays stored as it was, with its
-//! id remembered, and every function asks first how it looks at `now`. At the very tick of its end it is over.
+//! A lease is a value. Each action takes the lease as it was and returns the lease as it becomes, or a refusal that
+//! changes nothing. A lease also changes with time, without a write: one that has expired stays stored as it was, with
+//! its id, and every function computes its state at `now` first. At the very tick of its end it is over.
 //!
 //! The actions follow <https://learn.microsoft.com/rest/api/storageservices/lease-blob>. Containers share them; they
 //! differ in what counts as a write (deleting the container is the only one).
@@ -18,15 +18,15 @@ pub enum Lease {
     /// Never leased, released, or written to without a lease after the last one ended.
     #[default]
     Available,
-    /// Held by `id`; once `until` is past it has expired, and `id` may still renew it.
+    /// Held by `id`. After `until` it has expired, and `id` may still renew it.
     Leased { id: LeaseId, duration: LeaseDuration, until: Until },
-    /// Asked to end: `id` may still write, nobody can lease anew. Once `until` is past it is broken.
+    /// Being broken: `id` may still write, and no client can acquire a new lease. After `until` it is broken.
     Breaking { id: LeaseId, until: Timestamp },
-    /// Ended before its time. `id` is remembered, so that it can still release.
+    /// Broken. `id` is kept, so that its holder can still release it.
     Broken { id: LeaseId },
 }
 
-/// How a lease looks at a given time.
+/// The lease state at a given time, as answers show it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum LeaseState {
     Available,
@@ -43,10 +43,10 @@ pub enum Until {
     At(Timestamp),
 }
 
-/// Why a lease stands against an action on it, or against a use of the resource.
+/// Why a lease refuses an action on itself, or a use of the resource.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum LeaseRefusal {
-    /// Acquire: somebody else holds it.
+    /// Acquire: another client holds the lease.
     AlreadyPresent,
     /// Renew, change, release: not the id of this lease.
     IdMismatchWithLeaseOperation,
@@ -68,7 +68,7 @@ pub enum LeaseRefusal {
     Lost,
 }
 
-/// The state, and what a client may see of it.
+/// The state of the lease, as answers show it.
 impl Lease {
     pub fn state(&self, now: Timestamp) -> LeaseState {
         match self.at(now) {
@@ -80,7 +80,7 @@ impl Lease {
         }
     }
 
-    /// Who may write at `now`, to the exclusion of everybody else.
+    /// The lease id that a write must name at `now`.
     pub fn holder(&self, now: Timestamp) -> Option<LeaseId> {
         match self.at(now) {
             At::Leased { id, .. } | At::Breaking { id, .. } => Some(id),
@@ -97,7 +97,7 @@ impl Lease {
         id.is_some() && id == self.holder(now)
     }
 
-    /// Told only while leased: a breaking lease has no duration any more.
+    /// The lease duration, shown only while leased: a breaking lease has none any more.
     pub fn duration_kind(&self, now: Timestamp) -> Option<DurationKind> {
         match self.at(now) {
             At::Leased { duration, .. } => Some(duration.kind()),
@@ -108,8 +108,8 @@ impl Lease {
 
 /// The five actions on the lease itself.
 impl Lease {
-    /// Takes the lease for `proposed`, or for `fresh` (an id never used before) when the client proposes none.
-    /// Its holder may take it again, with a new duration.
+    /// Acquires the lease for `proposed`, or for `fresh` (an id never used before) if the client proposes none. Its
+    /// holder may acquire it again, with a new duration.
     pub fn acquire(
         &self,
         proposed: Option<LeaseId>,
@@ -126,8 +126,8 @@ impl Lease {
         }
     }
 
-    /// Starts the clock again, with the duration the lease was taken for. Works after expiry too, as long as no
-    /// unleased write came between (that makes it available, see [`Lease::check_write`]).
+    /// Renews the lease for the duration that it was acquired for. It works after expiry too, unless the resource was
+    /// written without the lease in between (that makes it available, see [`Lease::check_write`]).
     pub fn renew(&self, id: LeaseId, now: Timestamp) -> Result<Lease, LeaseRefusal> {
         match self.at(now) {
             At::Leased { id: held, duration, .. } | At::Expired { id: held, duration } if id == held => {
@@ -142,8 +142,8 @@ impl Lease {
         }
     }
 
-    /// Passes the lease on from `id` to `proposed`; the clock runs on. Asking again after it happened succeeds, so
-    /// that a client may repeat a request whose answer it lost.
+    /// Changes the id from `id` to `proposed`; the time of expiry stays. A repeated change succeeds, so that a client
+    /// may repeat a request whose answer it lost.
     pub fn change(&self, id: LeaseId, proposed: LeaseId, now: Timestamp) -> Result<Lease, LeaseRefusal> {
         match self.at(now) {
             At::Leased { id: held, duration, until } if held == id || held == proposed => {
@@ -155,7 +155,7 @@ impl Lease {
         }
     }
 
-    /// Gives the lease back, also one that has ended.
+    /// Releases the lease, also one that has ended.
     pub fn release(&self, id: LeaseId, now: Timestamp) -> Result<Lease, LeaseRefusal> {
         match self.at(now) {
             At::Leased { id: held, .. }
@@ -172,8 +172,8 @@ impl Lease {
         }
     }
 
-    /// Ends the lease without its id, after `period` at the latest and never later than it would have ended anyway.
-    /// Also tells the whole seconds until a new lease can be taken.
+    /// Breaks the lease, without its id: it ends after `period`, and never later than it would have ended anyway. Also
+    /// returns the whole seconds until a new lease can be acquired.
     pub fn break_(&self, period: Option<BreakPeriod>, now: Timestamp) -> Result<(Lease, u64), LeaseRefusal> {
         match self.at(now) {
             At::Available => Err(LeaseRefusal::NotPresentWithLeaseOperation),
@@ -186,7 +186,7 @@ impl Lease {
 
 /// The use of the resource.
 impl Lease {
-    /// A write, naming a lease or none. Gives the lease as it is after the write: one that has ended is forgotten.
+    /// Checks a write that names a lease or none. Returns the lease after the write: one that has ended is forgotten.
     pub fn check_write(&self, id: Option<LeaseId>, now: Timestamp) -> Result<Lease, LeaseRefusal> {
         self.check_read(id, now)?;
         match (self.is_locked(now), id) {
@@ -196,7 +196,7 @@ impl Lease {
         }
     }
 
-    /// A read, which needs no lease. An id that is named all the same must be the holder's.
+    /// Checks a read, which needs no lease; but an id that the read names must be the holder's.
     pub fn check_read(&self, id: Option<LeaseId>, now: Timestamp) -> Result<(), LeaseRefusal> {
         let Some(id) = id else { return Ok(()) };
         match self.at(now) {
@@ -208,13 +208,13 @@ impl Lease {
     }
 }
 
-/// The id of a lease, chosen by the client or made for it. A GUID, its bytes in the order of its text.
+/// The id of a lease, chosen by the client or by the server. A GUID, its bytes in the order of its text.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct LeaseId(pub [u8; 16]);
 
 impl LeaseId {
-    /// Reads the GUID forms that clients send, in any case: with hyphens, without, and with hyphens in braces or
-    /// in parentheses.
+    /// Parses the GUID forms that clients send, in any case: with hyphens, without, and with hyphens in braces or in
+    /// parentheses.
     pub fn parse(text: &str) -> Option<LeaseId> {
         guid::parse(text).map(LeaseId)
     }
@@ -227,14 +227,14 @@ impl fmt::Display for LeaseId {
     }
 }
 
-/// How long a lease is taken for. Build it with [`LeaseDuration::from_header_value`], which knows the limits.
+/// The duration of a lease. Build it with [`LeaseDuration::from_header_value`], which knows the limits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum LeaseDuration {
     Infinite,
     Seconds(u8),
 }
 
-/// What a client is told of a duration.
+/// The duration as answers show it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum DurationKind {
     Infinite,
@@ -269,7 +269,7 @@ impl LeaseDuration {
     }
 }
 
-/// How long a broken lease may still run: 0 to 60 seconds.
+/// The break period: 0 to 60 seconds.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct BreakPeriod(u8);
 
@@ -286,7 +286,7 @@ impl BreakPeriod {
     }
 }
 
-/// A lease seen at a given time: the stored value with the clock taken into account.
+/// A lease at a given time: the stored value with the time taken into account.
 enum At {
     Available,
     Leased { id: LeaseId, duration: LeaseDuration, until: Until },
@@ -315,7 +315,7 @@ impl Until {
         }
     }
 
-    /// The end after a break. Without a period a lease runs out as it would have, and an endless one ends now.
+    /// When a broken lease ends. Without a period it ends when it would have expired, and an infinite one ends now.
     fn cut_short(self, period: Option<BreakPeriod>, now: Timestamp) -> Timestamp {
         let latest = period.map(|period| now.plus_seconds(period.0.into()));
         match self {

@@ -1,17 +1,17 @@
-//! The rules of who may change what, and when: ETags, conditional requests, leases and pop receipts.
+//! The rules that decide which client may change what, and when: ETags, conditional requests, leases and pop receipts.
 //!
 //! Everything here is a value with total functions: old value in, new value or refusal out. There is no I/O, no
-//! `async`, no clock and no randomness; the time and every new id are arguments, and what has expired is computed
-//! from the time given, never by a timer. So the whole space of states, actions and times can be walked by a test.
+//! `async`, no clock and no randomness; the time and every new id are arguments, and expiry is computed from the given
+//! time, never by a timer. So tests can walk through all states, actions and times.
 //!
 //! - [`time`]: a point in time, counted as the service counts it
-//! - [`etag`]: the version mark of a resource, and what a request says about it
+//! - [`etag`]: ETags, and the headers that name them
 //! - [`conditions`]: `If-Match` and its companions
-//! - [`tag_expression`]: what a request says about the tags of a blob
-//! - [`lease`]: the lock that a client holds on a resource for a while or until further notice
-//! - [`receipt`]: the right to change a message, which ends when somebody else is given it
+//! - [`tag_expression`]: conditions on the tags of a blob
+//! - [`lease`]: the lock that a client holds on a resource, for a while or without end
+//! - [`receipt`]: pop receipts: the right to change a message, until it is given out again
 //!
-//! Which operation asks which rule, in which order, and how a refusal reads on the wire, is for the services to say.
+//! Which operation checks which rule, in which order, and which error code a refusal has, is for the services to say.
 
 #![forbid(unsafe_code)]
 

@@ -1,15 +1,15 @@
-//! Pop receipts: who was given a message last may change it.
+//! Pop receipts: the client that was given a message last may change it.
 //!
-//! Every time a message is given out or changed it gets a new receipt, and the one before is worth nothing from then on.
-//! A receipt does not run out: when nobody was given the message since, it is still good. It names its message and the
-//! place where the message stands, and it carries a secret, so that nobody can make one up from what everybody can see.
+//! Every time a message is given out or changed, it gets a new pop receipt, and the one before is stale. A receipt does
+//! not expire: as long as the message is not given out again, it stays valid. It names its message and the message's
+//! position in the queue, and it carries a secret, so that nobody can forge one.
 
 use std::fmt;
 
 use crate::guid;
 use crate::time::Timestamp;
 
-/// A message's id: a GUID that has the message's number in it. Two messages never share one.
+/// A message's id: a GUID that contains the message's number. No two messages have the same.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct MessageId(pub [u8; 16]);
 
@@ -27,7 +27,7 @@ impl MessageId {
         MessageId(bytes)
     }
 
-    /// The number it was made with.
+    /// The message's number.
     #[must_use]
     pub fn number(self) -> u64 {
         let (_, number) = self.0.split_last_chunk::<8>().expect("sixteen bytes have a last eight");
@@ -46,28 +46,28 @@ impl fmt::Display for MessageId {
     }
 }
 
-/// The right to change a message.
+/// A pop receipt.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PopReceipt {
     pub message: MessageId,
-    /// Where the message stands in its queue.
+    /// The time in the message's position in its queue.
     pub place: Timestamp,
-    /// Drawn anew for every receipt.
+    /// Random, drawn for every receipt.
     pub secret: u64,
 }
 
-/// Why a receipt does not open a message.
+/// Why a pop receipt is refused.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ReceiptRefusal {
-    /// It is the receipt of another message than the one that was named.
+    /// It belongs to another message than the request names.
     OtherMessage,
-    /// The message is gone, or was given out or changed since.
+    /// The message does not exist any more, or was given out or changed since.
     Stale,
 }
 
 impl PopReceipt {
     pub const BYTES: usize = 33;
-    /// The first byte: what the others mean.
+    /// The first byte: the format of the others.
     const FORMAT: u8 = 1;
 
     #[must_use]
@@ -79,7 +79,7 @@ impl PopReceipt {
         bytes
     }
 
-    /// `None`: these bytes are no receipt.
+    /// Parses a receipt. `None`: the bytes are not one.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<PopReceipt> {
         let (&Self::FORMAT, rest) = bytes.split_first()? else { return None };
@@ -92,7 +92,7 @@ impl PopReceipt {
         })
     }
 
-    /// Whether this receipt opens `named`, whose last receipt is `last`, if the message is still there.
+    /// Checks this receipt for the message `named`, whose last receipt is `last` if the message still exists.
     pub fn check(&self, named: MessageId, last: Option<&PopReceipt>) -> Result<(), ReceiptRefusal> {
         if self.message != named {
             return Err(ReceiptRefusal::OtherMessage);

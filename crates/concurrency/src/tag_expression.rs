@@ -1,31 +1,31 @@
 //! Expressions over the tags of a blob: `"colour" = 'red' AND "size" >= '10'`.
 //!
-//! One grammar serves two callers. A condition (`x-ms-if-tags`) takes all of it; a search (Find Blobs by Tags) takes comparisons
-//! that are all to hold, and may name a container. Values are texts and compared as such, so `'9' > '10'`. A comparison with a
-//! tag that is not there is false, whatever it asks.
+//! One grammar serves two callers. A condition (`x-ms-if-tags`) allows all of it. A search (Find Blobs by Tags) allows
+//! comparisons joined by AND, and may name a container. Values are compared as texts, so `'9' > '10'`. A comparison
+//! with a tag that the blob does not have is false.
 
 use std::cmp::Ordering;
 use std::fmt;
 
 use crate::depth::Depth;
 
-/// How many comparisons one expression may have. The service takes about as many in a condition.
+/// How many comparisons one expression may have. Azure takes about as many in a condition.
 pub const COMPARISONS_MAX: usize = 1_000;
-/// How deep parentheses may stand in each other.
+/// How deep parentheses may be nested.
 pub const DEPTH_MAX: usize = 16;
-/// The longest key and value that a search may ask for: those that a tag can have.
+/// The longest key and value in a search: those that a tag can have.
 pub const KEY_CHARS_MAX: usize = 128;
 pub const VALUE_CHARS_MAX: usize = 256;
-/// The one thing beside tags that a search can ask for.
+/// The one name in a search that is not a tag's.
 pub const CONTAINER: &str = "@container";
 
-/// A text that was understood.
+/// A parsed expression.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum TagExpression {
     Compare(TagComparison),
-    /// All of them hold.
+    /// All parts hold.
     All(Vec<TagExpression>),
-    /// One of them holds.
+    /// One part holds.
     Any(Vec<TagExpression>),
 }
 
@@ -47,7 +47,7 @@ pub enum TagOperator {
 }
 
 impl TagOperator {
-    /// Whether it holds for a value that compares so with the one asked for.
+    /// Whether the operator holds for a tag's value that compares like this with the constant.
     pub fn holds(self, found: Ordering) -> bool {
         match self {
             TagOperator::Equal => found.is_eq(),
@@ -67,17 +67,17 @@ impl TagComparison {
     }
 }
 
-/// Why a text is no expression, and where.
+/// Why a text is not an expression, and where.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TagSyntaxError {
-    /// Of the character at which it ceases to be one, from 1 on.
+    /// The position of the first wrong character, from 1 on.
     pub position: usize,
     pub fault: TagFault,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum TagFault {
-    /// A word or a sign that cannot stand there; empty at the end of the text.
+    /// The word or sign at the position; empty at the end of the text.
     Unexpected(String),
     Forbidden(char),
     KeyLength,
@@ -85,7 +85,7 @@ pub enum TagFault {
     Parameter(String),
 }
 
-/// As the service words it; clients show it to people.
+/// In Azure's words; clients show it to people.
 impl fmt::Display for TagSyntaxError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Error parsing query at or near character position {}: ", self.position)?;
@@ -104,12 +104,12 @@ impl fmt::Display for TagSyntaxError {
 impl std::error::Error for TagSyntaxError {}
 
 impl TagExpression {
-    /// Reads a condition. `None`: it is none, or longer or deeper than allowed.
+    /// Parses a condition. `None`: it is invalid, or longer or deeper than allowed.
     pub fn parse(text: &str) -> Option<TagExpression> {
         Parser::new(text, Grammar::Condition).whole().ok()
     }
 
-    /// Reads what a search asks for: comparisons that must all hold, in the order of the text.
+    /// Parses a search: comparisons that must all hold, in the order of the text.
     pub fn parse_search(text: &str) -> Result<Vec<TagComparison>, TagSyntaxError> {
         let mut comparisons = Vec::new();
         Parser::new(text, Grammar::Search).whole()?.collect(&mut comparisons);
@@ -150,7 +150,7 @@ struct Parser<'a> {
     depth: Depth,
 }
 
-/// What may follow each other, longest first.
+/// The operators, longest first.
 const OPERATORS: [(&str, TagOperator); 6] = [
     ("<>", TagOperator::NotEqual),
     ("<=", TagOperator::AtMost),
@@ -234,7 +234,7 @@ impl<'a> Parser<'a> {
         let before = self.rest;
         let key = if before.starts_with('"') { self.quoted('"')? } else { self.plain()? };
         let fault = match key.chars().find(|c| !is_tag_char(*c)) {
-            // Only a search can ask for something else than tags.
+            // Only a search may compare something else than tags.
             Some('@') if key.starts_with('@') && self.grammar == Grammar::Search && key != CONTAINER => {
                 Some(TagFault::Parameter(key.clone()))
             }
@@ -292,7 +292,7 @@ impl<'a> Parser<'a> {
         Ok(key.to_owned())
     }
 
-    /// What stands here cannot stand here.
+    /// The fault that the next word or sign must not stand here.
     fn unexpected(&self) -> TagSyntaxError {
         let word = self.rest.find(|c| !is_plain(c)).unwrap_or(self.rest.len());
         let sign = OPERATORS.iter().find(|(sign, _)| self.rest.starts_with(sign)).map(|(sign, _)| sign.len());
@@ -302,13 +302,13 @@ impl<'a> Parser<'a> {
         self.at(self.rest, TagFault::Unexpected(token))
     }
 
-    /// A fault at the place from which on `rest` is left.
+    /// A fault at the position where `rest` begins.
     fn at(&self, rest: &str, fault: TagFault) -> TagSyntaxError {
         let before = self.text.get(..self.text.len() - rest.len()).unwrap_or_default();
         TagSyntaxError { position: before.chars().count() + 1, fault }
     }
 
-    /// A word in any case, which ends where something else begins.
+    /// Consumes a word, in any case, if it follows as a whole word.
     fn word(&mut self, word: &str) -> bool {
         self.skip_space();
         let Some((found, rest)) = self.rest.split_at_checked(word.len()) else { return false };
@@ -330,12 +330,12 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// What a key can be made of that stands without quotes.
+/// The characters of a key without quotes.
 fn is_plain(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_' || c == '@'
 }
 
-/// What keys and values of tags are made of.
+/// The characters that keys and values of tags can have.
 pub fn is_tag_char(c: char) -> bool {
     c.is_ascii_alphanumeric() || " +-./:=_".contains(c)
 }
@@ -450,7 +450,7 @@ mod tests {
         assert_eq!(parts(&format!("{}='{}'", "k".repeat(128), "v".repeat(256))), Ok(1));
     }
 
-    /// The texts are the service's.
+    /// The messages are Azure's.
     #[test]
     fn why_and_where_a_search_is_none() {
         let near = |position: usize, what: &str| {
@@ -480,7 +480,7 @@ mod tests {
         }
     }
 
-    /// Any text at all is an expression or none: no panic, no deep recursion, and what is read is within its limits.
+    /// Any text can be parsed or is refused: no panic, no deep recursion, and the result is within the limits.
     #[test]
     fn no_text_breaks_the_parser() {
         let pieces = ["(", ")", "a", "\"", "'", "=", "<", ">", "<>", " AND ", " or ", "x='1'", "ä", "@", "''", " "];

@@ -1,4 +1,4 @@
-//! A point in time, counted in ticks of 100 ns since the first day of the year 1, as the service counts it.
+//! A point in time, counted in ticks of 100 ns since the first day of the year 1, as Azure Storage counts it.
 //!
 //! Arithmetic saturates at both ends, so no input can overflow or panic.
 

@@ -1,5 +1,5 @@
 //! The published rules as literal tables: what a read answers to each mix of headers, which headers a write takes
-//! together, what dates mean at their edge, and what holds when nothing is there.
+//! together, what dates mean at their edge, and what holds when the resource does not exist.
 
 use super::{Conditions, Unmet, Version};
 use crate::etag::{ETag, ETagMatch};
@@ -364,7 +364,7 @@ fn containers_see_the_dates_and_nothing_else() {
     assert!(if_match(STALE).dates_only().is_empty());
 }
 
-/// What is asked of the tags stands beside the other headers: it must hold, too, and it fails in one way only.
+/// The condition on tags must hold in addition to the other headers, and has one refusal.
 #[test]
 fn tags_must_hold_beside_everything_else() {
     let tags = [("colour".to_owned(), "red".to_owned())];
@@ -381,7 +381,7 @@ fn tags_must_hold_beside_everything_else() {
     assert_eq!(asking(blue, if_none_match(CURRENT)).check_read(&found), Err(Unmet::PreconditionFailed));
     assert_eq!(asking(red, if_none_match(CURRENT)).check_read(&found), Err(Unmet::NotModified));
     assert_eq!(asking(red, if_match(STALE)).check_write(Some(&found)), Err(Unmet::PreconditionFailed));
-    // Nothing has no tags.
+    // A blob that does not exist has no tags.
     assert_eq!(asking(red, Conditions::default()).check_write(None), Err(Unmet::PreconditionFailed));
     assert_eq!(asking(blue, if_none_match("*")).check_write(None), Err(Unmet::PreconditionFailed));
     assert!(asking(red, Conditions::default()).dates_only().is_empty());

@@ -1,5 +1,5 @@
-//! `published` holds Azure's outcome tables cell by cell, `laws` walks the whole space, `parameters` reads ids,
-//! durations and periods. What they share stands here.
+//! `published` has Azure's outcome tables cell by cell, `laws` walks through all states, `parameters` parses ids,
+//! durations and periods. What they share is here.
 
 mod laws;
 mod parameters;
@@ -13,7 +13,7 @@ const SECOND: u64 = Timestamp::TICKS_PER_SECOND;
 const A: LeaseId = LeaseId([0xAA; 16]);
 const B: LeaseId = LeaseId([0xBB; 16]);
 const C: LeaseId = LeaseId([0xCC; 16]);
-/// What the server would make up.
+/// The id that the server would draw.
 const X: LeaseId = LeaseId([0x11; 16]);
 
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -30,7 +30,7 @@ enum Action {
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct Done {
     lease: Lease,
-    /// Told by break only.
+    /// Only break returns it.
     seconds: Option<u64>,
 }
 

@@ -1,5 +1,5 @@
-//! What holds for every stored lease, every action and every time around the end. The space is small, so all of it
-//! is walked.
+//! What holds for every stored lease, every action and every time around the end. There are few of them, so all are
+//! tried.
 
 use super::Action::{Acquire, Break, Change, Read, Release, Renew, Write};
 use super::*;
@@ -175,8 +175,8 @@ fn change_does_not_restart_the_clock() {
     });
 }
 
-/// A client that lost the answer may ask again. Only a second release, and a second acquire that proposes no id,
-/// cannot be told from a stranger's request.
+/// A client that lost the answer may repeat its request. Only a second release, and a second acquire that proposes no
+/// id, cannot be told from another client's request.
 #[test]
 fn what_succeeded_may_be_repeated() {
     for_every_success(|before, action, now, done| {
@@ -234,7 +234,7 @@ fn the_verdict_changes_at_the_end_and_nowhere_else() {
     }
 }
 
-/// A break that has run its course and one that is stored as complete are the same to everybody.
+/// A break whose period is over behaves like one that is stored as complete.
 #[test]
 fn broken_is_broken_however_it_is_stored() {
     let (run_out, complete) = (Lease::Breaking { id: A, until: END }, Lease::Broken { id: A });

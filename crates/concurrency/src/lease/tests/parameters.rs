@@ -1,4 +1,4 @@
-//! Ids, durations and periods: what is read, what is refused, how an id is written.
+//! Ids, durations and periods: what is parsed, what is refused, and how an id is written.
 
 use super::*;
 use crate::lease::DurationKind;

@@ -1,4 +1,4 @@
-//! Azure's outcome tables, literally. A is the stored id, B and C are others, X is made by the server.
+//! Azure's outcome tables, literally. A is the stored id, B and C are other ids, X is drawn by the server.
 //!
 //! Each column stands for every stored form that looks that way at `NOW`, those that end at this very tick included,
 //! so a wrong comparison anywhere shows up as a wrong cell.
@@ -32,7 +32,7 @@ fn columns() -> [(&'static str, Vec<Lease>); 6] {
 #[derive(Clone, Copy, Debug)]
 enum Cell {
     Becomes(Lease),
-    /// Becomes breaking or broken, with the seconds told to the client.
+    /// Becomes breaking or broken, with the seconds that the client is told.
     Breaks(Lease, u64),
     Kept,
     No(LeaseRefusal),
@@ -239,8 +239,8 @@ fn a_break_tells_started_seconds_as_whole_ones() {
     }
 }
 
-/// Why a blob's expired lease cannot be renewed once somebody else has written: the write forgets it. A container's
-/// can, because nothing but its deletion is a write.
+/// A blob's expired lease cannot be renewed after a write without it: the write forgets the lease. A container's can,
+/// because only its deletion is a write.
 #[test]
 fn an_unleased_write_after_the_end_forgets_the_lease() {
     let mismatch = Err(LeaseRefusal::IdMismatchWithLeaseOperation);
