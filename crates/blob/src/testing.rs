@@ -8,12 +8,12 @@ use auth::Settings;
 use bytes::Bytes;
 use concurrency::{Lease, LeaseDuration, LeaseId, Timestamp, Until};
 use engine::memory::MemoryEngine;
-use engine::{BoxFuture, Decision, Engine, EngineError, Tick, Wrapper, collector};
+use engine::{BoxFuture, Decision, Engine, EngineError, Tick, Wrapper};
 use service::sources::{Located, Sources, Wish};
-use wire::http::{Body, BodyError, ErrorReply, FixedBody, Head, HeaderMap, HeaderValue, Reply, ReplyBody};
+use wire::http::{Body, BodyError, ErrorReply, FixedBody, Head, HeaderMap, HeaderValue, Reply};
 
 use crate::model::{BlobType, Committed, Container, ContentRef, HttpHeaders, PublicAccess};
-use crate::{Asker, BlobError, BlobService, Failure, Op};
+use crate::{Asker, BlobService, Failure, Op};
 
 pub const NOW: Timestamp = Timestamp(0x8DE_0000_0000_0000);
 pub const MINE: LeaseId = LeaseId([1; 16]);
@@ -64,7 +64,7 @@ pub fn committed() -> Committed {
 /// A request as tests write it: method, URL below the account, headers, body.
 pub type Ask<'a> = (&'a str, &'a str, &'a [(&'a str, &'a str)], &'a [u8]);
 
-pub use service::testing::request;
+pub use service::testing::{between, bytes, header, refusal, request};
 
 /// A service on an engine of its own.
 pub struct Bench {
@@ -151,7 +151,7 @@ impl Bench {
 
     /// Does everything that is due now, and what that makes due.
     pub async fn sweep(&self) {
-        while collector::sweep(&*self.engine, &[&self.service]).await.unwrap() > 0 {}
+        service::testing::sweep(&*self.engine, &self.service).await;
     }
 
     /// What `lazurite check` would say of the rows of the service.
@@ -163,42 +163,8 @@ impl Bench {
 
     /// How many rows and contents there are.
     pub fn figures(&self) -> (u64, u64) {
-        let figures = self.engine.figures();
-        let value = |wanted: &str| figures.iter().find(|(name, _)| *name == wanted).unwrap().1;
-        (value("rows"), value("contents"))
-    }
-}
-
-pub fn header<'a>(reply: &'a Reply, name: &str) -> Option<&'a str> {
-    reply.headers.get(name).map(|value| value.to_str().unwrap())
-}
-
-pub async fn bytes(reply: Reply) -> Vec<u8> {
-    match reply.body {
-        ReplyBody::Empty => Vec::new(),
-        ReplyBody::Bytes(bytes) => bytes.to_vec(),
-        ReplyBody::Open(mut stream) => {
-            let mut whole = Vec::new();
-            while let Some(bytes) = stream.next().await {
-                whole.extend_from_slice(&bytes.unwrap());
-            }
-            whole
-        }
-        ReplyBody::Stream { length, mut stream } => {
-            let mut whole = Vec::new();
-            while let Some(bytes) = stream.next().await {
-                whole.extend_from_slice(&bytes.unwrap());
-            }
-            assert_eq!(whole.len() as u64, length);
-            whole
-        }
-    }
-}
-
-pub fn refusal(result: Result<Reply, Failure>) -> BlobError {
-    match result {
-        Err(Failure::Refused(error)) => error,
-        other => panic!("not a refusal: {other:?}"),
+        let figure = |name| service::testing::figure(&*self.engine, name);
+        (figure("rows"), figure("contents"))
     }
 }
 
@@ -370,12 +336,7 @@ impl Random {
     }
 }
 
-/// What stands between the two texts, everywhere in a document.
-pub fn between<'a>(text: &'a str, before: &str, after: &str) -> Vec<&'a str> {
-    text.split(before).skip(1).filter_map(|rest| rest.split_once(after)).map(|(inner, _)| inner).collect()
-}
-
-/// An engine on which somebody else gets in between the reads of a request and its commit, once.
+/// An engine on which another request is run between the reads of a request and its commit, once.
 #[derive(Debug)]
 pub struct Interrupted {
     pub engine: Arc<MemoryEngine>,

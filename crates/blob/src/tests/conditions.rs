@@ -1,5 +1,6 @@
 //! Conditions: which of the headers every operation judges.
 
+use super::class::{BlobClass, ContainerClass, OpClass};
 use super::{Apart, Done, Headers, Refused, Rule, Stage, hold_all};
 use crate::Op;
 
@@ -22,60 +23,39 @@ const DATES: Row = {
 const APART: Row = Row { etag: Apart, date: Apart, tags: Apart };
 
 fn row(op: Op) -> Row {
-    match op {
-        Op::GetBlob
-        | Op::GetBlobProperties
-        | Op::GetBlobMetadata
-        | Op::PutBlob
-        | Op::PutBlobFromUrl
-        | Op::SetBlobProperties
-        | Op::SetBlobMetadata
-        | Op::LeaseBlob
-        | Op::SnapshotBlob
-        | Op::CopyBlob
-        | Op::CopyBlobFromUrl
-        | Op::IncrementalCopyBlob
-        | Op::DeleteBlob
-        | Op::QueryBlobContents
-        | Op::PutBlockList
-        | Op::PutPage
-        | Op::PutPageFromUrl
-        | Op::GetPageRanges
-        | Op::AppendBlock
-        | Op::AppendBlockFromUrl => JUDGED,
-        // The reference has names of their own for these two, and gives the seal no condition on tags: those who send them
-        // mean them all the same.
-        Op::GetBlobTags | Op::SetBlobTags | Op::AppendBlobSeal => JUDGED,
-        Op::GetBlockList | Op::SetBlobTier => Row { tags: UNMET, ..PASSED },
-        // The reference has it for the first of them only.
-        Op::SetBlobImmutabilityPolicy | Op::DeleteBlobImmutabilityPolicy | Op::SetBlobLegalHold => {
-            Row { date: UNMET, ..PASSED }
-        }
-        Op::PutBlock | Op::PutBlockFromUrl | Op::AbortCopyBlob | Op::UndeleteBlob => PASSED,
-        Op::SetBlobExpiry => {
-            let never = Refused("BlobOperationNotSupported");
-            Row { etag: never, date: never, tags: never }
-        }
-        Op::SetContainerAcl | Op::DeleteContainer | Op::LeaseContainer => DATES,
-        // It takes the other date only.
-        Op::SetContainerMetadata => Row { date: DATES.etag, ..DATES },
-        Op::GetContainerProperties
-        | Op::GetContainerMetadata
-        | Op::GetContainerAcl
-        | Op::ListBlobs
-        | Op::FindBlobsByTagsInContainer => PASSED,
-        Op::ListContainers
-        | Op::GetBlobServiceProperties
-        | Op::SetBlobServiceProperties
-        | Op::GetBlobServiceStats
-        | Op::GetAccountInformation
-        | Op::GetUserDelegationKey
-        | Op::PreflightBlobRequest
-        | Op::BlobBatch
-        | Op::FindBlobsByTags
-        | Op::CreateContainer
-        | Op::RestoreContainer
-        | Op::RenameContainer => APART,
+    match op.class() {
+        OpClass::Account => APART,
+        OpClass::Container(class) => match class {
+            ContainerClass::SetAcl | ContainerClass::Delete | ContainerClass::Lease => DATES,
+            // It takes the other date only.
+            ContainerClass::SetMetadata => Row { date: DATES.etag, ..DATES },
+            ContainerClass::Read | ContainerClass::GetAcl | ContainerClass::List => PASSED,
+        },
+        OpClass::Blob(class) => match class {
+            BlobClass::Replace
+            | BlobClass::Copy
+            | BlobClass::IncrementalCopy
+            | BlobClass::WriteInPlace
+            | BlobClass::SetProperties
+            | BlobClass::SetMetadata
+            | BlobClass::Lease
+            | BlobClass::Snapshot
+            | BlobClass::Delete
+            | BlobClass::Read
+            | BlobClass::Query
+            | BlobClass::GetPageRanges => JUDGED,
+            // The reference has headers of their own for tags, and gives the seal no condition on tags. A client that sends
+            // the usual ones means them all the same.
+            BlobClass::GetTags | BlobClass::SetTags | BlobClass::Seal => JUDGED,
+            BlobClass::GetBlockList | BlobClass::SetTier => Row { tags: UNMET, ..PASSED },
+            // The reference has it for Set Blob Immutability Policy only.
+            BlobClass::Protect | BlobClass::DeletePolicy => Row { date: UNMET, ..PASSED },
+            BlobClass::StageBlock | BlobClass::AbortCopy | BlobClass::Undelete => PASSED,
+            BlobClass::SetExpiry => {
+                let never = Refused("BlobOperationNotSupported");
+                Row { etag: never, date: never, tags: never }
+            }
+        },
     }
 }
 

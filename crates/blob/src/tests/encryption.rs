@@ -1,5 +1,6 @@
 //! Encryption: which operations need the key or the scope that a blob is encrypted with.
 
+use super::class::{BlobClass, OpClass};
 use super::{Apart, Ask, Done, Headers, Of, Refused, Rule, Stage, all_broken};
 use crate::Op;
 use crate::testing::Bench;
@@ -30,119 +31,48 @@ fn is_apart(ask: &Ask) -> bool {
     !matches!(ask.of, Of::Blob("cont/block" | "cont/append" | "cont/page"))
 }
 
-/// A blob that is sealed with a client's key.
-fn by_key(op: Op) -> Row {
-    match op {
-        // What is new is sealed as it is asked for, whatever was there.
-        Op::PutBlob | Op::PutBlobFromUrl | Op::PutBlockList => all(Done),
-        // Blocks have keys of their own until they are committed.
-        Op::PutBlock | Op::PutBlockFromUrl => all(Done),
-        Op::GetBlob
-        | Op::GetBlobProperties
-        | Op::GetBlobMetadata
-        | Op::SetBlobMetadata
-        | Op::SnapshotBlob
-        | Op::QueryBlobContents
-        | Op::PutPage
-        | Op::PutPageFromUrl
-        | Op::AppendBlock
-        | Op::AppendBlockFromUrl => NEEDED,
-        Op::CopyBlob
-        | Op::CopyBlobFromUrl
-        | Op::SetBlobTags
-        | Op::LeaseBlob
-        | Op::DeleteBlob
-        | Op::UndeleteBlob
-        | Op::SetBlobTier
-        | Op::GetBlockList
-        | Op::AppendBlobSeal => NOT_TAKEN,
-        // Clients that have a key send it along; they neither need nor take one.
-        Op::GetBlobTags
-        | Op::GetPageRanges
-        | Op::SetBlobImmutabilityPolicy
-        | Op::DeleteBlobImmutabilityPolicy
-        | Op::SetBlobLegalHold => all(Done),
-        // No byte is read or written, so none is needed; one that comes must be the right one.
-        Op::SetBlobProperties => Row { none: Done, ..NEEDED },
-        Op::SetBlobExpiry => all(Refused("BlobOperationNotSupported")),
-        Op::AbortCopyBlob
-        | Op::IncrementalCopyBlob
-        | Op::GetContainerProperties
-        | Op::GetContainerMetadata
-        | Op::SetContainerMetadata
-        | Op::GetContainerAcl
-        | Op::SetContainerAcl
-        | Op::DeleteContainer
-        | Op::LeaseContainer
-        | Op::ListBlobs
-        | Op::FindBlobsByTagsInContainer
-        | Op::ListContainers
-        | Op::GetBlobServiceProperties
-        | Op::SetBlobServiceProperties
-        | Op::GetBlobServiceStats
-        | Op::GetAccountInformation
-        | Op::GetUserDelegationKey
-        | Op::PreflightBlobRequest
-        | Op::BlobBatch
-        | Op::FindBlobsByTags
-        | Op::CreateContainer
-        | Op::RestoreContainer
-        | Op::RenameContainer => all(Apart),
-    }
+/// What a blob is encrypted with.
+#[derive(Clone, Copy)]
+enum By {
+    /// A key that the client brings with each request.
+    Key,
+    /// A scope of the account.
+    Scope,
 }
 
-/// A blob of an encryption scope.
-fn by_scope(op: Op) -> Row {
-    match op {
-        Op::PutBlob | Op::PutBlobFromUrl | Op::PutBlockList | Op::PutBlock | Op::PutBlockFromUrl => all(Done),
-        Op::CopyBlob | Op::CopyBlobFromUrl => all(Done),
-        Op::SetBlobMetadata
-        | Op::SnapshotBlob
-        | Op::PutPage
-        | Op::PutPageFromUrl
-        | Op::AppendBlock
-        | Op::AppendBlockFromUrl => NEEDED,
-        // Scopes are the account's: who may read need not know them, and those who name one are passed over.
-        Op::GetBlob | Op::GetBlobProperties | Op::GetBlobMetadata | Op::QueryBlobContents => all(Done),
-        Op::SetBlobTags
-        | Op::LeaseBlob
-        | Op::DeleteBlob
-        | Op::UndeleteBlob
-        | Op::SetBlobTier
-        | Op::GetBlockList
-        | Op::AppendBlobSeal => NOT_TAKEN,
-        // Clients that have a key send it along; they neither need nor take one.
-        Op::GetBlobTags
-        | Op::GetPageRanges
-        | Op::SetBlobImmutabilityPolicy
-        | Op::DeleteBlobImmutabilityPolicy
-        | Op::SetBlobLegalHold => all(Done),
-        // No byte is read or written, so none is needed; one that comes must be the right one.
-        Op::SetBlobProperties => Row { none: Done, ..NEEDED },
-        Op::SetBlobExpiry => all(Refused("BlobOperationNotSupported")),
-        Op::AbortCopyBlob
-        | Op::IncrementalCopyBlob
-        | Op::GetContainerProperties
-        | Op::GetContainerMetadata
-        | Op::SetContainerMetadata
-        | Op::GetContainerAcl
-        | Op::SetContainerAcl
-        | Op::DeleteContainer
-        | Op::LeaseContainer
-        | Op::ListBlobs
-        | Op::FindBlobsByTagsInContainer
-        | Op::ListContainers
-        | Op::GetBlobServiceProperties
-        | Op::SetBlobServiceProperties
-        | Op::GetBlobServiceStats
-        | Op::GetAccountInformation
-        | Op::GetUserDelegationKey
-        | Op::PreflightBlobRequest
-        | Op::BlobBatch
-        | Op::FindBlobsByTags
-        | Op::CreateContainer
-        | Op::RestoreContainer
-        | Op::RenameContainer => all(Apart),
+fn row(op: Op, by: By) -> Row {
+    let class = match op.class() {
+        OpClass::Account | OpClass::Container(_) => return all(Apart),
+        OpClass::Blob(class) => class,
+    };
+    match class {
+        // A new blob is encrypted as its own request says, whatever was there before.
+        BlobClass::Replace => all(Done),
+        // Blocks have keys of their own until they are committed.
+        BlobClass::StageBlock => all(Done),
+        BlobClass::Copy => match by {
+            By::Key => NOT_TAKEN,
+            By::Scope => all(Done),
+        },
+        // A scope belongs to the account: a reader need not name it, and the name is ignored.
+        BlobClass::Read | BlobClass::Query => match by {
+            By::Key => NEEDED,
+            By::Scope => all(Done),
+        },
+        BlobClass::SetMetadata | BlobClass::Snapshot | BlobClass::WriteInPlace => NEEDED,
+        BlobClass::SetTags
+        | BlobClass::Lease
+        | BlobClass::Delete
+        | BlobClass::Undelete
+        | BlobClass::SetTier
+        | BlobClass::GetBlockList
+        | BlobClass::Seal => NOT_TAKEN,
+        // Clients that have a key send it along; the operation neither needs it nor looks at it.
+        BlobClass::GetTags | BlobClass::GetPageRanges | BlobClass::Protect | BlobClass::DeletePolicy => all(Done),
+        // No byte is read or written, so no key is needed; one that comes must be the right one.
+        BlobClass::SetProperties => Row { none: Done, ..NEEDED },
+        BlobClass::SetExpiry => all(Refused("BlobOperationNotSupported")),
+        BlobClass::AbortCopy | BlobClass::IncrementalCopy => all(Apart),
     }
 }
 
@@ -164,7 +94,7 @@ async fn who_needs_the_key_of_a_blob() {
     let (own, other) = (key(1), key(2));
     let (own, other) = (headers(&own), headers(&other));
     let stage = async || Stage::with(Bench::with_container().await, &own).await;
-    let rule = |ask: &Ask, rule: fn(Row) -> Rule| if is_apart(ask) { Apart } else { rule(by_key(ask.op)) };
+    let rule = |ask: &Ask, rule: fn(Row) -> Rule| if is_apart(ask) { Apart } else { rule(row(ask.op, By::Key)) };
     let mut broken = all_broken("no key", &[], stage, |ask| rule(ask, |row| row.none)).await;
     broken.extend(all_broken("another key", &other, stage, |ask| rule(ask, |row| row.other)).await);
     broken.extend(all_broken("the key", &own, stage, |ask| rule(ask, |row| row.own)).await);
@@ -179,7 +109,7 @@ async fn who_needs_the_scope_of_a_blob() {
         bench.settings.encryption_scopes = vec!["one".to_owned(), "two".to_owned()];
         Stage::with(bench, &scope("one")).await
     };
-    let rule = |ask: &Ask, rule: fn(Row) -> Rule| if is_apart(ask) { Apart } else { rule(by_scope(ask.op)) };
+    let rule = |ask: &Ask, rule: fn(Row) -> Rule| if is_apart(ask) { Apart } else { rule(row(ask.op, By::Scope)) };
     let none: Headers<'_> = &[];
     let mut broken = all_broken("no scope", none, stage, |ask| rule(ask, |row| row.none)).await;
     broken.extend(all_broken("another scope", &scope("two"), stage, |ask| rule(ask, |row| row.other)).await);

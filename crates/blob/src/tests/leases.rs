@@ -1,5 +1,6 @@
 //! Leases: who may do what to a blob, or a container, that is leased.
 
+use super::class::{BlobClass, ContainerClass, OpClass};
 use super::{Apart, Ask, BLOBS, Done, Headers, MINE, Of, Refused, Rule, Stage, YOURS, hold_all, requests};
 use crate::Op;
 use crate::testing::header;
@@ -29,124 +30,86 @@ fn all(rule: Rule) -> Row {
 
 /// A blob that is leased for ever.
 fn of_blob(op: Op) -> Row {
-    match op {
-        Op::PutBlob
-        | Op::PutBlobFromUrl
-        | Op::SetBlobProperties
-        | Op::SetBlobMetadata
-        | Op::SetBlobTags
-        | Op::CopyBlob
-        | Op::CopyBlobFromUrl
-        | Op::AbortCopyBlob
-        | Op::DeleteBlob
-        | Op::SetBlobTier
-        | Op::PutBlock
-        | Op::PutBlockFromUrl
-        | Op::PutBlockList
-        | Op::PutPage
-        | Op::PutPageFromUrl
-        | Op::AppendBlock
-        | Op::AppendBlockFromUrl
-        | Op::AppendBlobSeal => WRITE,
-        Op::GetBlob
-        | Op::GetBlobProperties
-        | Op::GetBlobMetadata
-        | Op::GetBlobTags
-        | Op::SnapshotBlob
-        | Op::QueryBlobContents
-        | Op::GetBlockList
-        | Op::GetPageRanges => READ,
-        // The reference gives it no id. That a lease stands against it all the same is our choice.
-        Op::IncrementalCopyBlob => all(MISSING),
-        Op::LeaseBlob => all(Refused("LeaseAlreadyPresent")),
-        Op::UndeleteBlob | Op::SetBlobImmutabilityPolicy | Op::DeleteBlobImmutabilityPolicy | Op::SetBlobLegalHold => {
-            FREE
-        }
-        Op::SetBlobExpiry => all(Refused("BlobOperationNotSupported")),
-        // An id is that of the container's lease, and there is none. The leases of its blobs do not keep a container.
-        Op::GetContainerProperties
-        | Op::GetContainerMetadata
-        | Op::SetContainerMetadata
-        | Op::GetContainerAcl
-        | Op::SetContainerAcl
-        | Op::DeleteContainer => Row { none: Done, yours: ABSENT, mine: ABSENT },
-        Op::LeaseContainer | Op::ListBlobs | Op::FindBlobsByTagsInContainer => FREE,
-        Op::ListContainers
-        | Op::GetBlobServiceProperties
-        | Op::SetBlobServiceProperties
-        | Op::GetBlobServiceStats
-        | Op::GetAccountInformation
-        | Op::GetUserDelegationKey
-        | Op::PreflightBlobRequest
-        | Op::BlobBatch
-        | Op::FindBlobsByTags
-        | Op::CreateContainer
-        | Op::RestoreContainer
-        | Op::RenameContainer => APART,
+    match op.class() {
+        OpClass::Account => APART,
+        OpClass::Container(class) => match class {
+            // An id is that of the container's lease, and there is none. The leases of its blobs do not keep a container.
+            ContainerClass::Read
+            | ContainerClass::GetAcl
+            | ContainerClass::SetMetadata
+            | ContainerClass::SetAcl
+            | ContainerClass::Delete => Row { none: Done, yours: ABSENT, mine: ABSENT },
+            ContainerClass::Lease | ContainerClass::List => FREE,
+        },
+        OpClass::Blob(class) => match class {
+            BlobClass::Replace
+            | BlobClass::Copy
+            | BlobClass::AbortCopy
+            | BlobClass::StageBlock
+            | BlobClass::WriteInPlace
+            | BlobClass::Seal
+            | BlobClass::SetProperties
+            | BlobClass::SetMetadata
+            | BlobClass::SetTags
+            | BlobClass::SetTier
+            | BlobClass::Delete => WRITE,
+            BlobClass::Read
+            | BlobClass::Query
+            | BlobClass::GetTags
+            | BlobClass::GetBlockList
+            | BlobClass::GetPageRanges
+            | BlobClass::Snapshot => READ,
+            // The reference gives it no id. That a lease stands against it all the same is our choice.
+            BlobClass::IncrementalCopy => all(MISSING),
+            BlobClass::Lease => all(Refused("LeaseAlreadyPresent")),
+            BlobClass::Undelete | BlobClass::Protect | BlobClass::DeletePolicy => FREE,
+            BlobClass::SetExpiry => all(Refused("BlobOperationNotSupported")),
+        },
     }
 }
 
 /// A container that is leased for ever.
 fn of_container(op: Op) -> Row {
     let mismatch = Refused("LeaseIdMismatchWithContainerOperation");
-    match op {
-        Op::DeleteContainer => Row { none: MISSING, yours: mismatch, mine: Done },
-        Op::GetContainerProperties
-        | Op::GetContainerMetadata
-        | Op::SetContainerMetadata
-        | Op::GetContainerAcl
-        | Op::SetContainerAcl => Row { none: Done, yours: mismatch, mine: Done },
-        Op::LeaseContainer => all(Refused("LeaseAlreadyPresent")),
-        Op::ListBlobs | Op::FindBlobsByTagsInContainer => FREE,
-        Op::SetBlobExpiry => all(Refused("BlobOperationNotSupported")),
-        // Its lease says nothing of its blobs; an id is that of a blob's.
-        Op::PutBlob
-        | Op::PutBlobFromUrl
-        | Op::SetBlobProperties
-        | Op::SetBlobMetadata
-        | Op::SetBlobTags
-        | Op::CopyBlob
-        | Op::CopyBlobFromUrl
-        | Op::AbortCopyBlob
-        | Op::DeleteBlob
-        | Op::SetBlobTier
-        | Op::PutBlock
-        | Op::PutBlockFromUrl
-        | Op::PutBlockList
-        | Op::PutPage
-        | Op::PutPageFromUrl
-        | Op::AppendBlock
-        | Op::AppendBlockFromUrl
-        | Op::AppendBlobSeal
-        | Op::GetBlob
-        | Op::GetBlobProperties
-        | Op::GetBlobMetadata
-        | Op::GetBlobTags
-        | Op::SnapshotBlob
-        | Op::QueryBlobContents
-        | Op::GetBlockList
-        | Op::GetPageRanges => {
-            let absent = Refused("LeaseNotPresentWithBlobOperation");
-            Row { none: Done, yours: absent, mine: absent }
-        }
-        Op::IncrementalCopyBlob
-        | Op::LeaseBlob
-        | Op::UndeleteBlob
-        | Op::SetBlobImmutabilityPolicy
-        | Op::DeleteBlobImmutabilityPolicy
-        | Op::SetBlobLegalHold => FREE,
-        Op::ListContainers
-        | Op::GetBlobServiceProperties
-        | Op::SetBlobServiceProperties
-        | Op::GetBlobServiceStats
-        | Op::GetAccountInformation
-        | Op::GetUserDelegationKey
-        | Op::PreflightBlobRequest
-        | Op::BlobBatch
-        | Op::FindBlobsByTags
-        | Op::CreateContainer
-        | Op::RestoreContainer
-        | Op::RenameContainer => APART,
+    match op.class() {
+        OpClass::Account => APART,
+        OpClass::Container(class) => match class {
+            ContainerClass::Delete => Row { none: MISSING, yours: mismatch, mine: Done },
+            ContainerClass::Read | ContainerClass::GetAcl | ContainerClass::SetMetadata | ContainerClass::SetAcl => {
+                Row { none: Done, yours: mismatch, mine: Done }
+            }
+            ContainerClass::Lease => all(Refused("LeaseAlreadyPresent")),
+            ContainerClass::List => FREE,
+        },
+        OpClass::Blob(class) => match class {
+            // The lease of a container says nothing of its blobs; an id is that of a blob's lease.
+            BlobClass::Replace
+            | BlobClass::Copy
+            | BlobClass::AbortCopy
+            | BlobClass::StageBlock
+            | BlobClass::WriteInPlace
+            | BlobClass::Seal
+            | BlobClass::SetProperties
+            | BlobClass::SetMetadata
+            | BlobClass::SetTags
+            | BlobClass::SetTier
+            | BlobClass::Delete
+            | BlobClass::Read
+            | BlobClass::Query
+            | BlobClass::GetTags
+            | BlobClass::GetBlockList
+            | BlobClass::GetPageRanges
+            | BlobClass::Snapshot => {
+                let absent = Refused("LeaseNotPresentWithBlobOperation");
+                Row { none: Done, yours: absent, mine: absent }
+            }
+            BlobClass::IncrementalCopy
+            | BlobClass::Lease
+            | BlobClass::Undelete
+            | BlobClass::Protect
+            | BlobClass::DeletePolicy => FREE,
+            BlobClass::SetExpiry => all(Refused("BlobOperationNotSupported")),
+        },
     }
 }
 

@@ -1,10 +1,11 @@
 //! Rules, not operations: for each thing that protects a blob, what every operation does under it.
 //!
-//! Each table is a match over all operations without a wildcard, so that a new operation does not compile until each rule says
-//! what it does. [`requests`] has a request, or a few, for each of them, which succeed where nothing is protected; the tables
+//! Each table is a match over the classes of operations (`class.rs`) without a wildcard, so that a new operation does not compile
+//! until it has a class, and a new class not until each rule says what it does. [`requests`] has a request, or a few, for each of them, which succeed where nothing is protected; the tables
 //! are then held against the real service. Whatever an operation does, the projections must say what the blobs say, and a
 //! refusal changes nothing.
 
+mod class;
 mod conditions;
 mod encryption;
 mod leases;

@@ -1,5 +1,6 @@
 //! Legal holds and immutability policies: nothing that they stand over is changed or removed, whichever operation asks.
 
+use super::class::{BlobClass, ContainerClass, OpClass};
 use super::{Apart, Ask, BEFORE, BLOBS, Done, FAR, Headers, Of, Refused, Rule, Stage, hold_all, requests};
 use crate::Op;
 use crate::testing::{Bench, between};
@@ -17,67 +18,50 @@ fn both(rule: Rule) -> Row {
 /// `code` is that of the protection.
 fn row(op: Op, code: &'static str) -> Row {
     let refused = Refused(code);
-    match op {
-        // What was there stays as a version, with what protects it.
-        Op::PutBlob | Op::PutBlobFromUrl | Op::CopyBlob | Op::CopyBlobFromUrl | Op::PutBlockList => {
-            Row { plain: refused, versioned: Done }
-        }
-        // The reference: neither metadata nor pages are written, versions or not, and the version is not deleted.
-        Op::SetBlobProperties
-        | Op::SetBlobMetadata
-        | Op::DeleteBlob
-        | Op::PutPage
-        | Op::PutPageFromUrl
-        | Op::AppendBlock
-        | Op::AppendBlockFromUrl
-        | Op::AppendBlobSeal
-        | Op::IncrementalCopyBlob => both(refused),
-        // It ends with the blobs in it.
-        Op::DeleteContainer => both(refused),
-        // They say nothing of the content: tags, tier and lease may change, blocks wait beside it, a snapshot is another
-        // state. The copy that is aborted has brought nothing yet.
-        Op::SetBlobTags
-        | Op::SetBlobTier
-        | Op::LeaseBlob
-        | Op::SnapshotBlob
-        | Op::PutBlock
-        | Op::PutBlockFromUrl
-        | Op::AbortCopyBlob
-        | Op::UndeleteBlob => both(Done),
-        // Of a policy itself: it is locked, and here set to the same date.
-        Op::SetBlobImmutabilityPolicy | Op::SetBlobLegalHold => both(Done),
-        Op::DeleteBlobImmutabilityPolicy => match code {
-            "BlobImmutableDueToPolicy" => both(refused),
-            _ => both(Done),
+    match op.class() {
+        OpClass::Account => both(Apart),
+        OpClass::Container(class) => match class {
+            // Its blobs end with it.
+            ContainerClass::Delete => both(refused),
+            ContainerClass::Read
+            | ContainerClass::GetAcl
+            | ContainerClass::SetMetadata
+            | ContainerClass::SetAcl
+            | ContainerClass::Lease
+            | ContainerClass::List => both(Done),
         },
-        Op::SetBlobExpiry => both(Refused("BlobOperationNotSupported")),
-        Op::GetBlob
-        | Op::GetBlobProperties
-        | Op::GetBlobMetadata
-        | Op::GetBlobTags
-        | Op::QueryBlobContents
-        | Op::GetBlockList
-        | Op::GetPageRanges
-        | Op::GetContainerProperties
-        | Op::GetContainerMetadata
-        | Op::SetContainerMetadata
-        | Op::GetContainerAcl
-        | Op::SetContainerAcl
-        | Op::LeaseContainer
-        | Op::ListBlobs
-        | Op::FindBlobsByTagsInContainer => both(Done),
-        Op::ListContainers
-        | Op::GetBlobServiceProperties
-        | Op::SetBlobServiceProperties
-        | Op::GetBlobServiceStats
-        | Op::GetAccountInformation
-        | Op::GetUserDelegationKey
-        | Op::PreflightBlobRequest
-        | Op::BlobBatch
-        | Op::FindBlobsByTags
-        | Op::CreateContainer
-        | Op::RestoreContainer
-        | Op::RenameContainer => both(Apart),
+        OpClass::Blob(class) => match class {
+            // What was there stays as a version, with what protects it.
+            BlobClass::Replace | BlobClass::Copy => Row { plain: refused, versioned: Done },
+            // The reference: neither metadata nor pages are written, versions or not, and the version is not deleted.
+            BlobClass::SetProperties
+            | BlobClass::SetMetadata
+            | BlobClass::Delete
+            | BlobClass::WriteInPlace
+            | BlobClass::Seal
+            | BlobClass::IncrementalCopy => both(refused),
+            // They say nothing of the content: tags, tier and lease may change, blocks wait beside it, a snapshot is another
+            // state. The copy that is aborted has brought nothing yet.
+            BlobClass::SetTags
+            | BlobClass::SetTier
+            | BlobClass::Lease
+            | BlobClass::Snapshot
+            | BlobClass::StageBlock
+            | BlobClass::AbortCopy
+            | BlobClass::Undelete => both(Done),
+            // Of a policy itself: it is locked, and here set to the same date.
+            BlobClass::Protect => both(Done),
+            BlobClass::DeletePolicy => match code {
+                "BlobImmutableDueToPolicy" => both(refused),
+                _ => both(Done),
+            },
+            BlobClass::SetExpiry => both(Refused("BlobOperationNotSupported")),
+            BlobClass::Read
+            | BlobClass::Query
+            | BlobClass::GetTags
+            | BlobClass::GetBlockList
+            | BlobClass::GetPageRanges => both(Done),
+        },
     }
 }
 

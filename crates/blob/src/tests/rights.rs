@@ -1,5 +1,6 @@
 //! Rights that a request needs beside that of its operation. Which right that is stands in the table of the server's tests.
 
+use super::class::{BlobClass, ContainerClass, OpClass};
 use super::{Stage, requests};
 use crate::Op;
 use crate::model::PublicAccess;
@@ -13,58 +14,43 @@ struct Row {
 }
 
 fn row(op: Op) -> Row {
-    let (blob, container) = (Some(PublicAccess::Blob), Some(PublicAccess::Container));
-    match op {
-        Op::PutBlob | Op::PutBlobFromUrl | Op::CopyBlob | Op::CopyBlobFromUrl | Op::PutBlockList => {
-            Row { protects: true, public: None }
-        }
-        Op::GetBlob | Op::GetBlobProperties | Op::GetBlobMetadata | Op::GetPageRanges => {
-            Row { protects: false, public: blob }
-        }
-        Op::GetContainerProperties | Op::GetContainerMetadata => Row { protects: false, public: container },
-        // The requests here ask for more than what is public: uncommitted blocks, and tags.
-        Op::GetBlockList | Op::ListBlobs => Row { protects: false, public: None },
-        Op::SetBlobProperties
-        | Op::SetBlobMetadata
-        | Op::GetBlobTags
-        | Op::SetBlobTags
-        | Op::LeaseBlob
-        | Op::SnapshotBlob
-        | Op::AbortCopyBlob
-        | Op::IncrementalCopyBlob
-        | Op::DeleteBlob
-        | Op::UndeleteBlob
-        | Op::SetBlobTier
-        | Op::SetBlobExpiry
-        | Op::SetBlobImmutabilityPolicy
-        | Op::DeleteBlobImmutabilityPolicy
-        | Op::SetBlobLegalHold
-        | Op::QueryBlobContents
-        | Op::PutBlock
-        | Op::PutBlockFromUrl
-        | Op::PutPage
-        | Op::PutPageFromUrl
-        | Op::AppendBlock
-        | Op::AppendBlockFromUrl
-        | Op::AppendBlobSeal
-        | Op::ListContainers
-        | Op::GetBlobServiceProperties
-        | Op::SetBlobServiceProperties
-        | Op::GetBlobServiceStats
-        | Op::GetAccountInformation
-        | Op::GetUserDelegationKey
-        | Op::PreflightBlobRequest
-        | Op::BlobBatch
-        | Op::FindBlobsByTags
-        | Op::FindBlobsByTagsInContainer
-        | Op::CreateContainer
-        | Op::SetContainerMetadata
-        | Op::GetContainerAcl
-        | Op::SetContainerAcl
-        | Op::DeleteContainer
-        | Op::LeaseContainer
-        | Op::RestoreContainer
-        | Op::RenameContainer => Row { protects: false, public: None },
+    let public = |public| Row { protects: false, public };
+    match op.class() {
+        OpClass::Account => public(None),
+        OpClass::Container(class) => match class {
+            ContainerClass::Read => public(Some(PublicAccess::Container)),
+            // The request for List Blobs asks for more than what is public: tags.
+            ContainerClass::List
+            | ContainerClass::GetAcl
+            | ContainerClass::SetMetadata
+            | ContainerClass::SetAcl
+            | ContainerClass::Delete
+            | ContainerClass::Lease => public(None),
+        },
+        OpClass::Blob(class) => match class {
+            BlobClass::Replace | BlobClass::Copy => Row { protects: true, public: None },
+            BlobClass::Read | BlobClass::GetPageRanges => public(Some(PublicAccess::Blob)),
+            // The request asks for more than what is public: uncommitted blocks.
+            BlobClass::GetBlockList => public(None),
+            BlobClass::IncrementalCopy
+            | BlobClass::AbortCopy
+            | BlobClass::StageBlock
+            | BlobClass::WriteInPlace
+            | BlobClass::Seal
+            | BlobClass::SetProperties
+            | BlobClass::SetMetadata
+            | BlobClass::SetTags
+            | BlobClass::SetTier
+            | BlobClass::SetExpiry
+            | BlobClass::Lease
+            | BlobClass::Snapshot
+            | BlobClass::Delete
+            | BlobClass::Undelete
+            | BlobClass::Protect
+            | BlobClass::DeletePolicy
+            | BlobClass::Query
+            | BlobClass::GetTags => public(None),
+        },
     }
 }
 

@@ -1,5 +1,6 @@
 //! Soft delete, versions and snapshots: what every operation keeps of what was there, and what can be done to what is kept.
 
+use super::class::{BlobClass, OpClass};
 use super::{Apart, Ask, BLOBS, Done, Of, Refused, Rule, Stage, hold_all, requests};
 use crate::Op;
 use crate::testing::{Bench, between};
@@ -20,122 +21,67 @@ const GONE: Rule = Refused("BlobNotFound");
 
 fn deleted(op: Op) -> Deleted {
     let row = |kept, on_deleted| Deleted { kept, on_deleted };
-    match op {
-        Op::PutBlob | Op::PutBlobFromUrl | Op::CopyBlob | Op::CopyBlobFromUrl | Op::PutBlockList => row(1, Done),
-        Op::DeleteBlob => row(1, GONE),
+    let class = match op.class() {
+        OpClass::Account => return row(0, Apart),
+        OpClass::Container(_) => return row(0, Done),
+        OpClass::Blob(class) => class,
+    };
+    match class {
+        BlobClass::Replace | BlobClass::Copy => row(1, Done),
+        BlobClass::Delete => row(1, GONE),
         // What it replaces is in a snapshot already.
-        Op::IncrementalCopyBlob => row(0, Done),
+        BlobClass::IncrementalCopy => row(0, Done),
         // A new blob, of which there are only blocks.
-        Op::PutBlock | Op::PutBlockFromUrl => row(0, Done),
-        Op::UndeleteBlob => row(0, Done),
+        BlobClass::StageBlock => row(0, Done),
+        BlobClass::Undelete => row(0, Done),
         // The reference: what they overwrite is not kept.
-        Op::SetBlobProperties
-        | Op::SetBlobMetadata
-        | Op::PutPage
-        | Op::PutPageFromUrl
-        | Op::AppendBlock
-        | Op::AppendBlockFromUrl
-        | Op::AppendBlobSeal
-        | Op::SetBlobTags
-        | Op::SetBlobTier
-        | Op::LeaseBlob
-        | Op::SnapshotBlob
-        | Op::AbortCopyBlob
-        | Op::SetBlobImmutabilityPolicy
-        | Op::DeleteBlobImmutabilityPolicy
-        | Op::SetBlobLegalHold
-        | Op::GetBlob
-        | Op::GetBlobProperties
-        | Op::GetBlobMetadata
-        | Op::GetBlobTags
-        | Op::QueryBlobContents
-        | Op::GetBlockList
-        | Op::GetPageRanges => row(0, GONE),
-        Op::SetBlobExpiry => row(0, Refused("BlobOperationNotSupported")),
-        Op::GetContainerProperties
-        | Op::GetContainerMetadata
-        | Op::SetContainerMetadata
-        | Op::GetContainerAcl
-        | Op::SetContainerAcl
-        | Op::DeleteContainer
-        | Op::LeaseContainer
-        | Op::ListBlobs
-        | Op::FindBlobsByTagsInContainer => row(0, Done),
-        Op::ListContainers
-        | Op::GetBlobServiceProperties
-        | Op::SetBlobServiceProperties
-        | Op::GetBlobServiceStats
-        | Op::GetAccountInformation
-        | Op::GetUserDelegationKey
-        | Op::PreflightBlobRequest
-        | Op::BlobBatch
-        | Op::FindBlobsByTags
-        | Op::CreateContainer
-        | Op::RestoreContainer
-        | Op::RenameContainer => row(0, Apart),
+        BlobClass::WriteInPlace
+        | BlobClass::Seal
+        | BlobClass::SetProperties
+        | BlobClass::SetMetadata
+        | BlobClass::SetTags
+        | BlobClass::SetTier
+        | BlobClass::Lease
+        | BlobClass::Snapshot
+        | BlobClass::AbortCopy
+        | BlobClass::Protect
+        | BlobClass::DeletePolicy
+        | BlobClass::Read
+        | BlobClass::Query
+        | BlobClass::GetTags
+        | BlobClass::GetBlockList
+        | BlobClass::GetPageRanges => row(0, GONE),
+        BlobClass::SetExpiry => row(0, Refused("BlobOperationNotSupported")),
     }
 }
 
 fn earlier(op: Op) -> Earlier {
     let row = |versions, to_earlier| Earlier { versions, to_earlier };
     let unwritten = Refused("InvalidOperation");
-    match op {
-        Op::PutBlob
-        | Op::PutBlobFromUrl
-        | Op::CopyBlob
-        | Op::CopyBlobFromUrl
-        | Op::PutBlockList
-        | Op::SetBlobMetadata
-        | Op::SnapshotBlob => row(1, unwritten),
-        Op::SetBlobProperties
-        | Op::PutPage
-        | Op::PutPageFromUrl
-        | Op::AppendBlock
-        | Op::AppendBlockFromUrl
-        | Op::AppendBlobSeal
-        | Op::PutBlock
-        | Op::PutBlockFromUrl
-        | Op::LeaseBlob
-        | Op::AbortCopyBlob
-        | Op::IncrementalCopyBlob
-        | Op::UndeleteBlob
-        | Op::SetBlobExpiry => row(0, unwritten),
+    let class = match op.class() {
+        OpClass::Account | OpClass::Container(_) => return row(0, Apart),
+        OpClass::Blob(class) => class,
+    };
+    match class {
+        BlobClass::Replace | BlobClass::Copy | BlobClass::SetMetadata | BlobClass::Snapshot => row(1, unwritten),
+        BlobClass::SetProperties
+        | BlobClass::WriteInPlace
+        | BlobClass::Seal
+        | BlobClass::StageBlock
+        | BlobClass::Lease
+        | BlobClass::AbortCopy
+        | BlobClass::IncrementalCopy
+        | BlobClass::Undelete
+        | BlobClass::SetExpiry => row(0, unwritten),
         // The current version becomes a previous one.
-        Op::DeleteBlob => row(0, Done),
+        BlobClass::Delete => row(0, Done),
         // They are said of one version.
-        Op::SetBlobTags
-        | Op::SetBlobTier
-        | Op::SetBlobImmutabilityPolicy
-        | Op::DeleteBlobImmutabilityPolicy
-        | Op::SetBlobLegalHold => row(0, Done),
-        Op::GetBlob
-        | Op::GetBlobProperties
-        | Op::GetBlobMetadata
-        | Op::GetBlobTags
-        | Op::QueryBlobContents
-        | Op::GetBlockList
-        | Op::GetPageRanges => row(0, Done),
-        Op::GetContainerProperties
-        | Op::GetContainerMetadata
-        | Op::SetContainerMetadata
-        | Op::GetContainerAcl
-        | Op::SetContainerAcl
-        | Op::DeleteContainer
-        | Op::LeaseContainer
-        | Op::ListBlobs
-        | Op::FindBlobsByTagsInContainer
-        | Op::ListContainers
-        | Op::GetBlobServiceProperties
-        | Op::SetBlobServiceProperties
-        | Op::GetBlobServiceStats
-        | Op::GetAccountInformation
-        | Op::GetUserDelegationKey
-        | Op::PreflightBlobRequest
-        | Op::BlobBatch
-        | Op::FindBlobsByTags
-        | Op::CreateContainer
-        | Op::RestoreContainer
-        | Op::RenameContainer => row(0, Apart),
+        BlobClass::SetTags | BlobClass::SetTier | BlobClass::Protect | BlobClass::DeletePolicy => row(0, Done),
+        BlobClass::Read
+        | BlobClass::Query
+        | BlobClass::GetTags
+        | BlobClass::GetBlockList
+        | BlobClass::GetPageRanges => row(0, Done),
     }
 }
 

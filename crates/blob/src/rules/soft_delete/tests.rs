@@ -42,8 +42,8 @@ impl Bench {
     }
 
     async fn is_gone(&self, url: &str) -> bool {
-        self.call("HEAD", url, &[], b"").await.map_err(|error| refusal(Err(error))).err()
-            == Some(BlobError::BlobNotFound)
+        let answer = self.call("HEAD", url, &[], b"").await;
+        answer.is_err().then(|| refusal(answer)) == Some(BlobError::BlobNotFound)
     }
 
     async fn undelete(&self) {
