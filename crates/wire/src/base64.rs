@@ -1,4 +1,5 @@
-//! Base64 as the protocols use it: the standard alphabet, padded, nothing else accepted; tokens have a form of their own.
+//! Base64 as the protocols use it: the standard alphabet, padded, and nothing else is accepted. JSON Web Tokens and
+//! URLs use a form of their own.
 
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
@@ -12,7 +13,7 @@ pub fn decode(text: &str) -> Option<Vec<u8>> {
     STANDARD.decode(text).ok()
 }
 
-/// As Node reads it: in either alphabet, without padding if need be, up to the first `=`, passing over what is none.
+/// Decodes as Node.js does: either alphabet, padding optional, up to the first `=`; other characters are skipped.
 pub fn decode_loose(text: &str) -> Vec<u8> {
     let digit = |byte: u8| match byte {
         b'A'..=b'Z' => Some(byte - b'A'),
@@ -36,18 +37,18 @@ pub fn decode_loose(text: &str) -> Vec<u8> {
 
 /// Decodes to exactly `N` bytes, for the digests and signatures of a request head; `None` for any other length.
 pub fn decode_exact<const N: usize>(text: &str) -> Option<[u8; N]> {
-    // Room for 64 bytes, and for the two that the decoder wants on top.
+    // Room for 64 bytes, and for two more that the decoder needs.
     let mut room = [0; 66];
     let length = STANDARD.decode_slice(text, &mut room).ok()?;
     room[..length].try_into().ok()
 }
 
-/// The form inside tokens: `-` and `_` for `+` and `/`, without padding. Nothing else is accepted.
+/// The form in JSON Web Tokens: `-` and `_` for `+` and `/`, without padding. Nothing else is accepted.
 pub fn decode_url(text: &str) -> Option<Vec<u8>> {
     URL_SAFE_NO_PAD.decode(text).ok()
 }
 
-/// The same form, for what clients put into URLs again: some forget to encode `+` and `/`.
+/// The same form, for markers and receipts that clients put into URLs: some clients do not percent-encode `+` and `/`.
 pub fn encode_url(bytes: &[u8]) -> String {
     URL_SAFE_NO_PAD.encode(bytes)
 }

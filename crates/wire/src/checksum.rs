@@ -1,10 +1,11 @@
-//! The two checksums of the protocol, fed piece by piece: MD5 (`Content-MD5`) and CRC-64/NVME (`x-ms-content-crc64`).
+//! The two checksums of the protocol, computed piece by piece: MD5 (`Content-MD5`) and CRC-64/NVME
+//! (`x-ms-content-crc64`).
 
 use std::fmt;
 
 use md5::Digest;
 
-/// MD5 of everything fed so far.
+/// MD5 of all bytes so far.
 #[derive(Clone, Default)]
 pub struct Md5(md5::Md5);
 
@@ -26,7 +27,7 @@ impl Md5 {
     }
 }
 
-/// CRC-64/NVME of everything fed so far: polynomial 0xAD93D23594C93659 reflected, all ones in and out.
+/// CRC-64/NVME of all bytes so far: polynomial 0xAD93D23594C93659 reflected, all ones in and out.
 #[derive(Clone, Default)]
 pub struct Crc64(crc64fast_nvme::Digest);
 
@@ -74,7 +75,7 @@ mod tests {
         assert_eq!(crate::base64::encode(&Md5::of(b"123456789")), "JfnnlDI7RTiF9RgfG2JNCw==");
     }
 
-    /// The polynomial written out, one bit at a time, to hold the fast one against at every alignment and length.
+    /// A slow reference, one bit at a time, to compare with at every alignment and length.
     fn slow_crc64(bytes: &[u8]) -> u64 {
         !bytes.iter().fold(!0u64, |sum, byte| {
             (0..8).fold(sum ^ u64::from(*byte), |sum, _| (sum >> 1) ^ ((sum & 1) * 0x9A6C_9329_AC4B_C9B5))

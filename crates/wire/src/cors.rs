@@ -1,25 +1,25 @@
-//! Cross-origin requests: which pages of other sites may read an answer, by the rules in the service properties.
+//! CORS: which pages of other origins may read an answer, by the rules in the service properties.
 //!
-//! The first rule that matches origin and method decides; the rules after it are not looked at, even if it then refuses
-//! the headers. Rules are no protection of ours: they tell browsers what to let pages see, so a request that no rule
-//! matches is answered like any other, without the headers.
+//! The first rule that matches origin and method decides, even if it then refuses the headers; later rules are not
+//! tried. The rules do not protect the server: they tell browsers what pages may see. A request that no rule matches is
+//! answered like any other, without CORS headers.
 
 use std::fmt::Write as _;
 
 use crate::http::{HeaderMap, HeaderName, HeaderValue, Reply, StatusCode, header};
 use crate::xml::CorsRule;
 
-/// Why a preflight is turned down.
+/// Why a preflight is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// A header without which it is no preflight.
+    /// A required header is missing.
     Missing(&'static str),
-    /// There are no rules, or the one that applies does not allow it.
+    /// There are no rules, or the rule that matches does not allow the request.
     NotAllowed,
 }
 
-/// Answers a preflight, which asks for an actual request to come: may a page of `origin` send this `method` with these
-/// `headers` (the values of `Origin`, `Access-Control-Request-Method` and `Access-Control-Request-Headers`)?
+/// Answers a preflight: may a page of `origin` send this `method` with these `headers`? They are the values of
+/// `Origin`, `Access-Control-Request-Method` and `Access-Control-Request-Headers`.
 pub fn preflight(
     rules: &[CorsRule],
     origin: Option<&str>,
@@ -43,11 +43,11 @@ pub fn preflight(
     Ok(reply)
 }
 
-/// What the rules say about an actual request, for the headers of its answer.
+/// The CORS headers for the answer to an actual request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Actual<'a> {
     pub sharing: Sharing<'a>,
-    /// Another origin would get another answer, so caches must keep them apart.
+    /// The answer depends on the origin, so caches must store one for each (`Vary: Origin`).
     pub varies: bool,
 }
 
@@ -56,13 +56,14 @@ pub struct Actual<'a> {
 pub enum Sharing<'a> {
     Nobody,
     Everybody(&'a CorsRule),
-    /// Those of the origin that asks.
+    /// Pages of the origin that sent the request.
     Origin(&'a str, &'a CorsRule),
 }
 
-/// Holds an actual request against the rules; `origin` is the value of `Origin`, if there is one.
+/// Finds the CORS headers for an actual request; `origin` is the value of `Origin`, if there is one.
 ///
-/// A read without an origin is told when everybody may have the answer, because a cache may hand it to a page later.
+/// A read without an origin gets them too if every origin is allowed, because a cache may give the answer to a page
+/// later.
 pub fn actual<'a>(rules: &'a [CorsRule], origin: Option<&'a str>, method: &str) -> Actual<'a> {
     let origin = present(origin);
     let is_read = matches!(method, "GET" | "HEAD");
@@ -76,8 +77,8 @@ pub fn actual<'a>(rules: &'a [CorsRule], origin: Option<&'a str>, method: &str) 
 }
 
 impl Actual<'_> {
-    /// Adds what it says to the headers of the answer, which are complete otherwise: a rule may expose all of them that
-    /// begin in a certain way.
+    /// Adds the CORS headers to an answer. The answer's other headers must be complete: a rule may expose all headers
+    /// with a certain prefix.
     pub fn add_to(&self, headers: &mut HeaderMap) {
         let rule = match self.sharing {
             Sharing::Nobody => None,
@@ -103,7 +104,7 @@ impl Actual<'_> {
     }
 }
 
-/// How a rule came to match.
+/// How a rule matched the origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Origins {
     Any,
@@ -120,7 +121,8 @@ fn first_match<'a>(rules: &'a [CorsRule], origin: Option<&str>, method: &str) ->
     })
 }
 
-/// Case counts. A star stands for one or more labels of the host: `https://*.example.com`.
+/// Whether a rule's origin matches, case-sensitively. A star stands for one or more labels of the host:
+/// `https://*.example.com`.
 fn is_origin(allowed: &str, origin: &str) -> bool {
     let Some((before, after)) = allowed.split_once('*') else { return allowed == origin };
     let middle = origin.strip_prefix(before).and_then(|rest| rest.strip_suffix(after));
@@ -129,7 +131,8 @@ fn is_origin(allowed: &str, origin: &str) -> bool {
     })
 }
 
-/// Whether a list of names, prefixes that end in a star, or just a star, has this header.
+/// Whether a rule's list of header names contains this header. An element may be a name, a prefix with a star, or only
+/// a star.
 fn covers(list: &[String], name: &str) -> bool {
     list.iter().any(|allowed| match allowed.strip_suffix('*') {
         Some(prefix) => name.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix)),
@@ -141,7 +144,7 @@ fn names(headers: &str) -> impl Iterator<Item = &str> {
     headers.split(',').map(str::trim_ascii).filter(|name| !name.is_empty())
 }
 
-/// Names as the rule has them, then the headers of the answer that a prefix of the rule takes in.
+/// The rule's exposed names, then the answer's headers that match one of its prefixes.
 fn exposed(rule: &CorsRule, headers: &HeaderMap) -> String {
     let (prefixes, literals): (Vec<_>, Vec<_>) = rule.exposed_headers.iter().partition(|name| name.ends_with('*'));
     let mut list = literals.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(",");
@@ -271,8 +274,8 @@ mod tests {
         }
     }
 
-    /// The published table: origin sent, rules, then whether the answer varies, the allowed origin and whether headers
-    /// are exposed.
+    /// The published table: the origin sent, the rules; then whether the answer varies, the allowed origin, and whether
+    /// headers are exposed.
     #[test]
     fn the_table_of_vary() {
         let none: &[CorsRule] = &[];

@@ -12,7 +12,7 @@ const TICKS_PER_SECOND: u64 = 10_000_000;
 const SECONDS_PER_DAY: u64 = 86_400;
 const TICKS_PER_DAY: u64 = SECONDS_PER_DAY * TICKS_PER_SECOND;
 
-/// The last tick that a four-digit year can express: 9999-12-31T23:59:59.9999999Z. Later stamps are written as this one.
+/// The last tick that a four-digit year can express: 9999-12-31T23:59:59.9999999Z. Later times are written as this one.
 pub const LAST: Timestamp = Timestamp(days_before(10_000, 1, 1) * TICKS_PER_DAY - 1);
 
 /// `Sun, 15 Nov 2026 18:00:00 GMT`. Fractions of a second are cut off.
@@ -253,7 +253,8 @@ fn parse_rfc850(text: &str) -> Option<Timestamp> {
     rest.expect(b' ')?;
     let (hour, minute, second) = rest.clock()?;
     rest.literal(b" GMT")?;
-    // Two digits cannot say which century. The storage protocols began in 2008, so the last century is the last resort.
+    // Two digits do not say which century: 00 to 69 are taken for 20xx, because Azure Storage began in 2008, and the
+    // others for 19xx.
     let year = if short < 70 { 2000 + short } else { 1900 + short };
     rest.0.is_empty().then(|| stamp(year, month, day, hour, minute, second)).flatten()
 }

@@ -1,4 +1,4 @@
-//! What a request says and what an answer is, as values: no sockets here.
+//! HTTP requests and answers as values; there are no sockets here.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -9,7 +9,7 @@ pub use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 /// A boxed future.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// The head of a request after the listener has taken its URL apart.
+/// The head of a request, with its URL taken apart.
 #[derive(Clone, Debug)]
 pub struct Head {
     pub method: Method,
@@ -19,28 +19,28 @@ pub struct Head {
     pub secondary: bool,
     /// The path below the account, percent-decoded, without a leading slash: `container/blob/with/slashes`.
     pub resource: String,
-    /// The path exactly as sent (it is what clients sign).
+    /// The path exactly as sent, because that is what clients sign.
     pub raw_path: String,
     pub query: Query,
     pub headers: HeaderMap,
     /// `scheme://authority[/account]` as the client wrote it: listings repeat it.
     pub endpoint: String,
-    /// The version this request runs under: `x-ms-version`, or what stands in for it.
+    /// The version of the protocol that this request is answered in: `x-ms-version`, or its substitute.
     pub version: String,
-    /// Made by the server for this request.
+    /// The id that the server has drawn for this request.
     pub request_id: String,
     pub https: bool,
 }
 
 impl Head {
-    /// The header as text. A header that is not visible ASCII text counts as absent, and so does an empty one: clients
-    /// send `x-ms-proposed-lease-id:` and the like when they have nothing to say.
+    /// The header as text. A header that is not visible ASCII counts as absent, and so does an empty one: clients send
+    /// `x-ms-proposed-lease-id:` and the like when they have no value.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok().filter(|text| !text.is_empty())
     }
 
-    /// Whether the header says anything.
+    /// Whether the header is there and not empty.
     #[must_use]
     pub fn has_header(&self, name: &str) -> bool {
         self.headers.get(name).is_some_and(|value| !value.is_empty())
@@ -71,8 +71,7 @@ impl Query {
         Query(pairs)
     }
 
-    /// The first value of `name`; names are compared without case, as the service does. A parameter that is empty counts as
-    /// absent.
+    /// The first value of `name`; names are compared without case, as Azure does. An empty parameter counts as absent.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
         let is_said = |(key, value): &&(String, String)| key.eq_ignore_ascii_case(name) && !value.is_empty();
@@ -93,7 +92,7 @@ impl Query {
 /// Why a request body could not be read to its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BodyError {
-    /// The client went away, or sent fewer or more bytes than it said.
+    /// The client disconnected, or sent fewer or more bytes than `Content-Length` says.
     Incomplete,
     /// The client was too slow.
     TimedOut,
@@ -114,7 +113,7 @@ pub async fn collect(body: &mut dyn Body, most: usize) -> Result<Vec<u8>, BodyEr
     if body.length().is_some_and(|length| length > most as u64) {
         return Err(BodyError::TooLarge);
     }
-    // What a client says it will send is believed up to here before it has come.
+    // No more memory than this is reserved on the word of `Content-Length`.
     const BELIEVED_BYTES: u64 = 64 * 1024;
     let expected = body.length().unwrap_or_default().min(BELIEVED_BYTES) as usize;
     let mut whole = Vec::with_capacity(expected);
@@ -128,7 +127,7 @@ pub async fn collect(body: &mut dyn Body, most: usize) -> Result<Vec<u8>, BodyEr
     Ok(whole)
 }
 
-/// A body whose bytes are at hand; for tests and for parts of a batch.
+/// A body whose bytes are in memory; for tests and for parts of a batch.
 #[derive(Debug)]
 pub struct FixedBody(Option<Bytes>, u64);
 
@@ -152,7 +151,7 @@ impl Body for FixedBody {
     }
 }
 
-/// An answer. The server adds what every answer carries (ids, version, date).
+/// An answer. The server adds the headers that every answer has (ids, version, date).
 #[derive(Debug)]
 pub struct Reply {
     pub status: StatusCode,
@@ -166,7 +165,7 @@ impl Reply {
         Reply { status, headers: HeaderMap::new(), body: ReplyBody::Empty }
     }
 
-    /// Sets a header from text that is known to fit (made by us). Text that does not fit is left out.
+    /// Sets a header from text of our own. Text that is not a valid header value is left out.
     #[must_use]
     pub fn with(mut self, name: &'static str, value: impl AsRef<str>) -> Reply {
         self.set(name, value);
@@ -187,21 +186,21 @@ impl Reply {
     }
 }
 
-/// What follows the head of an answer.
+/// The body of an answer.
 pub enum ReplyBody {
     Empty,
     Bytes(Bytes),
-    /// `length` bytes to come. On HEAD the server sends the length only.
+    /// A stream of `length` bytes. To HEAD the server sends the length only.
     Stream {
         length: u64,
         stream: Box<dyn ByteStream>,
     },
-    /// Nobody knows yet how many bytes there will be.
+    /// A stream whose length is not known yet.
     Open(Box<dyn ByteStream>),
 }
 
 impl ReplyBody {
-    /// How many bytes follow; none if nobody knows.
+    /// The length of the body; 0 if it is not known.
     #[must_use]
     pub fn length(&self) -> u64 {
         match self {
@@ -223,12 +222,12 @@ impl std::fmt::Debug for ReplyBody {
     }
 }
 
-/// Bytes on their way out. An error ends the connection, so that nobody takes a cut body for a whole one.
+/// The bytes of an answer's body. An error closes the connection, so that no client takes a cut body for a whole one.
 pub trait ByteStream: Send {
     fn next(&mut self) -> BoxFuture<'_, Option<Result<Bytes, String>>>;
 }
 
-/// A refusal in the shape the services give it; the server writes it as XML or JSON.
+/// A refusal as the services give it; the server writes it as XML or JSON.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ErrorReply {
     pub status: u16,

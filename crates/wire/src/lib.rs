@@ -1,7 +1,7 @@
 //! Text and bytes to values and back.
 //!
-//! Everything here is a plain function of its arguments: no sockets, no clock, no runtime. What leaves this crate has been
-//! checked, so nothing further in has to check it again.
+//! Everything here is a plain function of its arguments: no sockets, no clock, no runtime. Values from this crate are
+//! valid, so no other crate checks them again.
 
 pub mod base64;
 pub mod checksum;

@@ -1,12 +1,13 @@
-//! What a caller notes on a resource: the `x-ms-meta-*` headers.
+//! Metadata of a resource: the `x-ms-meta-*` headers.
 
 use std::fmt;
 
 use crate::http::{Head, HeaderMap, HeaderName, HeaderValue};
 use crate::xml::XmlWriter;
 
-/// Header names have no case once they are read; this header carries the spelling of metadata names between the stream and
-/// a service, as a comma-separated list of those with capitals. It never comes from a client and never goes to one.
+/// HTTP libraries lose the case of header names, but Azure keeps the case of metadata names. This internal header
+/// carries it from the connection to a service and back, as a comma-separated list of the names with capitals. It never
+/// comes from a client and never goes to one.
 pub const SPELLED_NAMES: &str = "lazurite-metadata-names";
 
 /// Names and values together, without the prefix.
@@ -15,7 +16,7 @@ pub const METADATA_BYTES_MAX: usize = 8 * 1024;
 /// The prefix of a metadata header, in lower case.
 pub const PREFIX: &str = "x-ms-meta-";
 
-/// Checked pairs in the order and the case in which they came. Names are equal when they differ only in case.
+/// Valid metadata, in the order and the case in which it was sent. Names are equal when they differ only in case.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Metadata(Vec<(String, String)>);
 
@@ -23,13 +24,13 @@ pub struct Metadata(Vec<(String, String)>);
 pub enum MetadataError {
     /// A header with the prefix and nothing after it.
     EmptyMetadataKey,
-    /// A name that is no identifier, a name given twice, or a value that is not printable ASCII.
+    /// A name that is not an identifier, a name given twice, or a value that is not printable ASCII.
     InvalidMetadata,
     MetadataTooLarge,
 }
 
 impl MetadataError {
-    /// The code on the wire; the status is 400 for all of them.
+    /// The error code; the status is 400 for all of them.
     pub fn code(self) -> &'static str {
         match self {
             MetadataError::EmptyMetadataKey => "EmptyMetadataKey",
@@ -48,7 +49,7 @@ impl fmt::Display for MetadataError {
 impl std::error::Error for MetadataError {}
 
 impl Metadata {
-    /// The metadata of a request, its names spelled as they came.
+    /// The metadata of a request, its names in the case in which they were sent.
     pub fn of(head: &Head) -> Result<Metadata, MetadataError> {
         let headers = head.headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
         let metadata = Metadata::parse(headers)?;
@@ -58,7 +59,7 @@ impl Metadata {
         })
     }
 
-    /// Takes the metadata out of all headers of a request; headers without the prefix are passed over.
+    /// Collects the metadata from all headers of a request; headers without the prefix are skipped.
     pub fn parse<N: AsRef<str>, V: AsRef<[u8]>>(
         headers: impl IntoIterator<Item = (N, V)>,
     ) -> Result<Metadata, MetadataError> {
@@ -93,7 +94,7 @@ impl Metadata {
         self.0.is_empty()
     }
 
-    /// Spells the names as `spelled` (see [`SPELLED_NAMES`]) has them.
+    /// Gives the names the case that `spelled` (see [`SPELLED_NAMES`]) has.
     #[must_use]
     pub fn spelled(mut self, spelled: &str) -> Metadata {
         for spelling in spelled.split(',') {
@@ -110,7 +111,7 @@ impl Metadata {
     }
 }
 
-/// The headers that tell of metadata, which was checked when it was set.
+/// Adds the metadata headers to an answer. The metadata was checked when it was set.
 pub fn set(headers: &mut HeaderMap, metadata: &[(String, String)]) {
     let spelled = spelling(metadata.iter().map(|(name, _)| name.as_str()));
     if let (false, Ok(spelled)) = (spelled.is_empty(), HeaderValue::try_from(spelled)) {
@@ -120,7 +121,7 @@ pub fn set(headers: &mut HeaderMap, metadata: &[(String, String)]) {
         let mut header = String::with_capacity(PREFIX.len() + name.len());
         header.push_str(PREFIX);
         header.push_str(name);
-        // A header name has no case here.
+        // The HTTP library has lower-case names only.
         header.make_ascii_lowercase();
         if let (Ok(name), Ok(text)) = (HeaderName::try_from(header), HeaderValue::try_from(text.as_str())) {
             headers.insert(name, text);
@@ -162,7 +163,7 @@ fn check_value(value: &[u8]) -> Result<(), MetadataError> {
     value.iter().all(printable).then_some(()).ok_or(MetadataError::InvalidMetadata)
 }
 
-/// The list for [`SPELLED_NAMES`]; empty when small letters tell it all.
+/// The value of [`SPELLED_NAMES`]; empty if all names are in lower case.
 pub fn spelling<'a>(names: impl Iterator<Item = &'a str>) -> String {
     let with_capitals = names.filter(|name| name.bytes().any(|byte| byte.is_ascii_uppercase()));
     with_capitals.collect::<Vec<_>>().join(",")

@@ -18,10 +18,10 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method};
 const BOUNDARY_BYTES_MAX: usize = 70;
 /// More headers than this in one part are refused.
 const HEADERS_PER_PART_MAX: usize = 64;
-/// So many most parts have, and room for them is made at once.
+/// Room for as many headers as most parts have.
 const HEADERS_PER_PART_USUAL: usize = 6;
 
-/// The body is not what its type says.
+/// The body is not valid `multipart/mixed`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Malformed;
 
@@ -32,7 +32,7 @@ pub struct Part<'a> {
     pub content: &'a [u8],
 }
 
-/// Headers as they stand in a body, which they are borrowed from: a batch has hundreds of them, and few are looked at.
+/// The headers of a part, borrowed from the body: a batch has hundreds of headers, and few are read.
 #[derive(Clone, Debug, Default)]
 pub struct Headers<'a>(Vec<(&'a [u8], &'a [u8])>);
 
@@ -43,14 +43,14 @@ impl<'a> Headers<'a> {
         self.0.iter().filter(is_named).map(|(_, value)| *value)
     }
 
-    /// The header as text. One that is not visible ASCII text counts as absent.
+    /// The header as text; `None` if it is missing or not visible ASCII.
     pub fn text(&self, name: &str) -> Option<&'a str> {
         let value = self.all(name).next()?;
         let is_text = value.iter().all(|byte| matches!(byte, b' '..=b'~' | b'\t'));
         std::str::from_utf8(value).ok().filter(|_| is_text)
     }
 
-    /// The same headers, as every other request has them.
+    /// The headers in the form that other requests have.
     pub fn to_map(&self) -> HeaderMap {
         let mut map = HeaderMap::with_capacity(self.0.len());
         for (name, value) in &self.0 {
@@ -66,7 +66,7 @@ impl<'a> Headers<'a> {
 #[derive(Debug)]
 pub struct InnerRequest<'a> {
     pub method: Method,
-    /// As it stands in the request line: absolute, or a path.
+    /// The URL of the request line: absolute, or a path.
     pub target: &'a str,
     pub headers: Headers<'a>,
     pub body: &'a [u8],
@@ -89,10 +89,10 @@ pub fn boundary(content_type: &str) -> Option<&str> {
     is_boundary.then_some(value)
 }
 
-/// Takes a body apart. More than `most` parts are one more than anybody wants to see: the rest is not looked at.
+/// Splits a body into parts. After `most` + 1 parts it stops: the caller refuses that many.
 pub fn parts<'a>(body: &'a [u8], boundary: &str, most: usize) -> Result<Vec<Part<'a>>, Malformed> {
     let mut parts = Vec::new();
-    // Where the content of the part that is open began, once the first delimiter was seen.
+    // Where the content of the current part began, once the first delimiter was found.
     let mut began = None;
     let mut at = 0;
     while at < body.len() {
@@ -112,7 +112,7 @@ pub fn parts<'a>(body: &'a [u8], boundary: &str, most: usize) -> Result<Vec<Part
         }
         at += length;
     }
-    // The last delimiter may lack its dashes, but something must have ended the last part.
+    // The last delimiter may lack its dashes, but the last part must have been ended by one.
     match began {
         Some(began) if body[began..].iter().all(u8::is_ascii_whitespace) && !parts.is_empty() => Ok(parts),
         _ => Err(Malformed),
@@ -148,7 +148,7 @@ fn part(text: &[u8]) -> Result<Part<'_>, Malformed> {
     Ok(Part { headers, content: rest })
 }
 
-/// Reads a request as it stands in a part.
+/// Parses the request in a part.
 pub fn request(content: &[u8]) -> Result<InnerRequest<'_>, Malformed> {
     let mut rest = content.trim_ascii_start();
     let line = std::str::from_utf8(line(&mut rest)).map_err(|_| Malformed)?;
@@ -238,7 +238,7 @@ impl Writer {
         self.body
     }
 
-    /// The same without a line end after the last delimiter.
+    /// Like `finish`, without a line end after the last delimiter.
     #[must_use]
     pub fn finish_bare(mut self) -> Vec<u8> {
         self.delimiter("--");
@@ -328,7 +328,7 @@ mod tests {
         }
     }
 
-    /// What is taken for a name or a value is what the rest of the house takes for one.
+    /// Header names and values are accepted by the same rules as outside of batches.
     #[test]
     fn names_and_values_of_headers() {
         for byte in 0..=255u8 {

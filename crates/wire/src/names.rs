@@ -4,16 +4,16 @@ use std::fmt;
 
 const ACCOUNT_CHARS: std::ops::RangeInclusive<usize> = 3..=24;
 const CONTAINER_CHARS: std::ops::RangeInclusive<usize> = 3..=63;
-/// Counted after decoding, in UTF-16 units, as the service's own runtime counts the length of a string.
+/// The longest blob name, after decoding, in UTF-16 code units, as Azure's runtime counts the length of a string.
 pub const BLOB_NAME_CHARS_MAX: usize = 1024;
 pub const BLOB_NAME_SEGMENTS_MAX: usize = 254;
 
 /// What is wrong with a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NameError {
-    /// Too short, too long or of too many segments: `OutOfRangeInput` on the wire.
+    /// Too short, too long or with too many segments: `OutOfRangeInput`.
     Length,
-    /// Characters that may not stand there: `InvalidResourceName` on the wire.
+    /// With characters that are not allowed: `InvalidResourceName`.
     Characters,
 }
 
@@ -28,7 +28,7 @@ impl fmt::Display for NameError {
 
 impl std::error::Error for NameError {}
 
-/// 3 to 24 of `a-z` and `0-9`.
+/// An account's name: 3 to 24 of `a-z` and `0-9`.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct AccountName(Box<str>);
 
@@ -44,20 +44,20 @@ impl AccountName {
     }
 }
 
-/// 3 to 63 of `a-z`, `0-9` and single dashes between them, or one of the service's own containers.
+/// A container's name: 3 to 63 of `a-z`, `0-9` and single dashes between them, or one of the system containers.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ContainerName(Box<str>);
 
 impl ContainerName {
-    /// Holds the blobs whose address has no container.
+    /// The root container: it holds the blobs whose URL names no container.
     pub const ROOT: &'static str = "$root";
-    /// Holds the static website.
+    /// The container of the static website.
     pub const WEB: &'static str = "$web";
     pub const LOGS: &'static str = "$logs";
     pub const CHANGE_FEED: &'static str = "$blobchangefeed";
     const SPECIAL: [&'static str; 4] = [Self::ROOT, Self::WEB, Self::LOGS, Self::CHANGE_FEED];
 
-    /// The length is looked at first, so a name with both faults has the wrong length.
+    /// The length is checked first, so a name with both faults is refused for its length.
     pub fn parse(name: &str) -> Result<ContainerName, NameError> {
         if Self::SPECIAL.contains(&name) {
             return Ok(ContainerName(name.into()));
@@ -73,29 +73,29 @@ impl ContainerName {
         &*self.0 == Self::ROOT
     }
 
-    /// Whether this is one of the service's own containers, which begin with `$`.
+    /// Whether this is a system container, whose name begins with `$`.
     pub fn is_special(&self) -> bool {
         self.0.starts_with('$')
     }
 }
 
-/// 3 to 63 of `a-z`, `0-9` and single dashes between them.
+/// A queue's name: 3 to 63 of `a-z`, `0-9` and single dashes between them.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct QueueName(Box<str>);
 
 impl QueueName {
-    /// The length is looked at first, so a name with both faults has the wrong length.
+    /// The length is checked first, so a name with both faults is refused for its length.
     pub fn parse(name: &str) -> Result<QueueName, NameError> {
         dashed_name(name).map(QueueName)
     }
 }
 
-/// 1 to 1024 characters in at most 254 segments. Case counts; every character is allowed.
+/// A blob's name: 1 to 1024 characters in at most 254 segments. It is case-sensitive; every character is allowed.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BlobName(Box<str>);
 
 impl BlobName {
-    /// Takes a decoded name. A backslash is a slash, as the service has it.
+    /// Parses a decoded name. A backslash becomes a slash, as in Azure.
     pub fn parse(name: &str) -> Result<BlobName, NameError> {
         // A UTF-8 text never has fewer bytes than UTF-16 units, so the exact count is only needed for long ones.
         let too_long = name.len() > BLOB_NAME_CHARS_MAX && name.encode_utf16().count() > BLOB_NAME_CHARS_MAX;

@@ -13,7 +13,7 @@ const VALUE: &AsciiSet = &NAME.add(b'/');
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadEncoding;
 
-/// Decodes a path or a part of one. A plus sign is a plus sign; every `%` must begin an escape.
+/// Decodes a path or a part of one. A plus sign stays a plus sign; every `%` must begin an escape.
 pub fn decode_path(text: &str) -> Result<Cow<'_, str>, BadEncoding> {
     if !text.contains('%') {
         return Ok(Cow::Borrowed(text));
@@ -26,7 +26,7 @@ pub fn decode_path(text: &str) -> Result<Cow<'_, str>, BadEncoding> {
     percent_decode_str(text).decode_utf8().map_err(|_| BadEncoding)
 }
 
-/// Decodes one name or value of a query. A plus sign is a space; a `%` that begins no escape stands for itself.
+/// Decodes one name or value of a query. A plus sign becomes a space; a `%` that begins no escape stays as it is.
 pub fn decode_query(text: &str) -> Result<Cow<'_, str>, BadEncoding> {
     if !text.contains('+') {
         return percent_decode_str(text).decode_utf8().map_err(|_| BadEncoding);

@@ -1,18 +1,18 @@
-//! The one range that a read may ask for, from `x-ms-range` or `Range`.
+//! The byte range of a read, from `x-ms-range` or `Range`.
 
-/// What a range header says. `bytes=a-` and `bytes=a-b` are understood; several ranges or a suffix are not, and a header
-/// that is not understood is ignored, as RFC 9110 allows and the service does for `Range`.
+/// The value of a range header. `bytes=a-` and `bytes=a-b` are supported; several ranges or a suffix are not. A header
+/// that is not supported is ignored, as RFC 9110 allows and Azure does for `Range`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RangeHeader {
     /// No header.
     None,
     /// From `first` to `last`, both included; without `last` to the end.
     Span { first: u64, last: Option<u64> },
-    /// There is a header that means nothing.
+    /// The header is not supported, and ignored.
     Ignored,
 }
 
-/// Bytes `first` to `last`, both included, inside something that has at least `last + 1` bytes.
+/// Bytes `first` to `last`, both included, of a content that has at least `last + 1` bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
     pub first: u64,
@@ -20,7 +20,7 @@ pub struct Span {
 }
 
 impl Span {
-    /// How many bytes; never zero.
+    /// The number of bytes; never zero.
     pub fn count(&self) -> u64 {
         self.last - self.first + 1
     }
@@ -36,7 +36,8 @@ impl RangeHeader {
         span(text.trim_ascii()).unwrap_or(RangeHeader::Ignored)
     }
 
-    /// The bytes meant, of `length` bytes: `None` for all of them, otherwise a span cut off at the end.
+    /// The bytes to read of a content of `length` bytes: `None` for all of them, otherwise a range that ends at the
+    /// content's end at the latest.
     pub fn resolve(self, length: u64) -> Result<Option<Span>, Unsatisfiable> {
         match self {
             RangeHeader::None | RangeHeader::Ignored => Ok(None),

@@ -7,14 +7,14 @@
 //! end       CRC64 of the whole payload
 //! ```
 //!
-//! Numbers are little-endian. Both directions take their bytes in whatever pieces they come and keep none of the payload,
-//! so a message of any length passes in a few bytes of memory.
+//! Numbers are little-endian. Encoder and decoder take bytes in pieces of any size and hold none of the payload, so a
+//! message of any length needs only a few bytes of memory.
 
 use bytes::{Buf, Bytes};
 
 use crate::checksum::Crc64;
 
-/// The only form there is, as the header names it. An answer repeats it.
+/// The only form that exists, as the header names it. An answer repeats it.
 pub const VALUE: &str = "XSM/1.0; properties=crc64";
 
 const VERSION: u8 = 1;
@@ -22,13 +22,13 @@ const FLAGS_CRC64: u16 = 1;
 const MESSAGE_HEADER_BYTES: usize = 13;
 const SEGMENT_HEADER_BYTES: usize = 10;
 const SUM_BYTES: usize = 8;
-/// The longest of the parts that are not payload.
+/// The length of the longest part that is not payload.
 const PART_BYTES_MAX: usize = MESSAGE_HEADER_BYTES;
-/// How long our segments are, unless there would be more of them than can be counted.
+/// The length of the segments that we write, unless that would make more segments than can be counted.
 const SEGMENT_BYTES: u64 = 4 * 1024 * 1024;
 const SEGMENTS_MAX: u64 = u16::MAX as u64;
 
-/// Whether a header asks for the form that there is. Spaces do not count, nor does case.
+/// Whether a header names this form. Spaces and case do not matter.
 #[must_use]
 pub fn is_known(header: &str) -> bool {
     let plain = |text: &str| text.bytes().filter(|byte| *byte != b' ').map(|byte| byte.to_ascii_lowercase()).collect();
@@ -36,28 +36,28 @@ pub fn is_known(header: &str) -> bool {
     given == known
 }
 
-/// What is wrong with a message. Nothing of it may be kept then.
+/// Why a message is refused. Nothing of it may be kept then.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fault {
-    /// It says that it is of another version.
+    /// It has another version.
     Version(u8),
-    /// It says that it is longer or shorter than the body that it came in.
+    /// Its length field differs from the length of the body.
     MessageLength { given: u64, expected: u64 },
-    /// It has other properties than the header said.
+    /// Its flags differ from the properties in the header.
     Flags(u16),
     /// There must be a segment, even in an empty message.
     NoSegments,
     /// Segments come in order, from 1 on.
     SegmentNumber { given: u16, expected: u16 },
-    /// The segments together are longer or shorter than the payload that was announced.
+    /// The segments together are longer or shorter than the announced payload.
     PayloadLength { expected: u64 },
-    /// A segment is not what was sent.
+    /// The CRC64 of a segment does not match.
     SegmentSum { number: u16, given: u64, computed: u64 },
-    /// The segments are, but not all of them together.
+    /// The CRC64 of each segment matches, but not that of the whole payload.
     MessageSum { given: u64, computed: u64 },
-    /// It ends before its end.
+    /// It ends too early.
     Incomplete,
-    /// It goes on after its end.
+    /// Bytes follow after its end.
     TooLong,
 }
 
@@ -82,20 +82,20 @@ impl std::fmt::Display for Fault {
     }
 }
 
-/// Takes a message apart.
+/// Decodes a message.
 #[derive(Clone, Debug)]
 pub struct Decoder {
     message_length: u64,
     payload_length: u64,
-    /// The payload that is still to come.
+    /// How many bytes of payload are still to come.
     left: u64,
     segments: u16,
-    /// The segment that is at hand, or was last.
+    /// The number of the current or last segment.
     segment: u16,
     segment_sum: Crc64,
     sum: Crc64,
     part: Part,
-    /// The bytes of a part that has not come whole yet.
+    /// The bytes of a part that is not complete yet.
     held: [u8; PART_BYTES_MAX],
     held_length: usize,
 }
@@ -112,7 +112,8 @@ enum Part {
 }
 
 impl Decoder {
-    /// For a message of `message_length` bytes with a payload of `payload_length`, as the headers of the request say.
+    /// A decoder for a message of `message_length` bytes with a payload of `payload_length`, as the request's headers
+    /// say.
     #[must_use]
     pub fn new(message_length: u64, payload_length: u64) -> Decoder {
         Decoder {
@@ -129,8 +130,8 @@ impl Decoder {
         }
     }
 
-    /// Takes bytes from the front of `bytes` until there is payload to return or nothing is left. Payload is returned
-    /// before its sum has been seen: it counts only when [`Decoder::finish`] says so.
+    /// Consumes bytes from the front of `bytes` until it has payload to return or `bytes` is empty. Payload is returned
+    /// before its CRC64 has been checked: it is valid only when [`Decoder::finish`] succeeds.
     pub fn next(&mut self, bytes: &mut Bytes) -> Result<Option<Bytes>, Fault> {
         while !bytes.is_empty() {
             if let Part::Payload { left } = self.part {
@@ -152,7 +153,7 @@ impl Decoder {
         Ok(None)
     }
 
-    /// The message has come whole, and was what it said.
+    /// Checks that the message was complete and valid.
     pub fn finish(&self) -> Result<(), Fault> {
         if self.part == Part::End { Ok(()) } else { Err(Fault::Incomplete) }
     }
@@ -203,7 +204,7 @@ impl Decoder {
     }
 
     fn segment_header(&mut self, number: u16, length: u64) -> Result<(), Fault> {
-        // There are no more than can be counted, so this cannot overflow.
+        // The number of segments was checked, so this cannot overflow.
         let expected = self.segment + 1;
         if number != expected {
             return Err(Fault::SegmentNumber { given: number, expected });
@@ -242,14 +243,14 @@ impl Decoder {
     }
 }
 
-/// Makes a message of a payload whose length is known.
+/// Encodes a payload whose length is known.
 #[derive(Clone, Debug)]
 pub struct Encoder {
     length: u64,
     segment_length: u64,
-    /// The payload that is still to come.
+    /// How many bytes of payload are still to come.
     left: u64,
-    /// The segment that is at hand, or was last.
+    /// The number of the current or last segment.
     segment: u16,
     segment_left: u64,
     segment_sum: Crc64,
@@ -258,7 +259,7 @@ pub struct Encoder {
 }
 
 impl Encoder {
-    /// For a payload of `length` bytes.
+    /// An encoder for a payload of `length` bytes.
     #[must_use]
     pub fn new(length: u64) -> Encoder {
         Encoder::with_segments(length, SEGMENT_BYTES.max(length.div_ceil(SEGMENTS_MAX)))
@@ -277,7 +278,7 @@ impl Encoder {
         }
     }
 
-    /// How long the whole message is.
+    /// The length of the whole message.
     #[must_use]
     pub fn message_length(&self) -> u64 {
         let framing = (SEGMENT_HEADER_BYTES + SUM_BYTES) as u64 * self.segments();
@@ -288,7 +289,8 @@ impl Encoder {
         self.length.div_ceil(self.segment_length).max(1)
     }
 
-    /// The next pieces of the message, for the next bytes of the payload. Bytes beyond its length are left out.
+    /// The next pieces of the message, for the next bytes of the payload. Bytes beyond the payload's length are left
+    /// out.
     pub fn next(&mut self, mut payload: Bytes) -> Vec<Bytes> {
         let mut pieces = Vec::with_capacity(3);
         let mut framing = Vec::new();
@@ -351,7 +353,7 @@ mod tests {
         Encoder::with_segments(payload.len() as u64, segment_length).next(Bytes::copy_from_slice(payload)).concat()
     }
 
-    /// What comes out when the message comes in pieces that end at `cuts`.
+    /// The result of decoding the message in pieces that end at `cuts`.
     fn decode(message: &[u8], payload_length: u64, cuts: &[usize]) -> Result<Vec<u8>, Fault> {
         let mut decoder = Decoder::new(message.len() as u64, payload_length);
         let (mut payload, mut start) = (Vec::new(), 0);
@@ -369,7 +371,7 @@ mod tests {
         (0..length).map(|n| (n * 31 + n / 7) as u8).collect()
     }
 
-    /// A sequence of numbers that looks random and is always the same.
+    /// Pseudorandom numbers, the same in every run.
     fn numbers(seed: u64) -> impl FnMut(u64) -> u64 {
         let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
         move |below| {
@@ -445,7 +447,7 @@ mod tests {
         }
     }
 
-    /// A byte that is changed anywhere, or a message that is cut or goes on, is never taken.
+    /// A message with a changed byte, a truncated one and one with more bytes are always refused.
     #[test]
     fn no_damage_passes() {
         let payload = payload(11);
@@ -498,7 +500,7 @@ mod tests {
         assert_eq!(decode(&good, 12, &[]), Err(Fault::PayloadLength { expected: 12 }));
     }
 
-    /// Whatever comes, there is an answer; and it does not depend on the pieces.
+    /// Any bytes are decoded or refused, and the result does not depend on how they are split.
     #[test]
     fn noise_is_refused_in_the_same_way_however_it_comes() {
         for seed in 0..2_000 {

@@ -9,15 +9,15 @@ use crate::xml::{self, XmlError, XmlWriter};
 
 pub const TAGS_PER_BLOB_MAX: usize = 10;
 
-/// Checked tags with distinct keys, in the order in which they came. Case counts.
+/// Valid tags with distinct keys, in the order in which they were sent. They are case-sensitive.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tags(Vec<(String, String)>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TagsError {
-    /// The body is not of the right shape.
+    /// The body is malformed.
     Xml(XmlError),
-    /// The header is not of the right shape, or a character is not allowed.
+    /// The header is malformed, or a character is not allowed.
     InvalidTag,
     /// A key or a value is too long, or there are too many tags.
     TagsTooLarge,
@@ -26,7 +26,7 @@ pub enum TagsError {
 }
 
 impl TagsError {
-    /// The code on the wire; the status is 400 for all of them.
+    /// The error code; the status is 400 for all of them.
     pub fn code(&self) -> &'static str {
         match self {
             TagsError::Xml(error) => error.code(),
@@ -39,7 +39,7 @@ impl TagsError {
 }
 
 impl TagsError {
-    /// The text on the wire.
+    /// The error message.
     pub fn text(&self) -> &'static str {
         match self {
             TagsError::Xml(_) => "XML specified is not syntactically valid.",
@@ -73,7 +73,7 @@ impl Tags {
         let mut tags = Tags::default();
         for tag in set.many("Tag", "Tag", usize::MAX)? {
             tag.only(&["Key", "Value"])?;
-            // White space is part of a tag, so the text is taken as it stands.
+            // White space is part of a tag, so the text is not trimmed.
             let text = |name| tag.required(name).and_then(|node| node.leaf().map(|_| node.text.clone()));
             tags.add(text("Key")?, text("Value")?)?;
         }

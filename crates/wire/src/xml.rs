@@ -1,7 +1,7 @@
-//! XML bodies: a writer for what we answer and readers for the few documents that callers send.
+//! XML bodies: a writer for answers, and readers for the few documents that clients send.
 //!
-//! Readers refuse document types and every entity that XML does not define itself, so a document can neither grow nor
-//! reach out. What they return has been checked against the limits of the service.
+//! Readers refuse document types and all entities that XML does not define itself, so a document can neither expand nor
+//! refer to another one. What they return is within Azure's limits.
 
 mod block_list;
 mod error_message;
@@ -32,7 +32,7 @@ pub use write::XmlWriter;
 mod tests {
     use super::*;
 
-    /// A small generator, so that a failure comes back with the same seed.
+    /// Pseudorandom numbers: a failure can be repeated with its seed.
     fn next(state: &mut u64) -> usize {
         *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (*state >> 33) as usize

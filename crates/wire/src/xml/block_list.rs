@@ -5,7 +5,7 @@ use super::read::{Step, Steps, XmlError, is_blank};
 /// A committed blob has at most this many blocks.
 pub const BLOCKS_PER_LIST_MAX: usize = 50_000;
 
-/// Among which blocks an id is looked up.
+/// Where a block is looked up by its id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BlockSearch {
     Committed,
@@ -21,7 +21,7 @@ pub struct BlockEntry {
     pub id: String,
 }
 
-/// Reads the list as it comes, so that a long one costs no tree. More than [`BLOCKS_PER_LIST_MAX`] entries are
+/// Parses the list without building a tree of a long document. More than [`BLOCKS_PER_LIST_MAX`] entries are
 /// [`XmlError::TooMany`].
 pub fn parse_block_list(document: &[u8]) -> Result<Vec<BlockEntry>, XmlError> {
     let mut steps = Steps::through(document)?;

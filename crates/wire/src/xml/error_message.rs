@@ -1,8 +1,8 @@
-//! Why another server refuses: the message in the document of its error.
+//! The message in another server's error document.
 
 use super::read::parse;
 
-/// The first line of the message, which is all that is not about the request. `None`: the document says nothing of the kind.
+/// The first line of the message; the others repeat the request's id and time. `None`: the document has no message.
 pub fn parse_error_message(document: &[u8]) -> Option<String> {
     let error = parse(document, "Error").ok()?;
     let line = error.required("Message").ok()?.text.lines().next()?.trim().to_owned();

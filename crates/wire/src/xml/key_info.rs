@@ -1,4 +1,4 @@
-//! The body of Get User Delegation Key: for how long the key is wanted.
+//! The body of Get User Delegation Key: the time for which the client wants the key.
 
 use crate::dates;
 
@@ -7,7 +7,7 @@ use super::read::{self, XmlError};
 /// Times as received; they are valid dates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyInfo {
-    /// Left out by clients that mean at once.
+    /// `None`: from now on.
     pub start: Option<String>,
     pub expiry: String,
     pub delegated_user_tid: Option<String>,

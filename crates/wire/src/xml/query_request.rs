@@ -1,4 +1,4 @@
-//! The body of Query Blob Contents: what is asked, of what, and in which form the answer is wanted.
+//! The body of Query Blob Contents: the query, and the formats of the blob and of the answer.
 
 use super::read::{self, Node, XmlError};
 
@@ -9,7 +9,7 @@ pub struct QueryRequest {
     pub output: Option<QueryFormat>,
 }
 
-/// The form of a blob or of an answer. Texts are as they were sent; `None` is what was left out.
+/// The format of a blob or of an answer. Texts are as they were sent; `None` is what was left out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum QueryFormat {
     Delimited {
@@ -67,7 +67,7 @@ fn format(node: &Node) -> Result<QueryFormat, XmlError> {
     }
 }
 
-/// With the white space in it: that may be all that is meant.
+/// The text is not trimmed: a separator may be white space.
 fn text(node: &Node, name: &str) -> Option<String> {
     node.child(name).map(|child| child.text.clone())
 }

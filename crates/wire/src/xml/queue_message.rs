@@ -3,12 +3,12 @@
 use super::read::{self, XmlError};
 use super::write::is_xml_char;
 
-/// The text, exactly as it was written, or `None` where the document has none.
+/// The text of a message, exactly as it was written; `None` if the document has none.
 pub fn parse_queue_message(document: &[u8]) -> Result<Option<String>, XmlError> {
     let mut root = read::parse(document, "QueueMessage")?;
     root.only(&["MessageText"])?;
     let Some(node) = root.children.pop() else { return Ok(None) };
-    // Markup in the text has to be escaped; and what cannot be written back must not come in.
+    // Markup in the text must be escaped. A character that answers could not contain must be refused here.
     if !node.children.is_empty() || !node.text.chars().all(is_xml_char) {
         return Err(XmlError::Malformed);
     }

@@ -1,30 +1,30 @@
-//! Reading documents, without document types and without entities of their own.
+//! The XML reader; it refuses document types and entities other than XML's own.
 
 use std::borrow::Cow;
 use std::fmt;
 
 use quick_xml::events::{BytesStart, Event};
 
-/// How deep elements may nest. The deepest document we read, CORS rules, has four levels.
+/// How deep elements may nest. The deepest document, the CORS rules, has four levels.
 const DEPTH_MAX: usize = 8;
-/// How many elements a document that is read whole may have. Block lists are read as they come and have their own limit.
+/// How many elements a document may have that is parsed into a tree. Block lists are not, and have their own limit.
 const NODES_MAX: usize = 2_000;
 
 /// What is wrong with a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum XmlError {
-    /// Not XML, not of this shape, or with a part that is refused: `InvalidXmlDocument`.
+    /// Not XML, not the expected document, or with a part that is refused: `InvalidXmlDocument`.
     Malformed,
-    /// An element that must be there is not: `MissingRequiredXmlNode`.
+    /// A required element is missing: `MissingRequiredXmlNode`.
     Missing(&'static str),
-    /// An element whose text means nothing or is out of range: `InvalidXmlNodeValue`.
+    /// An element whose text is invalid or out of range: `InvalidXmlNodeValue`.
     BadValue { node: &'static str, value: String },
-    /// More elements of a kind than allowed. The operation says what that means; `InvalidXmlDocument` if nothing else.
+    /// More elements of a kind than allowed. The operation chooses the error; the default is `InvalidXmlDocument`.
     TooMany { node: &'static str, limit: usize },
 }
 
 impl XmlError {
-    /// The code on the wire; the status is 400 for all of them.
+    /// The error code; the status is 400 for all of them.
     pub fn code(&self) -> &'static str {
         match self {
             XmlError::Malformed | XmlError::TooMany { .. } => "InvalidXmlDocument",
@@ -51,7 +51,7 @@ impl fmt::Display for XmlError {
 
 impl std::error::Error for XmlError {}
 
-/// One step through a document.
+/// One event of the reader.
 pub(crate) enum Step<'a> {
     Open(BytesStart<'a>),
     Text(Cow<'a, str>),
@@ -59,7 +59,7 @@ pub(crate) enum Step<'a> {
     End,
 }
 
-/// Steps through a document: balanced, one root, nothing but white space around it.
+/// Reads a document event by event. The document is well-formed: balanced, one root, only white space around it.
 pub(crate) struct Steps<'a> {
     events: quick_xml::Reader<&'a [u8]>,
     depth: usize,
@@ -90,7 +90,7 @@ impl<'a> Steps<'a> {
                     Err(_) => return Err(XmlError::Malformed),
                 },
                 Event::Comment(_) | Event::Decl(_) | Event::PI(_) => continue,
-                // Never asked for, because empty elements are expanded; and a document type is refused.
+                // Does not occur: empty elements are expanded, and a document type is refused.
                 Event::Empty(_) | Event::DocType(_) => return Err(XmlError::Malformed),
                 Event::Eof if self.depth == 0 && self.roots == 1 => return Ok(Step::End),
                 Event::Eof => return Err(XmlError::Malformed),
@@ -127,7 +127,7 @@ pub(crate) fn is_blank(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_whitespace())
 }
 
-/// An element of a document that has been read whole. It has either children or text, not both.
+/// An element of a parsed document. It has either children or text, not both.
 #[derive(Debug, Default)]
 pub(crate) struct Node {
     pub(crate) name: String,
@@ -135,7 +135,7 @@ pub(crate) struct Node {
     pub(crate) children: Vec<Node>,
 }
 
-/// Reads a whole document whose root has the given name.
+/// Parses a document whose root has the given name.
 pub(crate) fn parse(document: &[u8], root: &str) -> Result<Node, XmlError> {
     let mut steps = Steps::through(document)?;
     let mut above = vec![Node::default()];
@@ -168,7 +168,7 @@ pub(crate) fn parse(document: &[u8], root: &str) -> Result<Node, XmlError> {
 }
 
 impl Node {
-    /// Refuses children that are not in the list, and children that are there twice.
+    /// Refuses children that are not in the list, and children that occur twice.
     pub(crate) fn only(&self, names: &[&str]) -> Result<&Node, XmlError> {
         let known = |node: &Node| names.contains(&node.name.as_str());
         let twice = |(at, node): (usize, &Node)| self.children[..at].iter().any(|other| other.name == node.name);
@@ -178,7 +178,7 @@ impl Node {
         Ok(self)
     }
 
-    /// Refuses children of any other name than this one, which may be there any number of times.
+    /// Refuses children of any other name than this one, which may occur any number of times.
     pub(crate) fn many(&self, name: &str, node: &'static str, limit: usize) -> Result<&[Node], XmlError> {
         if !self.children.iter().all(|child| child.name == name) || !self.is_container() {
             return Err(XmlError::Malformed);

@@ -1,4 +1,5 @@
-//! Get and Set Service Properties. What a document leaves out is `None` and keeps its value; what it names is complete.
+//! Get and Set Service Properties. A setting that the document leaves out is `None` and keeps its value; a setting that
+//! it names is complete.
 
 use super::read::{self, Node, XmlError};
 use super::write::XmlWriter;
@@ -9,9 +10,9 @@ const FOR_BLOBS: [&str; 3] = ["DefaultServiceVersion", "DeleteRetentionPolicy", 
 
 const RETENTION_DAYS: std::ops::RangeInclusive<u16> = 1..=365;
 pub const CORS_RULES_MAX: usize = 5;
-/// All rules together, without tags.
+/// The largest size of all rules together, without their XML tags.
 const CORS_BYTES_MAX: usize = 2 * 1024;
-/// Origins of one rule; headers of one rule without those that end in a star.
+/// The most origins of one rule, and the most headers of one rule, not counting prefixes with a star.
 const CORS_VALUES_MAX: usize = 64;
 const CORS_PREFIXES_MAX: usize = 2;
 const CORS_VALUE_CHARS_MAX: usize = 256;
@@ -22,7 +23,7 @@ pub struct ServiceProperties {
     pub logging: Option<Logging>,
     pub hour_metrics: Option<Metrics>,
     pub minute_metrics: Option<Metrics>,
-    /// `Some` of no rules deletes the rules.
+    /// `Some` without rules deletes the rules.
     pub cors: Option<Vec<CorsRule>>,
     pub default_service_version: Option<String>,
     pub delete_retention: Option<DeleteRetention>,
@@ -82,12 +83,12 @@ pub struct CorsRule {
 }
 
 impl ServiceProperties {
-    /// A document of the Blob service, which has more settings than the others.
+    /// Parses a document of the Blob service, which has more settings than the others.
     pub fn parse(document: &[u8]) -> Result<ServiceProperties, XmlError> {
         Self::of(&read::parse(document, ROOT)?, &[&EVERYWHERE[..], &FOR_BLOBS].concat())
     }
 
-    /// A document of a service that has only what all of them have.
+    /// Parses a document of a service that has only the common settings.
     pub fn parse_common(document: &[u8]) -> Result<ServiceProperties, XmlError> {
         Self::of(&read::parse(document, ROOT)?, &EVERYWHERE)
     }
@@ -347,7 +348,7 @@ fn parse_version(node: &Node) -> Result<String, XmlError> {
     is_date.then(|| text.to_owned()).ok_or_else(|| XmlError::bad("DefaultServiceVersion", text))
 }
 
-/// Required when enabled; otherwise passed over if it means nothing, as clients send a zero there.
+/// Required if the policy is enabled; otherwise an invalid value is ignored, because clients send a zero.
 fn days(node: &Node, enabled: bool) -> Result<Option<u16>, XmlError> {
     let text = if enabled { Some(node.text("Days")?) } else { node.text_if("Days")? };
     let Some(text) = text else { return Ok(None) };
@@ -472,7 +473,7 @@ mod tests {
     #[test]
     fn other_refusals() {
         assert_eq!(parse("<Unknown/>"), Err(XmlError::Malformed));
-        // What only blobs have is as unknown to the others, whatever is in it.
+        // Settings of the Blob service are unknown to the other services, whatever they contain.
         for name in FOR_BLOBS {
             let document = format!("<StorageServiceProperties><{name}/></StorageServiceProperties>");
             assert_eq!(ServiceProperties::parse_common(document.as_bytes()), Err(XmlError::Malformed), "{name}");

@@ -60,7 +60,7 @@ impl SignedIdentifiers {
         &self.0
     }
 
-    /// Policies that were checked when they were stored.
+    /// Policies from a row; they were checked when they were stored.
     pub fn of(stored: impl Iterator<Item = SignedIdentifier>) -> SignedIdentifiers {
         SignedIdentifiers(stored.collect())
     }
@@ -73,7 +73,7 @@ impl SignedIdentifiers {
         xml.open("SignedIdentifiers");
         for policy in &self.0 {
             xml.open("SignedIdentifier").leaf("Id", &policy.id);
-            // A policy that says nothing has no element, as in the service's own answers.
+            // An empty policy has no element, as in Azure's answers.
             if policy.start.is_some() || policy.expiry.is_some() || policy.permission.is_some() {
                 xml.open("AccessPolicy").leaf_if("Start", policy.start.as_ref());
                 xml.leaf_if("Expiry", policy.expiry.as_ref());

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::write::XmlWriter;
 
-/// A key, and the fields that a signature made with it must repeat.
+/// A key, and the fields that a signature made with it repeats.
 #[derive(Clone, PartialEq, Eq)]
 pub struct UserDelegationKey {
     pub signed_oid: String,
@@ -29,7 +29,7 @@ impl UserDelegationKey {
     }
 }
 
-/// Everything but the key itself.
+/// Leaves out the key itself.
 impl fmt::Debug for UserDelegationKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("UserDelegationKey")

@@ -1,4 +1,4 @@
-//! Appending elements to a buffer. The caller closes what it opens.
+//! The XML writer. The caller closes the elements that it opens.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ impl XmlWriter {
         XmlWriter(b"<?xml version=\"1.0\" encoding=\"utf-8\"?>".to_vec())
     }
 
-    /// Begins without a declaration: a part that goes into another document.
+    /// Begins a fragment, without a declaration, that becomes part of another document.
     pub fn fragment() -> XmlWriter {
         XmlWriter::default()
     }
@@ -46,7 +46,7 @@ impl XmlWriter {
         self.tag(b"<", name, b"");
         for (key, value) in attributes {
             self.tag(b" ", key, b"=\"");
-            self.escape(value, Place::Attribute);
+            self.escape(value, EscapedIn::Attribute);
             self.0.push(b'"');
         }
         self.0.push(b'>');
@@ -67,7 +67,7 @@ impl XmlWriter {
         self.open(name).text(text).close(name)
     }
 
-    /// The leaf if there is a text for it, nothing otherwise.
+    /// Like `leaf`; writes nothing if there is no text.
     pub fn leaf_if(&mut self, name: &str, text: Option<impl AsRef<str>>) -> &mut XmlWriter {
         match text {
             Some(text) => self.leaf(name, text),
@@ -112,7 +112,7 @@ impl XmlWriter {
 
     /// Text inside the element that is open. A character that XML cannot hold becomes U+FFFD.
     pub fn text(&mut self, text: &str) -> &mut XmlWriter {
-        self.escape(text, Place::Text);
+        self.escape(text, EscapedIn::Text);
         self
     }
 
@@ -123,7 +123,7 @@ impl XmlWriter {
         self
     }
 
-    fn escape(&mut self, text: &str, place: Place) {
+    fn escape(&mut self, text: &str, place: EscapedIn) {
         let bytes = text.as_bytes();
         let mut written = 0;
         for (at, byte) in bytes.iter().enumerate() {
@@ -146,7 +146,7 @@ impl fmt::Debug for XmlWriter {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum EscapedIn {
     Text,
     Attribute,
 }
@@ -162,18 +162,18 @@ const SUSPECT: [bool; 256] = {
     table
 };
 
-/// What to write for the character at the head of `bytes`, and how many bytes of it that replaces.
-fn replacement(bytes: &[u8], place: Place) -> Option<(&'static str, usize)> {
+/// The replacement for the character at the beginning of `bytes`, and how many bytes it replaces.
+fn replacement(bytes: &[u8], place: EscapedIn) -> Option<(&'static str, usize)> {
     let replacement = match bytes[0] {
         b'&' => "&amp;",
         b'<' => "&lt;",
         b'>' => "&gt;",
-        b'"' if place == Place::Attribute => "&quot;",
+        b'"' if place == EscapedIn::Attribute => "&quot;",
         b'"' => return None,
         // A reader would fold these into spaces or line feeds.
         b'\r' => "&#13;",
-        b'\n' if place == Place::Attribute => "&#10;",
-        b'\t' if place == Place::Attribute => "&#9;",
+        b'\n' if place == EscapedIn::Attribute => "&#10;",
+        b'\t' if place == EscapedIn::Attribute => "&#9;",
         b'\n' | b'\t' => return None,
         0xef if matches!(bytes, [_, 0xbf, 0xbe | 0xbf, ..]) => return Some(("\u{fffd}", 3)),
         0xef => return None,
