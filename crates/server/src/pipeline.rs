@@ -10,8 +10,8 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::{Instant, SystemTime};
 
-use ::service::Manners;
 use ::service::current::{self, Current, Shared};
+use ::service::{Failure, Manners};
 use auth::delegation::Secret;
 use auth::{Accounts, Caller, Identifier, Refusal, Settings, TokenFault, Tokens};
 use blob::Asker;
@@ -37,7 +37,7 @@ use crate::metrics::{Asked, Metrics};
 use crate::request_id::{RequestId, RequestIds};
 use crate::respond::{self, Envelope};
 use crate::service::Service;
-use crate::services::{NoResult, Op, Services, not_built};
+use crate::services::{Op, Services, not_built};
 use crate::sources::CallersSources;
 use crate::stream::Traffic;
 use crate::target::{self, Hosts, Target};
@@ -200,7 +200,7 @@ impl Pipeline {
         let asker = Asker { caller: &Caller::Anonymous, now: wall_clock(), settings: &known.settings, ..Asker::OWNER };
         let patience = timeouts::of(&head, op, None)?;
         let running = self.house.services.website(asker, &head, account);
-        Ok(tokio::time::timeout(patience, running).await.map_err(|_| Stop::TimedOut)??)
+        tokio::time::timeout(patience, running).await.map_err(|_| Stop::TimedOut)?
     }
 
     /// The walk up to the operation: who calls, what for, and may they.
@@ -494,12 +494,13 @@ impl From<EngineError> for Stop {
     }
 }
 
-impl From<NoResult> for Stop {
-    fn from(none: NoResult) -> Stop {
-        match none {
-            NoResult::Refused(error) => Stop::Refused(error),
-            NoResult::Failed(error) => Stop::Failed(error),
-            NoResult::Body(error) => Stop::Body(error),
+/// The failure of any service.
+impl<E: Into<ErrorReply>> From<Failure<E>> for Stop {
+    fn from(failure: Failure<E>) -> Stop {
+        match failure {
+            Failure::Refused(error) => Stop::Refused(error.into()),
+            Failure::Failed(error) => Stop::Failed(error),
+            Failure::Body(error) => Stop::Body(error),
         }
     }
 }

@@ -14,12 +14,13 @@ use std::time::Duration;
 
 use ::blob::Outside;
 use ::service::properties::Rules;
-use ::service::{Asker, Failure, StoredPolicy};
+use ::service::{Asker, StoredPolicy};
 use auth::Need;
 use engine::collector::Handler;
 use engine::{Engine, EngineError};
-use wire::http::{Body, BodyError, ErrorReply, Head, Reply};
+use wire::http::{Body, ErrorReply, Head, Reply};
 
+use crate::pipeline::Stop;
 use crate::service::Service;
 use crate::timeouts;
 
@@ -84,7 +85,7 @@ pub(crate) trait RestService: Handler + Debug + Sized + 'static {
         head: &Head,
         account: u64,
         body: &mut dyn Body,
-    ) -> impl Future<Output = Result<Reply, NoResult>> + Send;
+    ) -> impl Future<Output = Result<Reply, Stop>> + Send;
 
     /// The stored policies that a signature for this request may lean on.
     fn policies(
@@ -103,24 +104,6 @@ pub(crate) trait RestService: Handler + Debug + Sized + 'static {
 
     /// The CORS rules of an account, if it has any.
     fn cors(&self, account: u64) -> impl Future<Output = Result<Option<Rules>, EngineError>> + Send;
-}
-
-/// Why a service has no result.
-#[derive(Debug)]
-pub(crate) enum NoResult {
-    Refused(ErrorReply),
-    Failed(EngineError),
-    Body(BodyError),
-}
-
-impl<E: Into<ErrorReply>> From<Failure<E>> for NoResult {
-    fn from(failure: Failure<E>) -> NoResult {
-        match failure {
-            Failure::Refused(error) => NoResult::Refused(error.into()),
-            Failure::Failed(error) => NoResult::Failed(error),
-            Failure::Body(error) => NoResult::Body(error),
-        }
-    }
 }
 
 /// A service that listens but is not built yet says so; with 500 clients would try again for minutes.
@@ -245,7 +228,7 @@ macro_rules! services {
                 head: &Head,
                 account: u64,
                 body: &mut dyn Body,
-            ) -> Result<Reply, NoResult> {
+            ) -> Result<Reply, Stop> {
                 match op {
                     $(Op::$name(op) => RestService::run(&*self.$field, op, asker, head, account, body).await,)*
                 }
@@ -291,7 +274,7 @@ services! {
 
 impl Services {
     /// A page of the website of an account.
-    pub(crate) async fn website(&self, asker: Asker<'_>, head: &Head, account: u64) -> Result<Reply, NoResult> {
+    pub(crate) async fn website(&self, asker: Asker<'_>, head: &Head, account: u64) -> Result<Reply, Stop> {
         Ok(self.blob.website(asker, head, account).await?)
     }
 }

@@ -10,7 +10,8 @@ use service::properties::Rules;
 use service::{Asker, StoredPolicy};
 use wire::http::{Body, ErrorReply, Head, Reply};
 
-use super::{NoResult, RestOperation, RestService, SourceReads};
+use super::{RestOperation, RestService, SourceReads};
+use crate::pipeline::Stop;
 use crate::timeouts;
 
 impl RestOperation for Op {
@@ -112,7 +113,7 @@ impl RestService for BlobService {
         head: &Head,
         account: u64,
         body: &mut dyn Body,
-    ) -> Result<Reply, NoResult> {
+    ) -> Result<Reply, Stop> {
         Ok(self.run_for(asker, op, head, account, body).await?)
     }
 

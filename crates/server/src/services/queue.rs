@@ -10,7 +10,8 @@ use service::properties::Rules;
 use service::{Asker, HttpService, StoredPolicy};
 use wire::http::{Body, ErrorReply, Head, Reply};
 
-use super::{NoResult, RestOperation, RestService, SourceReads};
+use super::{RestOperation, RestService, SourceReads};
+use crate::pipeline::Stop;
 
 impl RestOperation for Op {
     const ALL: &'static [Op] = Op::ALL;
@@ -52,7 +53,7 @@ impl RestService for QueueService {
         head: &Head,
         account: u64,
         body: &mut dyn Body,
-    ) -> Result<Reply, NoResult> {
+    ) -> Result<Reply, Stop> {
         Ok(self.run_for(asker, op, head, account, body).await?)
     }
 

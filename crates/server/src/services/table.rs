@@ -10,7 +10,8 @@ use service::{Asker, HttpService, StoredPolicy};
 use table::{Op, TableService};
 use wire::http::{Body, ErrorReply, Head, Reply};
 
-use super::{NoResult, RestOperation, RestService, SourceReads};
+use super::{RestOperation, RestService, SourceReads};
+use crate::pipeline::Stop;
 
 impl RestOperation for Op {
     const ALL: &'static [Op] = Op::ALL;
@@ -57,7 +58,7 @@ impl RestService for TableService {
         head: &Head,
         account: u64,
         body: &mut dyn Body,
-    ) -> Result<Reply, NoResult> {
+    ) -> Result<Reply, Stop> {
         Ok(self.run_for(asker, op, head, account, body).await?)
     }
 
