@@ -404,7 +404,7 @@ impl Copy<'_> {
     async fn look(&self) -> Result<Committed, Halted> {
         let job = self.job.clone();
         let state =
-            engine::read::<_, Infallible, _>(self.engine, |rows, _| Ok(job.blob(rows)?.map(|(_, state)| state)));
+            engine::read::<_, Infallible, _>(self.engine, move |rows, _| Ok(job.blob(rows)?.map(|(_, state)| state)));
         state.await.or_else(failed)?.ok_or(Halted::Unwanted)
     }
 

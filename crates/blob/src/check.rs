@@ -25,39 +25,19 @@ const ROWS_PER_SLICE: usize = 1_000;
 /// Tells `problem` what is wrong, one sentence each.
 pub async fn check(engine: &dyn Engine, problem: &mut (dyn FnMut(String) + Send)) -> Result<(), EngineError> {
     let mut protected = HashSet::new();
-    each(engine, space::PROTECTED, problem, &mut |_, key, _, _| {
-        protected.insert(key.clone());
-        Ok(())
+    each(engine, space::PROTECTED, problem, protection, &mut |_, row| {
+        protected.insert(row);
+        None
     })
     .await?;
-    each(engine, space::TAG, problem, &mut |rows, key, _, found| index_row(rows, key, found)).await?;
-    each(engine, space::BLOB, problem, &mut |rows, key, row, found| {
-        let Ok(blob) = codec::decode::<Blob>(row) else { return unreadable("blob", key, found) };
-        let current = blob.committed.as_ref();
-        indexed(rows, current, key, found)?;
-        counted(rows, &blob, key, found)?;
-        let deleted = blob.past.as_ref().and_then(|past| past.deleted.as_ref());
-        let generation = KeyReader::new(key.as_bytes()).number();
-        for state in current.into_iter().chain(deleted) {
-            if let Some(protection) = state.protection
-                && Some(protection.generation) != generation
-            {
-                found.push(format!("the protection of blob {key:?} names another container"));
-            }
-            expect(state, key, &mut protected, found);
-        }
-        Ok(())
-    })
-    .await?;
+    let mut expect = |state: &Key, row: Key| match protected.remove(&row) {
+        true => None,
+        false => Some(format!("a protection of {state:?} has no row: {row:?}")),
+    };
+    each(engine, space::TAG, problem, index_row, &mut expect).await?;
+    each(engine, space::BLOB, problem, blob, &mut expect).await?;
     for space in [space::SNAPSHOT, space::VERSION] {
-        each(engine, space, problem, &mut |_, key, row, found| {
-            let Ok(state) = codec::decode::<Committed>(row) else {
-                return unreadable("snapshot or version", key, found);
-            };
-            expect(&state, key, &mut protected, found);
-            Ok(())
-        })
-        .await?;
+        each(engine, space, problem, snapshot_or_version, &mut expect).await?;
     }
     for row in protected {
         problem(format!("a row protects something that is not there: {row:?}"));
@@ -65,13 +45,52 @@ pub async fn check(engine: &dyn Engine, problem: &mut (dyn FnMut(String) + Send)
     Ok(())
 }
 
-fn unreadable(what: &str, key: &Key, found: &mut Vec<String>) -> Result<(), Unread> {
-    found.push(format!("a {what} cannot be read: {key:?}"));
+/// What some rows say.
+#[derive(Default)]
+struct Findings {
+    problems: Vec<String>,
+    /// Rows that protect a state, each with the key of the state.
+    protecting: Vec<(Key, Key)>,
+}
+
+fn protection(_: &dyn Rows, key: &Key, _: &Bytes, found: &mut Findings) -> Result<(), Unread> {
+    found.protecting.push((key.clone(), key.clone()));
+    Ok(())
+}
+
+fn blob(rows: &dyn Rows, key: &Key, row: &Bytes, found: &mut Findings) -> Result<(), Unread> {
+    let Ok(blob) = codec::decode::<Blob>(row) else { return unreadable("blob", key, found) };
+    let current = blob.committed.as_ref();
+    indexed(rows, current, key, found)?;
+    counted(rows, &blob, key, found)?;
+    let deleted = blob.past.as_ref().and_then(|past| past.deleted.as_ref());
+    let generation = KeyReader::new(key.as_bytes()).number();
+    for state in current.into_iter().chain(deleted) {
+        if let Some(protection) = state.protection
+            && Some(protection.generation) != generation
+        {
+            found.problems.push(format!("the protection of blob {key:?} names another container"));
+        }
+        found.expect(state, key);
+    }
+    Ok(())
+}
+
+fn snapshot_or_version(_: &dyn Rows, key: &Key, row: &Bytes, found: &mut Findings) -> Result<(), Unread> {
+    match codec::decode::<Committed>(row) {
+        Ok(state) => found.expect(&state, key),
+        Err(_) => return unreadable("snapshot or version", key, found),
+    }
+    Ok(())
+}
+
+fn unreadable(what: &str, key: &Key, found: &mut Findings) -> Result<(), Unread> {
+    found.problems.push(format!("a {what} cannot be read: {key:?}"));
     Ok(())
 }
 
 /// A row of the index must be of a blob that has that tag now.
-fn index_row(rows: &dyn Rows, key: &Key, found: &mut Vec<String>) -> Result<(), Unread> {
+fn index_row(rows: &dyn Rows, key: &Key, _: &Bytes, found: &mut Findings) -> Result<(), Unread> {
     let Some(place) = tags::Place::of(key.as_bytes()) else { return unreadable("row of the tag index", key, found) };
     let blob = Key::new(space::BLOB).number(place.generation).text(&place.name);
     let state = match model::find_blob(rows, &blob) {
@@ -82,23 +101,23 @@ fn index_row(rows: &dyn Rows, key: &Key, found: &mut Vec<String>) -> Result<(), 
     };
     let expected = state.as_ref().map(|state| tags::places(state.tags.as_ref(), &blob)).unwrap_or_default();
     if !expected.contains(key) {
-        found.push(format!("a row of the tag index is left behind: {key:?}"));
+        found.problems.push(format!("a row of the tag index is left behind: {key:?}"));
     }
     Ok(())
 }
 
 /// Every tag of the current state of the blob at `key` must have its row in the index.
-fn indexed(rows: &dyn Rows, state: Option<&Committed>, key: &Key, found: &mut Vec<String>) -> Result<(), Unread> {
+fn indexed(rows: &dyn Rows, state: Option<&Committed>, key: &Key, found: &mut Findings) -> Result<(), Unread> {
     for place in tags::places(state.and_then(|state| state.tags.as_ref()), key) {
         if rows.get(&place)?.is_none() {
-            found.push(format!("a tag of blob {key:?} is missing in the index: {place:?}"));
+            found.problems.push(format!("a tag of blob {key:?} is missing in the index: {place:?}"));
         }
     }
     Ok(())
 }
 
 /// A blob has as many snapshots and previous versions, deleted and not, as it says.
-fn counted(rows: &dyn Rows, blob: &Blob, key: &Key, found: &mut Vec<String>) -> Result<(), Unread> {
+fn counted(rows: &dyn Rows, blob: &Blob, key: &Key, found: &mut Findings) -> Result<(), Unread> {
     let past = blob.past.as_deref();
     let snapshots = (blob.snapshots, past.map_or(0, |past| past.deleted_snapshots));
     compare(rows, blob, "snapshots", (snapshots_of(blob.uid), snapshots), key, found)?;
@@ -113,7 +132,7 @@ fn compare(
     what: &str,
     (all, said): (Key, (u32, u32)),
     key: &Key,
-    found: &mut Vec<String>,
+    found: &mut Findings,
 ) -> Result<(), Unread> {
     let (mut there, mut is_readable) = ((0, 0), true);
     rows.scan(&all, &all.after_all(), ROWS_PER_SLICE, &mut |_, row| {
@@ -127,49 +146,51 @@ fn compare(
     })?;
     if is_readable && there != said {
         let ((live, deleted), (live_said, deleted_said)) = (there, said);
-        found.push(format!(
+        found.problems.push(format!(
             "blob {key:?} counts {live_said} {what} and {deleted_said} deleted ones, and has {live} and {deleted}"
         ));
     }
     Ok(())
 }
 
-/// Takes the rows that protect this state out of the set of all.
-fn expect(state: &Committed, key: &Key, protected: &mut HashSet<Key>, found: &mut Vec<String>) {
-    for row in state.protection.iter().flat_map(|protection: &Protection| protection.rows(state.version)) {
-        if !protected.remove(&row) {
-            found.push(format!("a protection of {key:?} has no row: {row:?}"));
-        }
+impl Findings {
+    /// Notes the rows that must protect this state.
+    fn expect(&mut self, state: &Committed, key: &Key) {
+        let rows = state.protection.iter().flat_map(|protection: &Protection| protection.rows(state.version));
+        self.protecting.extend(rows.map(|row| (key.clone(), row)));
     }
 }
 
-/// What is done with a row: its key, its value, and what is found to be wrong.
-type Each<'a> = dyn FnMut(&dyn Rows, &Key, &Bytes, &mut Vec<String>) -> Result<(), Unread> + Send + 'a;
+/// What is done with a row: its key, its value, and what is found.
+type Look = fn(&dyn Rows, &Key, &Bytes, &mut Findings) -> Result<(), Unread>;
 
-/// Visits all rows of a space.
+/// Looks at all rows of a space. `protecting` is given every state and row that protects it, and says what is wrong with that.
 async fn each(
     engine: &dyn Engine,
     space: u8,
     problem: &mut (dyn FnMut(String) + Send),
-    each: &mut Each<'_>,
+    look: Look,
+    protecting: &mut (dyn FnMut(&Key, Key) -> Option<String> + Send),
 ) -> Result<(), EngineError> {
     let mut from = Key::new(space);
     let to = from.after_all();
     loop {
-        let slice = read(engine, |rows, _| {
+        let (begin, end) = (from.clone(), to.clone());
+        let slice = read(engine, move |rows, _| {
             let mut slice: Vec<(Key, Bytes)> = Vec::new();
-            rows.scan(&from, &to, ROWS_PER_SLICE, &mut |key, row| {
+            rows.scan(&begin, &end, ROWS_PER_SLICE, &mut |key, row| {
                 slice.push((Key::from_bytes(key), row.clone()));
                 if slice.len() < ROWS_PER_SLICE { Visit::Next } else { Visit::Stop }
             })?;
-            let mut found = Vec::new();
+            let mut found = Findings::default();
             for (key, row) in &slice {
-                each(rows, key, row, &mut found)?;
+                look(rows, key, row, &mut found)?;
             }
             Ok((slice.pop().map(|(last, _)| last), slice.len() + 1, found))
         });
         let (last, count, found) = unrefused(slice.await)?;
-        found.into_iter().for_each(&mut *problem);
+        let amiss = found.protecting.into_iter().filter_map(|(state, row)| protecting(&state, row));
+        found.problems.into_iter().chain(amiss).for_each(&mut *problem);
         match last {
             Some(last) if count == ROWS_PER_SLICE => from = last.next(),
             Some(_) | None => return Ok(()),

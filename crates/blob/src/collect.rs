@@ -166,7 +166,7 @@ fn drop_list(rows: &dyn Rows, list: u64, tick: Tick, changes: &mut Changes) -> R
 /// is being dropped at the same time, some contents may be missing here and lose the same reference twice, which is
 /// the same as once.
 async fn contents_of_list(engine: &dyn Engine, list: u64) -> Result<HashSet<u64>, EngineError> {
-    let contents = read::<_, Infallible, _>(engine, |rows, _| {
+    let contents = read::<_, Infallible, _>(engine, move |rows, _| {
         let mut contents = HashSet::new();
         for_each_chunk(rows, list, 0, |chunk| {
             contents.extend(chunk.entries.iter().map(|entry| entry.content));

@@ -143,7 +143,7 @@ impl BlobService {
     /// Public access and stored policies of a container. One that is not there lets nobody in.
     pub async fn access(&self, account: u64, container: &str) -> Result<ContainerAccess, EngineError> {
         let Ok(name) = ContainerName::parse(container) else { return Ok(ContainerAccess::default()) };
-        let found = engine::read(&*self.engine, |rows, _| Ok(model::find_container(rows, account, &name)?)).await;
+        let found = engine::read(&*self.engine, move |rows, _| Ok(model::find_container(rows, account, &name)?)).await;
         Ok(unrefused(found)?.map_or_else(ContainerAccess::default, |container| ContainerAccess {
             public: container.public,
             policies: container.policies,

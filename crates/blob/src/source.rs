@@ -239,15 +239,16 @@ impl Source {
     pub async fn open(&self, call: Call<'_>, most: u64) -> Result<Opened, Failure> {
         let opened = match self.find(call).await? {
             Some(place) => {
-                read(call.engine, |rows, now| {
-                    let mut state = place.look(rows, &self.conditions, now)?.state;
-                    let span = self.span(state.length).map_err(refuse)?;
+                let source = self.clone();
+                read(call.engine, move |rows, now| {
+                    let mut state = place.look(rows, &source.conditions, now)?.state;
+                    let span = source.span(state.length).map_err(refuse)?;
                     let share = shared(rows, &state, span)?;
-                    let pieces = download::unlocked(download::open(rows, &state, span)?, self.key.as_ref());
-                    encryption::reveal(&mut state, self.key.as_ref())?;
+                    let pieces = download::unlocked(download::open(rows, &state, span)?, source.key.as_ref());
+                    encryption::reveal(&mut state, source.key.as_ref())?;
                     let length = span.map_or(state.length, |span| span.count());
                     let body = PieceBody { pieces, length };
-                    let sealed_with = self.key.as_ref().map(|key| key.sha256);
+                    let sealed_with = source.key.as_ref().map(|key| key.sha256);
                     Ok(Opened { length, share, sealed_with, body: Box::new(body), state: Some(state) })
                 })
                 .await?

@@ -8,7 +8,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64 as Counter, Ordering};
 
 use bytes::{Bytes, BytesMut};
-use engine::{BoxFuture, Content, ContentId, ContentReader, ContentWriter, EngineError, INLINE_MAX, Part, Staged};
+use engine::{
+    BoxFuture, Content, ContentId, ContentReader, ContentWriter, EngineError, INLINE_MAX, Part, Staged, Unread,
+};
 
 use crate::Inner;
 use crate::background::{is_full, unavailable};
@@ -351,10 +353,14 @@ fn storing(inner: &Inner, error: &io::Error) -> EngineError {
     unavailable("storing bytes", error)
 }
 
-/// Opens a content as of state `at`. It holds its segments, so it can be read whatever happens to them.
-pub fn open(inner: &Inner, id: ContentId, at: u64) -> Result<Content, EngineError> {
+/// Opens a content, whose rows `get` finds. It holds its segments, so it can be read whatever happens to them.
+pub fn open(
+    inner: &Inner,
+    id: ContentId,
+    get: impl Fn(&[u8]) -> Result<Option<Bytes>, Unread>,
+) -> Result<Content, Unread> {
     let missing = || EngineError::Corrupt(format!("content {} is not there", id.0));
-    let first = Manifest::decode(&inner.get(content_key(id, 0).as_bytes(), at)?.ok_or_else(missing)?)?;
+    let first = Manifest::decode(&get(content_key(id, 0).as_bytes())?.ok_or_else(missing)?)?;
     let mut extents = Vec::with_capacity(first.places.len());
     let mut start = 0;
     let mut add = |places: Vec<Place>| -> Result<(), EngineError> {
@@ -374,10 +380,10 @@ pub fn open(inner: &Inner, id: ContentId, at: u64) -> Result<Content, EngineErro
     };
     add(first.places)?;
     for row in 1..first.rows {
-        add(Manifest::decode(&inner.get(content_key(id, row).as_bytes(), at)?.ok_or_else(missing)?)?.places)?;
+        add(Manifest::decode(&get(content_key(id, row).as_bytes())?.ok_or_else(missing)?)?.places)?;
     }
     if start != first.length {
-        return Err(EngineError::Corrupt(format!("content {} has {start} of its {} bytes", id.0, first.length)));
+        return Err(EngineError::Corrupt(format!("content {} has {start} of its {} bytes", id.0, first.length)).into());
     }
     Ok(Content::new(Arc::new(OpenContent { length: first.length, extents: Arc::new(extents) })))
 }

@@ -279,13 +279,22 @@ impl Engine for EmbeddedEngine {
         Box::pin(async move { waiting?.await.unwrap_or(Err(EngineError::Closed)) })
     }
 
-    fn query<'a>(&'a self, query: &'a mut dyn Query) -> BoxFuture<'a, Result<(), EngineError>> {
-        let snapshot = Snapshot { inner: &self.inner, pin: self.inner.tree.pin() };
-        let answer = query.run(&snapshot, self.inner.clock.now()).map_err(|unread| match unread {
-            Unread::Failed(error) => error,
-            Unread::NotYet => EngineError::Unavailable("a row was not at hand".into()),
-        });
-        Box::pin(async move { answer })
+    fn query(&self, mut query: Box<dyn Query>) -> BoxFuture<'_, Result<(), EngineError>> {
+        let answer = match self.inner.run(&mut *query, Patience::OnlyAtHand) {
+            Err(Unread::NotYet) => None,
+            answer => Some(answer),
+        };
+        let inner = Arc::clone(&self.inner);
+        Box::pin(async move {
+            let answer = match answer {
+                Some(answer) => answer,
+                None => sync::beside_the_runtime(move || inner.run(&mut *query, Patience::Waits)).await?,
+            };
+            answer.map_err(|unread| match unread {
+                Unread::Failed(error) => error,
+                Unread::NotYet => EngineError::Unavailable("a row was not at hand".into()),
+            })
+        })
     }
 
     fn writer(&self, length: Option<u64>) -> Box<dyn ContentWriter> {
@@ -352,15 +361,37 @@ fn stored_number(row: Option<Bytes>) -> u64 {
     row.and_then(|row| row.as_ref().try_into().ok().map(u64::from_be_bytes)).unwrap_or(0)
 }
 
+/// Whether a reader may wait for the disk.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Patience {
+    Waits,
+    /// It is on a worker of the runtime, whose other tasks would wait with it. What is not in memory is `NotYet`.
+    OnlyAtHand,
+}
+
 /// One durable state, for a reader.
 struct Snapshot<'a> {
     inner: &'a Arc<Inner>,
     pin: Pin<'a>,
+    patience: Patience,
+}
+
+impl<'a> Snapshot<'a> {
+    fn new(inner: &'a Arc<Inner>, patience: Patience) -> Snapshot<'a> {
+        Snapshot { inner, pin: inner.tree.pin(), patience }
+    }
+
+    fn row(&self, key: &[u8]) -> Result<Option<Bytes>, Unread> {
+        match self.patience {
+            Patience::Waits => Ok(self.inner.get(key, self.pin.at)?),
+            Patience::OnlyAtHand => self.inner.get_at_hand(key, self.pin.at).ok_or(Unread::NotYet),
+        }
+    }
 }
 
 impl Rows for Snapshot<'_> {
     fn get(&self, key: &Key) -> Result<Option<Bytes>, Unread> {
-        Ok(self.inner.get(key.as_bytes(), self.pin.at)?)
+        self.row(key.as_bytes())
     }
 
     fn scan(
@@ -370,16 +401,23 @@ impl Rows for Snapshot<'_> {
         about: usize,
         visit: &mut dyn FnMut(&[u8], &Bytes) -> Visit,
     ) -> Result<(), Unread> {
-        let mut scan = || self.inner.tree.scan(from.as_bytes(), to.as_bytes(), self.pin.at, visit);
-        Ok(if about > ROWS_ON_A_WORKER { sync::beside_the_runtime(scan) } else { scan() }?)
+        if self.patience == Patience::OnlyAtHand && about > ROWS_ON_A_WORKER {
+            return Err(Unread::NotYet);
+        }
+        Ok(self.inner.tree.scan(from.as_bytes(), to.as_bytes(), self.pin.at, visit)?)
     }
 
     fn content(&self, id: ContentId) -> Result<Content, Unread> {
-        Ok(contents::open(self.inner, id, self.pin.at)?)
+        contents::open(self.inner, id, |key| self.row(key))
     }
 }
 
 impl Inner {
+    /// Runs a query on the newest durable state.
+    fn run(self: &Arc<Self>, query: &mut dyn Query, patience: Patience) -> Result<(), Unread> {
+        query.run(&Snapshot::new(self, patience), self.clock.now())
+    }
+
     /// A row as of state `at`, from the cache if it is there.
     fn get(&self, key: &[u8], at: u64) -> Result<Option<Bytes>, EngineError> {
         if let Some(known) = self.cache.get(key, at) {
@@ -390,6 +428,16 @@ impl Inner {
             self.cache.learned(key, value.as_ref(), at);
         }
         Ok(value)
+    }
+
+    /// The same, if that is known without the disk: `Some(row or absence)`.
+    fn get_at_hand(&self, key: &[u8], at: u64) -> Option<Option<Bytes>> {
+        if let Some(known) = self.cache.get(key, at) {
+            return Some(known);
+        }
+        let value = self.tree.get_at_hand(key, at)?;
+        self.cache.learned(key, value.as_ref(), at);
+        Some(value)
     }
 
     /// Whether so much can be written, the reserve included.

@@ -16,7 +16,7 @@ use engine::{Content, ContentId, Key, Rows, Tick, Unread, Verdict, Visit};
 use crate::manifest::content_key;
 use crate::pipeline::{Prepared, Request, run};
 use crate::probe::Moment;
-use crate::{Inner, Snapshot, fill_random, sync};
+use crate::{Inner, Patience, Snapshot, fill_random, sync};
 
 /// Above this the oldest recent writes are forgotten, and decisions that would need them are run again.
 const RECENT_BYTES_MAX: usize = 8 << 20;
@@ -54,7 +54,7 @@ fn wait_until_published(inner: &Inner, after: u64) -> bool {
 fn prepare(inner: &Arc<Inner>, request: &mut Request) -> Prepared {
     let now = inner.clock.now();
     let stamp = inner.stamps.next(now);
-    let rows = Outside { snapshot: Snapshot { inner, pin: inner.tree.pin() }, ranges: RefCell::default() };
+    let rows = Outside { snapshot: Snapshot::new(inner, Patience::Waits), ranges: RefCell::default() };
     let mut bytes = [0; 16];
     let verdict = match fill_random(&mut bytes, &inner.options.probe) {
         Ok(()) => {

@@ -739,7 +739,7 @@ impl Rows for Newest<'_> {
 
     fn content(&self, id: ContentId) -> Result<Content, Unread> {
         self.look()?;
-        Ok(contents::open(self.inner, id, NEWEST)?)
+        contents::open(self.inner, id, |key| Ok(self.inner.get(key, NEWEST)?))
     }
 }
 

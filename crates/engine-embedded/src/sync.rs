@@ -12,6 +12,8 @@ pub use simulated::*;
 
 #[cfg(not(feature = "simulation"))]
 mod real {
+    use engine::EngineError;
+
     pub use std::hash::RandomState;
     pub use std::sync::atomic::{AtomicBool, AtomicU64};
     pub use std::sync::{Condvar, Mutex, MutexGuard, RwLock};
@@ -38,13 +40,18 @@ mod real {
         engine::Clock::new(offset_seconds)
     }
 
-    /// Runs what may wait for the disk. On a worker of a runtime the others' tasks go on meanwhile.
-    pub fn beside_the_runtime<T>(work: impl FnOnce() -> T) -> T {
-        let flavor = tokio::runtime::Handle::try_current().map(|runtime| runtime.runtime_flavor());
-        match flavor {
-            Ok(tokio::runtime::RuntimeFlavor::MultiThread) => tokio::task::block_in_place(work),
-            _ => work(),
+    /// Runs what may wait for the disk: on a thread made for such work, so that the tasks of the runtime go on meanwhile. Without a
+    /// runtime there are none.
+    pub async fn beside_the_runtime<T: Send + 'static>(
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, EngineError> {
+        if tokio::runtime::Handle::try_current().is_err() {
+            return Ok(work());
         }
+        blocking(work).await.map_err(|error| match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(_) => EngineError::Closed,
+        })
     }
 
     /// Runs `work`; if it panics, what it said.
@@ -66,6 +73,7 @@ mod simulated {
     use std::sync::Arc;
     use std::time::Duration;
 
+    use engine::EngineError;
     use shuttle::rand::RngCore;
     pub use shuttle::sync::atomic::{AtomicBool, AtomicU64};
     pub use shuttle::sync::{Mutex, MutexGuard, RwLock};
@@ -95,8 +103,10 @@ mod simulated {
     }
 
     /// Runs what may wait for the disk.
-    pub fn beside_the_runtime<T>(work: impl FnOnce() -> T) -> T {
-        work()
+    pub async fn beside_the_runtime<T: Send + 'static>(
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, EngineError> {
+        blocking(work).await.map_err(|_| EngineError::Closed)
     }
 
     /// Runs `work`. A panic ends the simulation, which shows it; one that the scheduler uses to end a task must pass.

@@ -145,6 +145,19 @@ impl Tree {
         Ok(self.tree.get(key, at).map_err(failed)?.map(Bytes::from))
     }
 
+    /// The same, if that is known without the disk: `Some(row or absence)`.
+    pub fn get_at_hand(&self, key: &[u8], at: u64) -> Option<Option<Bytes>> {
+        // What is written rises: a row in the memtable is newer than any elsewhere.
+        match self.tree.active_memtable().get(key, at) {
+            Some(entry) => Some((!entry.is_tombstone()).then(|| Bytes::from(entry.value))),
+            None => self.is_all_in_the_memtable().then_some(None),
+        }
+    }
+
+    fn is_all_in_the_memtable(&self) -> bool {
+        self.tree.sealed_memtable_count() == 0 && self.tree.table_count() == 0
+    }
+
     pub fn scan(
         &self,
         from: &[u8],

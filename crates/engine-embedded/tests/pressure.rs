@@ -9,7 +9,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use common::{assert_clean, delete, failure, get, key, pattern, put, sweep};
-use engine::{Changes, Commit, Engine, EngineError, Key, Visit};
+use engine::{Changes, Commit, ContentId, Engine, EngineError, Key, Visit};
 use engine_embedded::faults::{FaultyDisk, Point};
 use engine_embedded::probe::{Moment, Probe};
 use engine_embedded::{EmbeddedEngine, Options};
@@ -290,7 +290,7 @@ async fn slow_listings_do_not_stall_other_tasks() {
         let (engine, told) = (Arc::clone(&engine), Arc::clone(&told));
         tokio::spawn(async move {
             let all = Key::new(0x70);
-            let listed = engine::read::<_, Infallible, _>(&*engine, |rows, _| {
+            let listed = engine::read::<_, Infallible, _>(&*engine, move |rows, _| {
                 let mut heard = false;
                 rows.scan(&all, &all.after_all(), 5_000, &mut |_, _| {
                     heard = told.lock().expect("no panic").recv_timeout(PATIENCE / 4).is_ok();
@@ -307,5 +307,94 @@ async fn slow_listings_do_not_stall_other_tasks() {
     other.await.expect("the other task goes on");
     for listing in listings {
         assert!(listing.await.expect("no panic"), "nobody could speak while the listings waited");
+    }
+}
+
+/// An engine that has just been opened: nothing of these objects is in memory.
+async fn open_cold(folder: &Path) -> Arc<EmbeddedEngine> {
+    let engine = common::open(folder);
+    for number in 0..8 {
+        put(&*engine, &format!("{number}"), &pattern("cold", number, 70_000)).await.expect("put");
+    }
+    engine.close().await.expect("closed");
+    drop(engine);
+    common::open(folder)
+}
+
+fn content_of(row: &[u8]) -> ContentId {
+    ContentId(u64::from_be_bytes(row[..8].try_into().expect("eight bytes")))
+}
+
+/// Gets of rows, and of where contents are, that wait for the disk (here: for a message) hold no worker of the runtime: others'
+/// tasks go on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn slow_gets_do_not_stall_other_tasks() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let engine = open_cold(folder.path()).await;
+    for opens in [false, true] {
+        let (tell, told) = std::sync::mpsc::channel();
+        let told = Arc::new(Mutex::new(told));
+        let gets = (0..4).map(|number| {
+            let (engine, told, key) = (Arc::clone(&engine), Arc::clone(&told), key(&format!("{number}")));
+            tokio::spawn(async move {
+                let got = engine::read::<_, Infallible, _>(&*engine, move |rows, _| {
+                    let row = rows.get(&key)?.expect("it was put");
+                    if opens {
+                        // The row is known by now, the place of its content is not.
+                        rows.content(content_of(&row))?;
+                    }
+                    Ok(told.lock().expect("no panic").recv_timeout(PATIENCE / 4).is_ok())
+                });
+                got.await.expect("got")
+            })
+        });
+        let gets: Vec<_> = gets.collect();
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        let other = tokio::spawn(async move { (0..4).for_each(|_| tell.send(()).expect("somebody listens")) });
+        other.await.expect("the other task goes on");
+        for get in gets {
+            assert!(get.await.expect("no panic"), "nobody could speak while the gets waited");
+        }
+    }
+}
+
+/// Only what would touch the disk leaves the thread that asks.
+#[tokio::test]
+async fn what_is_in_memory_is_read_where_it_is_asked_for() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let engine = open_cold(folder.path()).await;
+    let here = std::thread::current().id();
+    let is_read_here = async |name: &str| {
+        let key = key(name);
+        let read = engine::read::<_, Infallible, _>(&*engine, move |rows, _| {
+            if let Some(row) = rows.get(&key)? {
+                rows.content(content_of(&row))?;
+            }
+            Ok(std::thread::current().id())
+        });
+        read.await.expect("read") == here
+    };
+    put(&*engine, "new", &pattern("new", 1, 100)).await.expect("put");
+    assert!(is_read_here("new").await, "it has just been written");
+    for name in ["0", "absent"] {
+        assert!(!is_read_here(name).await, "{name} is on the disk, or not there");
+        assert!(is_read_here(name).await, "{name} is known by now");
+    }
+}
+
+/// Before anything has been written out there is nothing to wait for, not even for a row that is not there.
+#[tokio::test]
+async fn an_engine_that_has_written_nothing_out_reads_everything_where_it_is_asked_for() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let engine = common::open(folder.path());
+    put(&*engine, "new", &pattern("new", 1, 100)).await.expect("put");
+    let here = std::thread::current().id();
+    for name in ["new", "absent"] {
+        let key = key(name);
+        let read = engine::read::<_, Infallible, _>(&*engine, move |rows, _| {
+            rows.get(&key)?;
+            Ok(std::thread::current().id())
+        });
+        assert_eq!(read.await.expect("read"), here, "{name}");
     }
 }

@@ -278,8 +278,8 @@ impl Engine for PostgresEngine {
         Box::pin(async move { waiting?.await.unwrap_or(Err(EngineError::Closed)) })
     }
 
-    fn query<'a>(&'a self, query: &'a mut dyn Query) -> BoxFuture<'a, Result<(), EngineError>> {
-        Box::pin(self.inner.query(query))
+    fn query(&self, mut query: Box<dyn Query>) -> BoxFuture<'_, Result<(), EngineError>> {
+        Box::pin(async move { self.inner.query(&mut *query).await })
     }
 
     fn writer(&self, length: Option<u64>) -> Box<dyn ContentWriter> {

@@ -517,10 +517,11 @@ async fn a_commit_costs_one_round_trip_and_one_for_each_row_that_leads_to_anothe
     }
     let between = figure(&*node, "round_trips");
     for _ in 0..ROUNDS {
-        let content = engine::read::<_, Infallible, _>(&*node, |rows, _| {
+        let (container, blob, id) = (container.clone(), blob.clone(), staged.id());
+        let content = engine::read::<_, Infallible, _>(&*node, move |rows, _| {
             rows.get(&container)?;
             rows.get(&blob)?;
-            Ok(rows.content(staged.id())?)
+            Ok(rows.content(id)?)
         });
         assert_eq!(content.await.expect("open").read(0, 1_000).await.map(|bytes| bytes.len()), Ok(1_000));
     }

@@ -131,7 +131,8 @@ async fn long_keys_sort_as_short_ones_do() {
     let all = seen(Key::new(0x70), Key::new(0x71)).await;
     assert_eq!(all[1..8], keys, "whole");
     assert_eq!(seen(keys[2].clone(), keys[5].clone()).await, keys[2..5], "cut within long keys");
-    let found = engine::read::<_, Infallible, _>(&*node, |rows, _| Ok(rows.get(&keys[3])?)).await.expect("a read");
+    let one = keys[3].clone();
+    let found = engine::read::<_, Infallible, _>(&*node, move |rows, _| Ok(rows.get(&one)?)).await.expect("a read");
     assert!(found.is_some());
 }
 

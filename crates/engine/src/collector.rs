@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Debug;
 use std::future::poll_fn;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
@@ -112,7 +112,7 @@ pub struct Failed {
 /// over what all earlier ones have removed. A row can come to lie below what the clock shows, because its decision took a
 /// while; so the mark follows the clock at a distance, and now and then a sweep goes over everything.
 #[derive(Debug, Default)]
-pub struct Sweeper(Mutex<Memory>);
+pub struct Sweeper(Arc<Mutex<Memory>>);
 
 #[derive(Debug, Default)]
 struct Memory {
@@ -160,7 +160,7 @@ impl Sweeper {
     }
 
     fn memory(&self) -> MutexGuard<'_, Memory> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        remembered(&self.0)
     }
 
     async fn sweep_at(
@@ -207,12 +207,13 @@ impl Sweeper {
     }
 
     async fn due_now(&self, engine: &dyn Engine, from: Option<Key>) -> Result<Found, EngineError> {
-        let found = read::<_, std::convert::Infallible, _>(engine, |rows, now| {
+        let memory = Arc::clone(&self.0);
+        let found = read::<_, std::convert::Infallible, _>(engine, move |rows, now| {
             let (first, to) = due::range(now);
             let mut found = Found { keys: Vec::new(), now, is_more_left: false };
             rows.scan(from.as_ref().unwrap_or(&first), &to, DUE_PER_SWEEP, &mut |key, _| {
                 let key = Key::from_bytes(key);
-                if !self.memory().failing.contains_key(&key) {
+                if !remembered(&memory).failing.contains_key(&key) {
                     found.keys.push(key);
                 }
                 found.is_more_left = found.keys.len() == DUE_PER_SWEEP;
@@ -222,6 +223,10 @@ impl Sweeper {
         });
         found.await.or_else(failed)
     }
+}
+
+fn remembered(memory: &Mutex<Memory>) -> MutexGuard<'_, Memory> {
+    memory.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Memory {

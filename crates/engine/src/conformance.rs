@@ -63,7 +63,8 @@ async fn put(engine: &dyn Engine, name: &str, value: impl Into<Bytes>) {
 }
 
 async fn get(engine: &dyn Engine, name: &str) -> Option<Bytes> {
-    read::<_, Infallible, _>(engine, |rows, _| Ok(rows.get(&key(name))?)).await.expect("a plain read")
+    let key = key(name);
+    read::<_, Infallible, _>(engine, move |rows, _| Ok(rows.get(&key)?)).await.expect("a plain read")
 }
 
 fn number(row: Option<Bytes>) -> u64 {
@@ -107,7 +108,7 @@ async fn store(engine: &dyn Engine, bytes: &Bytes, owner: u64) -> ContentId {
 }
 
 async fn open(engine: &dyn Engine, id: ContentId) -> Result<Content, NotCommitted<Infallible>> {
-    read(engine, |rows, _| Ok(rows.content(id)?)).await
+    read(engine, move |rows, _| Ok(rows.content(id)?)).await
 }
 
 async fn read_all(content: &Content, from: u64, to: u64) -> Vec<u8> {
@@ -340,7 +341,8 @@ pub async fn many_rows_that_another_partition_writes_are_judged_as_one_state(eng
         for writer in writers {
             writer.join().expect("a writer");
         }
-        let left = read::<_, Infallible, _>(&*engine, |rows, _| Ok(count_and_sum(rows, &behind)?)).await;
+        let all = behind.clone();
+        let left = read::<_, Infallible, _>(&*engine, move |rows, _| Ok(count_and_sum(rows, &all)?)).await;
         assert_eq!(left.expect("a read"), closed, "round {round}: something was written behind the closed gate");
     }
 }
@@ -438,9 +440,10 @@ pub async fn announced_rows_are_seen_as_they_are(engine: Arc<dyn Engine>) {
             Ok(Commit { changes, outcome: first })
         });
         assert_eq!(found.await, Ok(round - 1));
-        let sum = read::<u64, Infallible, _>(&*engine, |rows, _| {
-            rows.prefetch(&all);
-            let values = all.iter().map(|key| Ok(number(rows.get(key)?)));
+        let announced = all.clone();
+        let sum = read::<u64, Infallible, _>(&*engine, move |rows, _| {
+            rows.prefetch(&announced);
+            let values = announced.iter().map(|key| Ok(number(rows.get(key)?)));
             Ok(values.sum::<Result<u64, Unread>>()?)
         });
         assert_eq!(sum.await, Ok(round * all.len() as u64));
@@ -488,10 +491,16 @@ pub async fn scans_keep_order_and_bounds(engine: Arc<dyn Engine>) {
     assert!(scan(&*engine, &key("c"), &key("a"), |_| Visit::Next).await.is_empty());
 }
 
-async fn scan(engine: &dyn Engine, from: &Key, to: &Key, mut visit: impl FnMut(&str) -> Visit + Send) -> Vec<String> {
-    read::<_, Infallible, _>(engine, |rows, _| {
+async fn scan(
+    engine: &dyn Engine,
+    from: &Key,
+    to: &Key,
+    mut visit: impl FnMut(&str) -> Visit + Send + 'static,
+) -> Vec<String> {
+    let (from, to) = (from.clone(), to.clone());
+    read::<_, Infallible, _>(engine, move |rows, _| {
         let mut seen = Vec::new();
-        rows.scan(from, to, 10, &mut |key, value| {
+        rows.scan(&from, &to, 10, &mut |key, value| {
             let name = String::from_utf8(value.to_vec()).expect("text");
             assert_eq!(key, self::key(&name).as_bytes());
             let next = visit(&name);
@@ -523,7 +532,8 @@ pub async fn scans_skip_and_stop(engine: Arc<dyn Engine>) {
     assert_eq!(even.await.len(), 150, "near skips");
     let stopped = scan(&*engine, &from, &to, |name| if name == "041" { Visit::Stop } else { Visit::Next }).await;
     assert_eq!(stopped.len(), 42);
-    let past = scan(&*engine, &from, &to, |_| Visit::SkipTo(to.clone())).await;
+    let end = to.clone();
+    let past = scan(&*engine, &from, &to, move |_| Visit::SkipTo(end.clone())).await;
     assert_eq!(past, ["000"], "a skip to the end ends");
 }
 

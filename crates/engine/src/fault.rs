@@ -117,7 +117,7 @@ impl Wrapper for FaultyEngine {
         })
     }
 
-    fn query<'a>(&'a self, query: &'a mut dyn Query) -> BoxFuture<'a, Result<(), EngineError>> {
+    fn query(&self, query: Box<dyn Query>) -> BoxFuture<'_, Result<(), EngineError>> {
         Box::pin(async move {
             let fault = self.steps.next()?;
             let answer = self.engine.query(query).await;

@@ -221,7 +221,7 @@ pub trait Decision: Send {
     fn decide(&mut self, rows: &dyn Rows, tick: Tick) -> Verdict;
 }
 
-/// A read as engines see it: run it on one durable state until it has what it wants.
+/// A read as engines see it: run it on one durable state, perhaps more than once, until it has what it wants.
 pub trait Query: Send {
     fn run(&mut self, rows: &dyn Rows, now: Timestamp) -> Result<(), Unread>;
 }
@@ -231,8 +231,8 @@ pub trait Engine: Debug + Send + Sync {
     /// Judges the decision in its turn and commits it. Ready when the answer is durable.
     fn commit(&self, decision: Box<dyn Decision>) -> BoxFuture<'_, Result<(), EngineError>>;
 
-    /// Runs the query on the newest durable state.
-    fn query<'a>(&'a self, query: &'a mut dyn Query) -> BoxFuture<'a, Result<(), EngineError>>;
+    /// Runs the query on the newest durable state. The engine owns it: it may be run on another thread than the caller's.
+    fn query(&self, query: Box<dyn Query>) -> BoxFuture<'_, Result<(), EngineError>>;
 
     /// Starts a content of `length` bytes, if that is known. Nothing is seen of it until a commit stores it.
     fn writer(&self, length: Option<u64>) -> Box<dyn ContentWriter>;
@@ -291,7 +291,7 @@ where
     (Box::new(Asked { partition, decide, answer }), pending)
 }
 
-/// The answer to a decision, once the engine has committed it.
+/// The answer to a decision, once the engine has committed it, or to a query that has been run.
 #[derive(Debug)]
 pub struct Pending<T, R>(Arc<Mutex<Option<Result<T, R>>>>);
 
@@ -306,19 +306,18 @@ impl<T, R> Pending<T, R> {
 }
 
 /// Reads one durable state: the typed door to [`Engine::query`].
+///
+/// `run` may run more than once, and elsewhere than the caller; only the last run counts.
 pub async fn read<T, R, F>(engine: &dyn Engine, run: F) -> Result<T, NotCommitted<R>>
 where
-    T: Send,
-    R: Send,
-    F: FnMut(&dyn Rows, Timestamp) -> Result<T, Stop<R>> + Send,
+    T: Send + 'static,
+    R: Send + 'static,
+    F: FnMut(&dyn Rows, Timestamp) -> Result<T, Stop<R>> + Send + 'static,
 {
-    let mut query = Wanted { run, answer: None };
-    engine.query(&mut query).await.map_err(NotCommitted::Failed)?;
-    match query.answer {
-        Some(Ok(outcome)) => Ok(outcome),
-        Some(Err(refusal)) => Err(NotCommitted::Refused(refusal)),
-        None => Err(NotCommitted::Failed(EngineError::Unavailable("the engine gave no answer".into()))),
-    }
+    let answer = Arc::new(Mutex::new(None));
+    let pending = Pending(Arc::clone(&answer));
+    engine.query(Box::new(Wanted { run, answer })).await.map_err(NotCommitted::Failed)?;
+    pending.answer()
 }
 
 struct Asked<T, R, F> {
@@ -350,7 +349,7 @@ where
 
 struct Wanted<T, R, F> {
     run: F,
-    answer: Option<Result<T, R>>,
+    answer: Arc<Mutex<Option<Result<T, R>>>>,
 }
 
 impl<T, R, F> Query for Wanted<T, R, F>
@@ -360,11 +359,12 @@ where
     F: FnMut(&dyn Rows, Timestamp) -> Result<T, Stop<R>> + Send,
 {
     fn run(&mut self, rows: &dyn Rows, now: Timestamp) -> Result<(), Unread> {
-        self.answer = match (self.run)(rows, now) {
-            Ok(outcome) => Some(Ok(outcome)),
-            Err(Stop::Refused(refusal)) => Some(Err(refusal)),
+        let answer = match (self.run)(rows, now) {
+            Ok(outcome) => Ok(outcome),
+            Err(Stop::Refused(refusal)) => Err(refusal),
             Err(Stop::Unread(unread)) => return Err(unread),
         };
+        *self.answer.lock().expect("no query panics while it holds its answer") = Some(answer);
         Ok(())
     }
 }

@@ -110,8 +110,8 @@ impl Wrapper for LoadingEngine {
         self.engine.commit(Box::new(LoadingDecision { decision, node: Arc::clone(&self.node) }))
     }
 
-    fn query<'a>(&'a self, query: &'a mut dyn Query) -> BoxFuture<'a, Result<(), EngineError>> {
-        Box::pin(async move { self.engine.query(&mut LoadingQuery { query, node: &self.node }).await })
+    fn query(&self, query: Box<dyn Query>) -> BoxFuture<'_, Result<(), EngineError>> {
+        self.engine.query(Box::new(LoadingQuery { query, node: Arc::clone(&self.node) }))
     }
 }
 
@@ -139,14 +139,14 @@ impl Decision for LoadingDecision {
     }
 }
 
-struct LoadingQuery<'a> {
-    query: &'a mut dyn Query,
-    node: &'a LoadingNode,
+struct LoadingQuery {
+    query: Box<dyn Query>,
+    node: Arc<LoadingNode>,
 }
 
-impl Query for LoadingQuery<'_> {
+impl Query for LoadingQuery {
     fn run(&mut self, rows: &dyn Rows, now: Timestamp) -> Result<(), Unread> {
-        until_loaded(rows, self.node, |view| {
+        until_loaded(rows, &self.node, |view| {
             let answer = self.query.run(view, now);
             let is_short = answer == Err(Unread::NotYet);
             (answer, is_short)

@@ -16,7 +16,7 @@ pub trait Wrapper: Debug + Send + Sync {
         self.inner().commit(decision)
     }
 
-    fn query<'a>(&'a self, query: &'a mut dyn Query) -> BoxFuture<'a, Result<(), EngineError>> {
+    fn query(&self, query: Box<dyn Query>) -> BoxFuture<'_, Result<(), EngineError>> {
         self.inner().query(query)
     }
 
@@ -38,7 +38,7 @@ impl<W: Wrapper> Engine for W {
         Wrapper::commit(self, decision)
     }
 
-    fn query<'a>(&'a self, query: &'a mut dyn Query) -> BoxFuture<'a, Result<(), EngineError>> {
+    fn query(&self, query: Box<dyn Query>) -> BoxFuture<'_, Result<(), EngineError>> {
         Wrapper::query(self, query)
     }
 

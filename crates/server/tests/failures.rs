@@ -55,7 +55,7 @@ impl Wrapper for Faulty {
         })
     }
 
-    fn query<'a>(&'a self, query: &'a mut dyn Query) -> BoxFuture<'a, Result<(), EngineError>> {
+    fn query(&self, query: Box<dyn Query>) -> BoxFuture<'_, Result<(), EngineError>> {
         Box::pin(async move {
             self.fail()?;
             self.engine.query(query).await

@@ -94,12 +94,12 @@ impl Properties {
     }
 
     pub async fn get(
-        &self,
+        &'static self,
         engine: &dyn Engine,
         account: u64,
         settings: &Settings,
     ) -> Result<ServiceProperties, EngineError> {
-        let found = unrefused(read(engine, |rows, _| Ok(self.find(rows, account)?)).await)?;
+        let found = unrefused(read(engine, move |rows, _| Ok(self.find(rows, account)?)).await)?;
         Ok(found.unwrap_or_else(|| (self.defaults)(settings)))
     }
 
@@ -133,12 +133,12 @@ impl Properties {
     /// Answers a CORS preflight: may a page of another origin send this request? A preflight has no credentials, and
     /// its path need not exist.
     pub async fn preflight<E: From<RequestError>>(
-        &self,
+        &'static self,
         engine: &dyn Engine,
         account: u64,
         head: &Head,
     ) -> Result<Reply, Failure<E>> {
-        let found = unrefused(read(engine, |rows, _| Ok(self.find(rows, account)?)).await)?;
+        let found = unrefused(read(engine, move |rows, _| Ok(self.find(rows, account)?)).await)?;
         let rules = found.and_then(|found| found.cors).unwrap_or_default();
         let [origin, method, headers] =
             ["origin", "access-control-request-method", "access-control-request-headers"].map(|name| head.header(name));
@@ -201,7 +201,7 @@ impl KnownRules {
         account: u64,
     ) -> Result<Option<Rules>, EngineError> {
         let key = properties.key(account);
-        let Some(row) = unrefused(read(engine, |rows, _| Ok(rows.get(&key)?)).await)? else { return Ok(None) };
+        let Some(row) = unrefused(read(engine, move |rows, _| Ok(rows.get(&key)?)).await)? else { return Ok(None) };
         let rules = match self.parsed(account, &row) {
             Some(rules) => rules,
             None => self.parse(account, row)?,

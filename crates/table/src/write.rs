@@ -243,7 +243,8 @@ async fn after_table(call: Call<'_>, error: TableError) -> Failure {
         Ok(table) => table,
         Err(error) => return error.into(),
     };
-    match read_rows(call.engine, |rows, _| model::generation(rows, call.account, &table)).await {
+    let account = call.account;
+    match read_rows(call.engine, move |rows, _| model::generation(rows, account, &table)).await {
         Ok(_) => error.into(),
         Err(error) => error.into(),
     }

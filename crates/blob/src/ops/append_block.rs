@@ -30,6 +30,7 @@ pub(super) fn body_bytes_max(head: &Head) -> u64 {
     if head.since("2022-11-02") { 100 * MIB } else { 4 * MIB }
 }
 
+#[derive(Clone)]
 pub(super) struct AppendBlock {
     container: ContainerName,
     name: BlobName,
@@ -134,12 +135,12 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
 impl AppendBlock {
     /// Whether so many bytes may come, before anybody asks for them.
     pub(super) async fn may(&self, call: Call<'_>, asked: &Asked, length: u64) -> Result<(), Failure> {
-        let judged = read(call.engine, |rows, now| {
-            let generation = model::generation(rows, call.account, &self.container)?;
-            let found = model::find_blob(rows, &blob_key(generation, &self.name))?;
-            let (_, state, _) = self.judge(found, length, now).map_err(refuse)?;
-            let (asked, stored) = (asked.encryption.as_ref(), state.encryption.as_ref());
-            encryption::same_as(rows, call.account, &self.container, asked, stored)
+        let (op, asked, account) = (self.clone(), asked.encryption.clone(), call.account);
+        let judged = read(call.engine, move |rows, now| {
+            let generation = model::generation(rows, account, &op.container)?;
+            let found = model::find_blob(rows, &blob_key(generation, &op.name))?;
+            let (_, state, _) = op.judge(found, length, now).map_err(refuse)?;
+            encryption::same_as(rows, account, &op.container, asked.as_ref(), state.encryption.as_ref())
         });
         judged.await?;
         Ok(())

@@ -285,10 +285,11 @@ impl WholeCopy {
 
     /// Judges the request before anybody looks at the source.
     async fn may(&self, call: Call<'_>) -> Result<(), Failure> {
-        let judged = read(call.engine, |rows, now| {
-            let generation = model::generation(rows, call.account, &self.container)?;
-            let found = model::find_blob(rows, &blob_key(generation, &self.name))?;
-            self.judge(found.as_ref().filter(|blob| blob.is_there(now)), now).map_err(refuse)
+        let (op, account) = (self.clone(), call.account);
+        let judged = read(call.engine, move |rows, now| {
+            let generation = model::generation(rows, account, &op.container)?;
+            let found = model::find_blob(rows, &blob_key(generation, &op.name))?;
+            op.judge(found.as_ref().filter(|blob| blob.is_there(now)), now).map_err(refuse)
         });
         judged.await?;
         Ok(())

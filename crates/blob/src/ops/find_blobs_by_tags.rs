@@ -353,8 +353,8 @@ fn hits(rows: &dyn Rows, from: &Key, to: &Key, generation: Option<u64>, most: us
 }
 
 impl FindBlobsByTags {
-    pub async fn run(&self, call: Call<'_>) -> Result<Reply, Failure> {
-        let page = read(call.engine, |rows, _| self.page(rows)).await?;
+    pub async fn run(self, call: Call<'_>) -> Result<Reply, Failure> {
+        let page = read(call.engine, move |rows, _| self.page(rows)).await?;
         Ok(reply::xml(StatusCode::OK, document(call.head, &page)))
     }
 }
@@ -624,7 +624,7 @@ mod tests {
         let visited = async |text: &str, expected: usize| {
             let url = format!("?comp=blobs&where={}", wire::percent::encode_value(text));
             let op = FindBlobsByTags::parse(&crate::testing::request("GET", &url, &[]), 1, None).unwrap();
-            let found = read::<_, BlobError, _>(&*bench.engine, |rows, _| {
+            let found = read::<_, BlobError, _>(&*bench.engine, move |rows, _| {
                 let visited = Cell::new(0);
                 let page = op.page(&Counted(rows, &visited))?;
                 Ok((page.blobs.len(), visited.get()))

@@ -160,7 +160,8 @@ struct Found {
 
 pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
     let op = parse(call.head)?;
-    let found = read(call.engine, |rows, now| op.look(rows, call.account, now)).await?;
+    let (sum, structured, account) = (op.sum, op.structured, call.account);
+    let found = read(call.engine, move |rows, now| op.look(rows, account, now)).await?;
     let state = &found.seen.state;
     let mut answer = reply::reply(if found.span.is_some() { StatusCode::PARTIAL_CONTENT } else { StatusCode::OK });
     reply::set_blob(&mut answer.headers, state, found.seen.lease.as_ref(), found.now);
@@ -172,7 +173,7 @@ pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
         let name = if found.span.is_some() { &reply::BLOB_CONTENT_MD5 } else { &reply::CONTENT_MD5 };
         reply::set_md5(&mut answer.headers, name, md5);
     }
-    answer.body = match op.sum {
+    answer.body = match sum {
         None => download::body(found.pieces).await?,
         Some(sum) => {
             let bytes = download::whole(found.pieces).await?;
@@ -183,7 +184,7 @@ pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
             ReplyBody::Bytes(bytes)
         }
     };
-    if op.structured {
+    if structured {
         answer.headers.insert(&reply::STRUCTURED_BODY, HeaderValue::from_static(structured::VALUE));
         answer.headers.insert(&reply::STRUCTURED_CONTENT_LENGTH, HeaderValue::from(answer.body.length()));
         answer.body = download::structured(answer.body);

@@ -9,7 +9,8 @@ use crate::{Failure, reply};
 
 pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
     let op = ReadBlob::parse(call.head)?;
-    let seen = read(call.engine, |rows, now| op.look_inside(rows, call.account, now)).await?;
+    let account = call.account;
+    let seen = read(call.engine, move |rows, now| op.look_inside(rows, account, now)).await?;
     let mut answer = reply::reply(StatusCode::OK);
     reply::set_version(&mut answer.headers, seen.state.stamp);
     reply::set_metadata(&mut answer.headers, &seen.state.metadata);

@@ -9,7 +9,8 @@ use crate::{Failure, reply};
 
 pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
     let op = ReadBlob::parse(call.head)?;
-    let (seen, now) = read(call.engine, |rows, now| Ok((op.look_inside(rows, call.account, now)?, now))).await?;
+    let account = call.account;
+    let (seen, now) = read(call.engine, move |rows, now| Ok((op.look_inside(rows, account, now)?, now))).await?;
     let mut answer = reply::reply(StatusCode::OK);
     reply::set_blob(&mut answer.headers, &seen.state, seen.lease.as_ref(), now);
     answer.headers.insert(header::CONTENT_LENGTH, HeaderValue::from(seen.state.length));

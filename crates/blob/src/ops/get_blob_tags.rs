@@ -26,8 +26,9 @@ fn decide(op: &ReadBlob, found: Option<Seen>, now: Timestamp) -> Result<Seen, Bl
 
 pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
     let op = parse(call.head)?;
-    let seen = read(call.engine, |rows, now| {
-        let generation = model::generation(rows, call.account, &op.container)?;
+    let account = call.account;
+    let seen = read(call.engine, move |rows, now| {
+        let generation = model::generation(rows, account, &op.container)?;
         let found = model::see(rows, generation, &op.name, op.which)?;
         decide(&op, found, now).map_err(refuse)
     })

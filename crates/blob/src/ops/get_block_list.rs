@@ -1,5 +1,7 @@
 //! Get Block List: the blocks of a blob, committed, waiting, or both.
 
+use std::sync::Arc;
+
 use concurrency::{Conditions, LeaseId, Timestamp};
 use engine::{Rows, read};
 use wire::base64;
@@ -128,8 +130,9 @@ fn write(xml: &mut XmlWriter, element: &str, blocks: &[(Vec<u8>, u64)]) {
 }
 
 pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
-    let op = parse(call.head)?;
-    let found = read(call.engine, |rows, now| op.look(rows, call.account, now)).await?;
+    let op = Arc::new(parse(call.head)?);
+    let (looking, account) = (Arc::clone(&op), call.account);
+    let found = read(call.engine, move |rows, now| looking.look(rows, account, now)).await?;
     let mut answer = reply::xml(StatusCode::OK, op.document(&found));
     let length = found.committed.map_or(0, |(_, length)| length);
     answer.headers.insert(&reply::BLOB_CONTENT_LENGTH, HeaderValue::from(length));

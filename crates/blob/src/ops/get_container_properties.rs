@@ -35,15 +35,17 @@ impl ReadContainer {
     }
 
     /// The container, and the time at which it was looked at.
-    pub async fn run(&self, call: Call<'_>) -> Result<(Container, Timestamp), Failure> {
-        Ok(read(call.engine, |rows, now| Ok((self.look(rows, call.account, now)?, now))).await?)
+    pub async fn run(self, call: Call<'_>) -> Result<(Container, Timestamp), Failure> {
+        let account = call.account;
+        Ok(read(call.engine, move |rows, now| Ok((self.look(rows, account, now)?, now))).await?)
     }
 }
 
 pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
     let op = ReadContainer::parse(call.head)?;
-    let (container, standing, now) = read(call.engine, |rows, now| {
-        let container = op.look(rows, call.account, now)?;
+    let account = call.account;
+    let (container, standing, now) = read(call.engine, move |rows, now| {
+        let container = op.look(rows, account, now)?;
         let standing = Standing::of(rows, container.generation, now)?;
         Ok((container, standing, now))
     })

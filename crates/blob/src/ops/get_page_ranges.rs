@@ -144,7 +144,8 @@ fn document(found: &Found) -> XmlWriter {
 
 pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
     let op = parse(call.head)?;
-    let found = read(call.engine, |rows, now| op.look(rows, call.account, now)).await?;
+    let account = call.account;
+    let found = read(call.engine, move |rows, now| op.look(rows, account, now)).await?;
     let mut answer = reply::xml(StatusCode::OK, document(&found));
     reply::set_version(&mut answer.headers, found.seen.state.stamp);
     answer.headers.insert(&reply::BLOB_CONTENT_LENGTH, HeaderValue::from(found.seen.state.length));

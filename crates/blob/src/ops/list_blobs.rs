@@ -3,6 +3,8 @@
 //! The page is read from one state of the store. It may be shorter than asked for and still have a marker: rows that are
 //! not shown cost time too, and a page looks at a bounded number of them.
 
+use std::sync::Arc;
+
 use concurrency::{Lease, Timestamp};
 use engine::{Key, KeyReader, Rows, Unread, Visit, read};
 use service::space;
@@ -387,10 +389,11 @@ fn name_of(key: &[u8]) -> Result<String, Unread> {
 }
 
 pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
-    let op = parse(call.head)?;
-    let (page, now) = read(call.engine, |rows, now| {
-        let generation = model::generation(rows, call.account, &op.container)?;
-        Ok((op.page(rows, generation, now)?, now))
+    let op = Arc::new(parse(call.head)?);
+    let (looking, account) = (Arc::clone(&op), call.account);
+    let (page, now) = read(call.engine, move |rows, now| {
+        let generation = model::generation(rows, account, &looking.container)?;
+        Ok((looking.page(rows, generation, now)?, now))
     })
     .await?;
     Ok(reply::xml(StatusCode::OK, op.document(call.head, &page, now)))

@@ -1,6 +1,7 @@
 //! List Containers: a page of an account's containers, by name.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use concurrency::Timestamp;
 use engine::{Key, KeyReader, Rows, Unread, Visit, read};
@@ -193,9 +194,10 @@ impl Page {
 }
 
 pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
-    let op = parse(call.head)?;
-    let (page, now) = read::<_, BlobError, _>(call.engine, |rows, now| {
-        Ok((op.page(rows, call.account, now)?.with_standing(rows, now)?, now))
+    let op = Arc::new(parse(call.head)?);
+    let (looking, account) = (Arc::clone(&op), call.account);
+    let (page, now) = read::<_, BlobError, _>(call.engine, move |rows, now| {
+        Ok((looking.page(rows, account, now)?.with_standing(rows, now)?, now))
     })
     .await?;
     Ok(reply::xml(StatusCode::OK, op.document(call.head, &page, now)))

@@ -32,6 +32,7 @@ fn body_bytes_max(head: &Head) -> u64 {
     }
 }
 
+#[derive(Clone)]
 struct PutBlob {
     container: ContainerName,
     name: BlobName,
@@ -183,9 +184,11 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
     let mut asked = Asked::by(&call)?;
     let announced = announced(call.head, body, op.kind)?;
     let account = call.account;
-    read(call.engine, |rows, now| {
+    let early = (op.clone(), asked.encryption.clone());
+    read(call.engine, move |rows, now| {
+        let (op, encryption) = &early;
         let generation = model::generation(rows, account, &op.container)?;
-        encryption::effective(rows, account, &op.container, asked.encryption.as_ref())?;
+        encryption::effective(rows, account, &op.container, encryption.as_ref())?;
         let found = model::find_blob(rows, &blob_key(generation, &op.name))?;
         op.judge(found.as_ref().filter(|blob| blob.is_there(now)), now).map_err(refuse)
     })

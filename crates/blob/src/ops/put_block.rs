@@ -36,6 +36,7 @@ pub(super) fn body_bytes_max(head: &Head) -> u64 {
     }
 }
 
+#[derive(Clone)]
 pub(super) struct PutBlock {
     container: ContainerName,
     name: BlobName,
@@ -157,10 +158,11 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
 impl PutBlock {
     /// Whether the block may come, before anybody asks for its bytes.
     pub(super) async fn may(&self, call: Call<'_>, asked: &Asked) -> Result<(), Failure> {
-        let judged = read(call.engine, |rows, now| {
-            let loaded = self.load(rows, call.account, now)?;
-            encryption::effective(rows, call.account, &self.container, asked.encryption.as_ref())?;
-            self.judge(loaded.there(now), loaded.earlier.is_some(), now).map_err(refuse)
+        let (op, asked, account) = (self.clone(), asked.encryption.clone(), call.account);
+        let judged = read(call.engine, move |rows, now| {
+            let loaded = op.load(rows, account, now)?;
+            encryption::effective(rows, account, &op.container, asked.as_ref())?;
+            op.judge(loaded.there(now), loaded.earlier.is_some(), now).map_err(refuse)
         });
         judged.await?;
         Ok(())

@@ -4,6 +4,7 @@
 //! blocks are still the same, and looks again if they are not. So a long list does not keep everybody else waiting.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use concurrency::{Conditions, Lease, LeaseId, Timestamp};
@@ -32,6 +33,7 @@ use crate::{Failure, reply, request};
 /// 50,000 entries with the longest ids fit.
 const BODY_BYTES_MAX: usize = 8 * 1024 * 1024;
 
+#[derive(Clone)]
 struct PutBlockList {
     container: ContainerName,
     name: BlobName,
@@ -283,9 +285,11 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
     let mut op = parse(&call)?;
     let mut asked = Asked::by(&call)?;
     let account = call.account;
-    read(call.engine, |rows, now| {
+    let early = (op.clone(), asked.encryption.clone());
+    read(call.engine, move |rows, now| {
+        let (op, encryption) = &early;
         let (_, found) = op.load(rows, account)?;
-        encryption::effective(rows, account, &op.container, asked.encryption.as_ref())?;
+        encryption::effective(rows, account, &op.container, encryption.as_ref())?;
         op.judge(found.as_ref().filter(|blob| blob.is_there(now)), now).map_err(refuse)
     })
     .await?;
@@ -294,14 +298,16 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
     let wanted = Wanted::by(call.head, &op.sums);
     let (md5, crc64) = (wanted.md5.then(|| Md5::of(&document)), wanted.crc64.then(|| Crc64::of(&document)));
     upload::verify(&op.sums, md5, crc64)?;
-    let wishes = parse_list(&document)?;
+    let wishes: Arc<[Wish]> = parse_list(&document)?.into();
 
-    let looked_up = read(call.engine, |rows, now| {
+    let ahead = (op.clone(), asked.encryption.clone(), Arc::clone(&wishes));
+    let looked_up = read(call.engine, move |rows, now| {
+        let (op, encryption, wishes) = &ahead;
         let (_, found) = op.load(rows, account)?;
         let there = found.as_ref().filter(|blob| blob.is_there(now));
         op.judge(there, now).map_err(refuse)?;
-        let encryption = encryption::effective(rows, account, &op.container, asked.encryption.as_ref())?;
-        op.look_up(rows, there, &wishes, encryption.as_ref(), now)
+        let encryption = encryption::effective(rows, account, &op.container, encryption.as_ref())?;
+        op.look_up(rows, there, wishes, encryption.as_ref(), now)
     })
     .await?;
 

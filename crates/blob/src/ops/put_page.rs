@@ -21,6 +21,7 @@ use crate::{Failure, reply, request};
 /// The most that one request writes. A clear may go over the whole blob.
 pub(super) const BODY_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
+#[derive(Clone)]
 pub(super) struct PutPage {
     container: ContainerName,
     name: BlobName,
@@ -167,12 +168,12 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
 impl PutPage {
     /// Whether the pages may come, before anybody asks for them.
     pub(super) async fn may(&self, call: Call<'_>, asked: &Asked) -> Result<(), Failure> {
-        let judged = read(call.engine, |rows, now| {
-            let generation = model::generation(rows, call.account, &self.container)?;
-            let found = model::find_blob(rows, &blob_key(generation, &self.name))?;
-            let target = self.judge(found, now).map_err(refuse)?;
-            let (asked, stored) = (asked.encryption.as_ref(), target.state.encryption.as_ref());
-            encryption::same_as(rows, call.account, &self.container, asked, stored)
+        let (op, asked, account) = (self.clone(), asked.encryption.clone(), call.account);
+        let judged = read(call.engine, move |rows, now| {
+            let generation = model::generation(rows, account, &op.container)?;
+            let found = model::find_blob(rows, &blob_key(generation, &op.name))?;
+            let target = op.judge(found, now).map_err(refuse)?;
+            encryption::same_as(rows, account, &op.container, asked.as_ref(), target.state.encryption.as_ref())
         });
         judged.await?;
         Ok(())

@@ -100,14 +100,15 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
     // Before the query is read: a tree takes more room than its text.
     let place = enter(&PLACES)?;
     let op = parse(&document, read_blob)?;
-    let (seen, pieces, now) = read(call.engine, |rows, now| {
-        let seen = op.read.look_inside(rows, call.account, now)?;
+    let (looked, account) = (op.read, call.account);
+    let (seen, pieces, now) = read(call.engine, move |rows, now| {
+        let seen = looked.look_inside(rows, account, now)?;
         if seen.state.kind != BlobType::Block {
             return Err(refuse(BlobError::InvalidBlobType));
         }
         seen.state.check_not_archived(now).map_err(refuse)?;
         let pieces = download::open(rows, &seen.state, None)?;
-        Ok((seen, download::unlocked(pieces, op.read.key.as_ref()), now))
+        Ok((seen, download::unlocked(pieces, looked.key.as_ref()), now))
     })
     .await?;
     let mut answer = reply::reply(StatusCode::OK);

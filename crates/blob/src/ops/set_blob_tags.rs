@@ -1,5 +1,7 @@
 //! Set Blob Tags: replace all of them. Neither ETag nor Last-Modified change.
 
+use std::sync::Arc;
+
 use concurrency::{Conditions, LeaseId, Timestamp};
 use engine::{Changes, Commit, Rows, commit, read};
 use wire::checksum::{Crc64, Md5};
@@ -63,9 +65,9 @@ impl SetBlobTags {
 }
 
 pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> {
-    let op = parse(call.head)?;
-    let account = call.account;
-    read(call.engine, |rows, now| op.look(rows, account, now)).await?;
+    let op = Arc::new(parse(call.head)?);
+    let (early, account) = (Arc::clone(&op), call.account);
+    read(call.engine, move |rows, now| early.look(rows, account, now)).await?;
 
     let document = collect(body, BODY_BYTES_MAX).await?;
     upload::verify(&op.sums, op.sums.md5.map(|_| Md5::of(&document)), op.sums.crc64.map(|_| Crc64::of(&document)))?;

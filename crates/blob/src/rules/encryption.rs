@@ -310,11 +310,12 @@ mod tests {
 
     /// Whether these bytes stand anywhere in what is stored.
     async fn is_stored(bench: &Bench, text: &[u8]) -> bool {
-        let found = engine::read::<_, std::convert::Infallible, _>(&*bench.engine, |rows, _| {
+        let text = text.to_vec();
+        let found = engine::read::<_, std::convert::Infallible, _>(&*bench.engine, move |rows, _| {
             let mut found = false;
             let all = (engine::Key::new(0), engine::Key::new(u8::MAX));
             rows.scan(&all.0, &all.1, 1_000, &mut |_, row| {
-                found |= row.windows(text.len()).any(|window| window == text);
+                found |= row.windows(text.len()).any(|window| *window == text);
                 engine::Visit::Next
             })?;
             Ok(found)

@@ -51,8 +51,9 @@ pub async fn delete(engine: &dyn Engine, name: &str) -> Result<(), EngineError> 
 
 /// The object's bytes, or `None` if it is not there.
 pub async fn get(engine: &dyn Engine, name: &str) -> Result<Option<Bytes>, EngineError> {
-    let found = engine::read::<_, Infallible, _>(engine, |rows, _| {
-        let Some(row) = rows.get(&key(name))? else { return Ok(None) };
+    let key = key(name);
+    let found = engine::read::<_, Infallible, _>(engine, move |rows, _| {
+        let Some(row) = rows.get(&key)? else { return Ok(None) };
         Ok(Some(rows.content(engine::ContentId(number(&row[..8])))?))
     });
     let Some(content) = found.await.map_err(failure)? else { return Ok(None) };

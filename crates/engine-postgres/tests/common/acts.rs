@@ -28,7 +28,8 @@ pub async fn increment(engine: &dyn Engine, name: &str) -> Result<(u64, Timestam
 }
 
 pub async fn count(engine: &dyn Engine, name: &str) -> u64 {
-    let row = engine::read::<_, Infallible, _>(engine, |rows, _| Ok(rows.get(&key(name))?)).await.expect("a read");
+    let key = key(name);
+    let row = engine::read::<_, Infallible, _>(engine, move |rows, _| Ok(rows.get(&key)?)).await.expect("a read");
     number(row.as_ref())
 }
 
@@ -53,7 +54,7 @@ pub async fn store(engine: &dyn Engine, staged: &Staged, owner: u64) -> Result<(
 }
 
 pub async fn open_content(engine: &dyn Engine, id: ContentId) -> Result<Content, NotCommitted<Infallible>> {
-    engine::read(engine, |rows, _| Ok(rows.content(id)?)).await
+    engine::read(engine, move |rows, _| Ok(rows.content(id)?)).await
 }
 
 pub async fn put(engine: &dyn Engine, key: &Key, value: &'static str) {

@@ -119,7 +119,7 @@ impl Engine for MemoryEngine {
         Box::pin(async move { answer })
     }
 
-    fn query<'a>(&'a self, query: &'a mut dyn Query) -> BoxFuture<'a, Result<(), EngineError>> {
+    fn query(&self, mut query: Box<dyn Query>) -> BoxFuture<'_, Result<(), EngineError>> {
         let answer = self.state.read().map_err(|_| poisoned()).and_then(|state| {
             query.run(&View(&state), self.clock.now()).map_err(|unread| match unread {
                 Unread::Failed(error) => error,
