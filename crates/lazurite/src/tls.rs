@@ -5,11 +5,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use p12_keystore::{KeyStore, Pkcs12ImportPolicy};
 use rcgen::{CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair, KeyUsagePurpose};
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use rustls::{InconsistentKeys, ServerConfig};
@@ -114,7 +113,10 @@ fn load_pem(cert: &Path, key: &Path, manners: Manners) -> Result<CertifiedKey, W
     certified(chain, private, (cert, key), manners)
 }
 
+#[cfg(feature = "pfx")]
 fn load_pfx(cert: &Path, password: Option<&Secret>, manners: Manners) -> Result<CertifiedKey, Wrong> {
+    use p12_keystore::{KeyStore, Pkcs12ImportPolicy};
+    use rustls::pki_types::PrivatePkcs8KeyDer;
     let password = password.map_or("", Secret::expose);
     let store = KeyStore::from_pkcs12(&read(cert)?, password, Pkcs12ImportPolicy::Relaxed)
         .map_err(|_| Wrong(format!("{} is not a PFX file that the given password opens (--pwd).", cert.display())))?;
@@ -124,6 +126,14 @@ fn load_pfx(cert: &Path, password: Option<&Secret>, manners: Manners) -> Result<
     let private = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(chain.key().as_der().to_vec()));
     let chain = chain.certs().iter().map(|cert| CertificateDer::from(cert.as_der().to_vec())).collect();
     certified(chain, private, (cert, cert), manners)
+}
+
+#[cfg(not(feature = "pfx"))]
+fn load_pfx(cert: &Path, _: Option<&Secret>, _: Manners) -> Result<CertifiedKey, Wrong> {
+    Err(Wrong(format!(
+        "This program was built without PFX files, so {} is not a PFX file for it: give PEM files with --cert and --key.",
+        cert.display()
+    )))
 }
 
 fn certified(

@@ -92,6 +92,7 @@ fn pem_files_are_used_and_read_again() {
     program.stop();
 }
 
+#[cfg(feature = "pfx")]
 #[test]
 fn a_pfx_file_is_opened_with_its_password() {
     let folder = Folder::new("tls-pfx");
