@@ -40,6 +40,13 @@ Measure a release build on a quiet machine, the load generator pinned away from 
 
 and drive it with the tool you trust over real connections (the well-known account, Shared Key or a SAS). Say with each
 figure: machine, disk, durability mode, connections, object size, and the same figure of a peer in the same run.
+
+Pieces of the server, without sockets and disks:
+
+  cargo bench -p lazurite-wire --bench checksum      MD5 and CRC64
+  cargo bench -p lazurite-auth --bench identify      each kind of credential
+  cargo bench -p lazurite-blob --bench small_blobs   reads and writes of small blobs
+  cargo bench -p lazurite --bench reload             seeing whether a file has changed
 ";
 
 /// How often `crash` kills the server when no number is given.

@@ -104,7 +104,7 @@ impl Reload {
 
     /// Reads the files if they have changed. When this returns, what is in effect is what they said at some time after
     /// the call.
-    fn look(&self) {
+    pub fn look(&self) {
         if self.have_changed(&Seen::of(&self.paths)) {
             self.read(Cause::Change);
         }
@@ -334,29 +334,5 @@ mod tests {
                 written.store(number, Ordering::SeqCst);
             }
         });
-    }
-
-    /// `cargo test -p lazurite --bin lazurite a_glance -- --ignored --nocapture`
-    #[test]
-    #[ignore = "a measurement"]
-    fn what_a_glance_costs() {
-        const ROUNDS: u32 = 200_000;
-        let place = Place::new("cost");
-        for (what, is_there) in [("a file that is there", true), ("a file that is not there", false)] {
-            if is_there {
-                place.write("one");
-                place.settle();
-            } else {
-                std::fs::remove_file(&place.0).unwrap();
-            }
-            let (reload, _) = counting(&place);
-            let began = Instant::now();
-            (0..ROUNDS).for_each(|_| reload.look());
-            let looks = began.elapsed().as_nanos() / u128::from(ROUNDS);
-            let began = Instant::now();
-            (0..ROUNDS).for_each(|_| reload.glance());
-            let glances = began.elapsed().as_nanos() / u128::from(ROUNDS);
-            println!("{what}: {looks} ns each time, {glances} ns at a glance");
-        }
     }
 }

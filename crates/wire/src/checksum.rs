@@ -98,19 +98,4 @@ mod tests {
             assert_eq!(Crc64::of(tail), slow_crc64(tail));
         }
     }
-
-    #[test]
-    #[ignore = "a measurement: cargo test --release -p lazurite-wire throughput -- --ignored --nocapture"]
-    fn throughput() {
-        let bytes = vec![0x5a; 64 << 20];
-        let megabytes_per_second = |name: &str, run: &dyn Fn()| {
-            let start = std::time::Instant::now();
-            for _ in 0..4 {
-                run();
-            }
-            println!("{name}: {:.0} MB/s", 4.0 * bytes.len() as f64 / 1e6 / start.elapsed().as_secs_f64());
-        };
-        megabytes_per_second("md5", &|| _ = std::hint::black_box(Md5::of(&bytes)));
-        megabytes_per_second("crc64", &|| _ = std::hint::black_box(Crc64::of(&bytes)));
-    }
 }

@@ -308,27 +308,3 @@ mod tests {
         }
     }
 }
-
-#[cfg(test)]
-mod measure {
-    use crate::Op;
-    use crate::testing::{Bench, request};
-    use wire::http::FixedBody;
-
-    #[tokio::test]
-    #[ignore = "a measurement: cargo test --release -p lazurite-blob measure -- --ignored --nocapture"]
-    async fn small_reads() {
-        let bench = Bench::with_container().await;
-        bench.put("cont/blob", &[7; 4096]).await;
-        let head = request("GET", "cont/blob", &[("x-ms-version", "2026-10-06"), ("accept", "*/*")]);
-        let count = 300_000;
-        for (op, name) in [(Op::GetBlob, "get"), (Op::GetBlobProperties, "head")] {
-            let began = std::time::Instant::now();
-            for _ in 0..count {
-                let answer = bench.service.run(op, &head, 1, &mut FixedBody::new("")).await;
-                std::hint::black_box(answer.unwrap());
-            }
-            println!("{name}: {} ns", began.elapsed().as_nanos() / count);
-        }
-    }
-}

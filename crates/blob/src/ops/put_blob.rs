@@ -500,37 +500,3 @@ mod tests {
         assert_eq!(bench.figures(), (0, 0));
     }
 }
-
-#[cfg(test)]
-mod measure {
-    use crate::Op;
-    use crate::testing::{Bench, request};
-    use bytes::Bytes;
-    use wire::http::FixedBody;
-
-    /// The best of many runs, so that others on the machine count little.
-    #[tokio::test]
-    #[ignore = "a measurement: cargo test --release -p lazurite-blob measure -- --ignored --nocapture"]
-    async fn small_writes() {
-        let (runs, count) = (60, 2_000);
-        let body = Bytes::from(vec![7; 4_096]);
-        for (what, names) in [("overwrite", 1), ("create", count)] {
-            let mut best = u128::MAX;
-            for _ in 0..runs {
-                let bench = Bench::with_container().await;
-                bench.put("cont/blob0", b"x").await;
-                let headers = [("x-ms-version", "2026-10-06"), ("x-ms-blob-type", "BlockBlob")];
-                let heads: Vec<_> =
-                    (0..names).map(|name| request("PUT", &format!("cont/blob{name}"), &headers)).collect();
-                let began = std::time::Instant::now();
-                for n in 0..count {
-                    let mut body = FixedBody::new(body.clone());
-                    let answer = bench.service.run(Op::PutBlob, &heads[n % names], 1, &mut body).await;
-                    std::hint::black_box(answer.unwrap());
-                }
-                best = best.min(began.elapsed().as_nanos() / count as u128);
-            }
-            println!("{what}: {best} ns");
-        }
-    }
-}

@@ -1,5 +1,4 @@
-//! What it costs to find out who calls. Measurements, not tests:
-//! `cargo test --release -p lazurite-auth --test cost -- --ignored --nocapture`
+//! What it costs to find out who calls: `cargo bench -p lazurite-auth --bench identify`.
 
 #[allow(dead_code)]
 #[path = "../src/bearer/tests/tokens.rs"]
@@ -80,9 +79,7 @@ fn cases() -> Vec<Case> {
     ]
 }
 
-#[test]
-#[ignore = "a measurement"]
-fn cost() {
+fn main() {
     let accounts = Accounts::new([Account::new(NAME, vec![AccountKey::from_base64(KEY).expect("a key")])]);
     let keys = [tokens::KEY_TWO, tokens::KEY_ONE, tokens::KEY_CURVE].join(",");
     let verified = Tokens::verified(KeySet::parse(&format!("{{\"keys\":[{keys}]}}")).expect("keys"));
