@@ -105,7 +105,7 @@ const BUDGET: &[(Ask<'static>, Budget)] = &[
     (("PUT", "cont/page2", PAGE_BLOB, b""), (4, 3)),
     (("PUT", "cont/page2?comp=page", PAGES_FROM, b""), (10, 7)),
     (("PUT", "cont/page?comp=snapshot", &[], b""), (3, 2)),
-    (("PUT", "cont/page3?comp=incrementalcopy", CHANGES_FROM, b""), (8, 5)),
+    (("PUT", "cont/page3?comp=incrementalcopy", CHANGES_FROM, b""), (7, 4)),
     (("GET", "cont?restype=container&comp=list", &[], b""), (2, 1)),
     (("GET", "?comp=list", &[], b""), (2, 2)),
     (("DELETE", "cont/copy", &[], b""), (3, 2)),
