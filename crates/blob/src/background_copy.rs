@@ -41,6 +41,14 @@ const ATTEMPTS_MAX: u32 = 5;
 const CONTENT_BYTES_MAX: u64 = 1 << 30;
 /// Pages are written so many bytes at a time.
 const PAGES_BYTES: usize = 4 * 1024 * 1024;
+/// A node does at most so many copies at once; the others stay pending. Each holds a connection and a writer.
+const COPIES_AT_ONCE_MAX: usize = 64;
+/// A copy that found no room asks again after so long.
+const WAIT_SECONDS: u64 = 60;
+/// So much must come while a source is waited for so long, or the attempt ends: a source that sends a byte now and then would
+/// hold its place for as long as it likes.
+const PACE_BYTES: u64 = 256 * 1024;
+const PACE_SECONDS: u64 = 5 * 60;
 /// Progress is told when this much more has come, or a quarter of what was there, if that is less.
 const PROGRESS_BYTES: u64 = 4 * 1024 * 1024;
 
@@ -97,6 +105,10 @@ impl Copies {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn has_room(&self) -> bool {
+        self.doing().len() < COPIES_AT_ONCE_MAX
+    }
+
     /// As whom this process does a copy.
     fn doer(&self, id: u64) -> Option<u64> {
         self.doing().get(&id).and_then(|doing| doing.doer)
@@ -129,8 +141,7 @@ impl Job {
     /// Has it done by `doer`, who says so again before long. `false`: another one does it, as far as one can know.
     fn take(&mut self, doer: Option<u64>, tick: Tick) -> bool {
         let is_ours = self.doer.is_some() && self.doer == doer;
-        let is_left = self.doer.is_none() || tick.now >= self.due.plus_seconds(GRACE_SECONDS);
-        if !is_ours && !is_left {
+        if !is_ours && !self.is_left(tick) {
             return false;
         }
         if !is_ours {
@@ -138,6 +149,17 @@ impl Job {
         }
         self.due = tick.now.plus_seconds(LOOK_SECONDS);
         true
+    }
+
+    /// Whether no node does it, as far as one can know.
+    fn is_left(&self, tick: Tick) -> bool {
+        self.doer.is_none() || tick.now >= self.due.plus_seconds(GRACE_SECONDS)
+    }
+
+    /// No node has to do it for a while.
+    fn wait(&mut self, tick: Tick) {
+        self.doer = None;
+        self.due = tick.now.plus_seconds(WAIT_SECONDS);
     }
 
     /// Stores it, with the due row that looks after it.
@@ -148,6 +170,15 @@ impl Job {
 
     fn find(rows: &dyn Rows, id: u64) -> Result<Option<Job>, Unread> {
         rows.get(&job_key(id))?.map(|row| codec::decode(&row)).transpose()
+    }
+
+    /// The stored job and the blob that waits for it, if this attempt is the one that counts: another node may have begun the
+    /// copy anew, because this one seemed gone.
+    fn current(&self, rows: &dyn Rows) -> Result<Option<(Job, Blob, Committed)>, Unread> {
+        // Both are asked for before either is missed.
+        let (stored, blob) = (Job::find(rows, self.id), self.blob(rows));
+        let stored = stored?.filter(|stored| stored.doer == self.doer);
+        Ok(stored.zip(blob?).map(|(stored, (blob, state))| (stored, blob, state)))
     }
 
     /// There is nothing left to do.
@@ -192,11 +223,7 @@ pub fn end(
     state.headers.content_md5 = None;
     state.content = match state.kind {
         BlobType::Block | BlobType::Append { .. } => ContentRef::Empty,
-        BlobType::Page { .. } => {
-            let view = View::new(tick.id(2));
-            view.create(changes);
-            ContentRef::Pages(view)
-        }
+        BlobType::Page { .. } => no_pages(tick, changes),
     };
     state.length = 0;
     state.stamp = tick.stamp;
@@ -218,6 +245,13 @@ pub fn end(
     Ok(job)
 }
 
+/// A page map in which nothing is written.
+fn no_pages(tick: Tick, changes: &mut Changes) -> ContentRef {
+    let view = View::new(tick.id(2));
+    view.create(changes);
+    ContentRef::Pages(view)
+}
+
 /// What is to become of a copy that somebody looked after.
 enum Fate {
     /// This process does it.
@@ -226,6 +260,8 @@ enum Fate {
     Over,
     /// Another node does it.
     AnothersConcern,
+    /// There is no room for it on this node now.
+    Waits,
 }
 
 /// Why a copy does not go on.
@@ -251,6 +287,7 @@ impl BlobService {
     pub(crate) async fn tend(&self, id: u64, due: &Due) -> Result<Handled, EngineError> {
         let (key, doer) = (due.key(), self.copies.doer(id));
         let is_possible = self.outside.is_some();
+        let has_room = doer.is_some() || self.copies.has_room();
         let fate = commit::<_, Infallible, _>(&*self.engine, due.key(), move |rows, tick| {
             let mut changes = Changes::none();
             changes.delete(key.clone());
@@ -270,6 +307,11 @@ impl BlobService {
                 changes.put(job.key(), codec::encode(&blob));
                 return Ok(Commit { changes, outcome: Fate::Over });
             }
+            if !has_room && job.is_left(tick) {
+                job.wait(tick);
+                job.begin(&mut changes);
+                return Ok(Commit { changes, outcome: Fate::Waits });
+            }
             if !job.take(doer, tick) {
                 return Ok(Commit::unchanged(Fate::AnothersConcern));
             }
@@ -279,6 +321,7 @@ impl BlobService {
         match fate.await.or_else(failed)? {
             Fate::Ours(job) => self.pursue(job, None),
             Fate::Over => self.abandon(id),
+            Fate::Waits => {}
             Fate::AnothersConcern => {
                 self.leave(id, doer);
                 return Ok(Handled::Left);
@@ -287,11 +330,15 @@ impl BlobService {
         Ok(Handled::Done)
     }
 
-    /// Does a copy beside the requests, unless that is being done. `begun`: the answer of the source is already there.
+    /// Does a copy beside the requests, unless that is being done or there is no room: then it is looked after later.
+    /// `begun`: the answer of the source is already there.
     pub(crate) fn pursue(&self, job: Job, begun: Option<Fetched>) {
         let Some(outside) = &self.outside else { return };
         let mut copies = self.copies.doing();
         if copies.get(&job.id).is_some_and(|doing| doing.doer == job.doer) {
+            return;
+        }
+        if copies.len() >= COPIES_AT_ONCE_MAX && !copies.contains_key(&job.id) {
             return;
         }
         let (service, id, doer) = (self.clone(), job.id, job.doer);
@@ -320,8 +367,9 @@ impl BlobService {
 
     async fn copy(&self, job: Job, begun: Option<Fetched>) {
         let engine = &*self.engine;
+        let is_again = begun.is_none();
         let outcome = match self.fetch(&job, begun).await {
-            Ok(fetched) => Copy { engine, job: job.clone() }.run(fetched).await,
+            Ok(fetched) => Copy { engine, job: job.clone() }.run(fetched, is_again).await,
             Err(halted) => Err(halted),
         };
         // What the engine could not do now stays due.
@@ -359,8 +407,9 @@ async fn give_up(engine: &dyn Engine, job: Job, why: Option<String>) -> Result<(
     let partition = job.key();
     let noted = commit::<_, Infallible, _>(engine, partition, move |rows, tick| {
         let mut changes = Changes::none();
-        let Some(mut stored) = Job::find(rows, job.id)? else { return Ok(Commit { changes, outcome: () }) };
-        let Some((mut blob, state)) = job.blob(rows)? else { return Ok(Commit { changes, outcome: () }) };
+        let Some((mut stored, mut blob, state)) = job.current(rows)? else {
+            return Ok(Commit { changes, outcome: () });
+        };
         stored.attempts += 1;
         // Whoever looks next may try.
         stored.doer = None;
@@ -385,16 +434,25 @@ struct Copy<'a> {
 }
 
 impl Copy<'_> {
-    async fn run(&self, mut fetched: Fetched) -> Result<(), Halted> {
+    /// `is_again`: an earlier attempt may have written pages.
+    async fn run(&self, fetched: Fetched, is_again: bool) -> Result<(), Halted> {
         let state = self.look().await?;
         let total = state.copy.as_ref().map_or(0, |copy| copy.total);
-        if fetched.body.length() != Some(total) {
+        let etag = fetched.headers.get(header::ETAG).and_then(|etag| etag.to_str().ok());
+        let is_other = self.job.etag.as_deref().zip(etag).is_some_and(|(before, now)| before != now);
+        if is_other || fetched.body.length() != Some(total) {
             return Err(Halted::Failed("412 ConditionNotMet \"The source has changed.\"".to_owned()));
         }
+        // Without an ETag nobody knows whether these are the bytes that the earlier attempt saw.
+        let is_unsure = self.job.etag.is_none() || etag.is_none();
+        let mut source = PacedBody { body: fetched.body, engine: self.engine, pace: Pace::default() };
         let pieces = match state.kind {
-            BlobType::Block | BlobType::Append { .. } => self.take(&mut *fetched.body, total).await?,
+            BlobType::Block | BlobType::Append { .. } => self.take(&mut source, total).await?,
             BlobType::Page { .. } => {
-                self.take_pages(&mut *fetched.body, total).await?;
+                if is_again && is_unsure {
+                    self.clear().await?;
+                }
+                self.take_pages(&mut source, total).await?;
                 Vec::new()
             }
         };
@@ -409,7 +467,7 @@ impl Copy<'_> {
     }
 
     /// Takes all bytes into contents that nobody sees yet.
-    async fn take(&self, body: &mut dyn Body, total: u64) -> Result<Vec<Staged>, Halted> {
+    async fn take(&self, source: &mut PacedBody<'_>, total: u64) -> Result<Vec<Staged>, Halted> {
         let mut pieces = Vec::new();
         let (mut arrived, mut told) = (0, 0);
         let mut rest = Bytes::new();
@@ -419,7 +477,7 @@ impl Copy<'_> {
             let end = arrived + length;
             while arrived < end {
                 if rest.is_empty() {
-                    rest = next(body).await?;
+                    rest = source.next().await?;
                 }
                 let bytes = rest.split_to(rest.len().min(usize::try_from(end - arrived).unwrap_or(usize::MAX)));
                 arrived += bytes.len() as u64;
@@ -434,13 +492,27 @@ impl Copy<'_> {
         Ok(pieces)
     }
 
+    /// The blob holds nothing again.
+    async fn clear(&self) -> Result<(), Halted> {
+        self.change(|state, _, tick, changes| {
+            state.let_content_go(changes, tick.now);
+            state.content = no_pages(tick, changes);
+            state.stamp = tick.stamp;
+            if let Some(copy) = &mut state.copy {
+                copy.done = 0;
+            }
+            Ok(())
+        })
+        .await
+    }
+
     /// Writes the pages as they come. Zeros are not written: that is what is there.
-    async fn take_pages(&self, body: &mut dyn Body, total: u64) -> Result<(), Halted> {
+    async fn take_pages(&self, source: &mut PacedBody<'_>, total: u64) -> Result<(), Halted> {
         let (mut written, mut buffer) = (0, BytesMut::new());
         while written < total {
             let length = usize::try_from(total - written).unwrap_or(usize::MAX).min(PAGES_BYTES);
             while buffer.len() < length {
-                buffer.extend_from_slice(&next(body).await?);
+                buffer.extend_from_slice(&source.next().await?);
             }
             let bytes = buffer.split_to(length).freeze();
             for span in written_pages(&bytes) {
@@ -511,7 +583,7 @@ impl Copy<'_> {
         .await
     }
 
-    /// Changes the blob, if it still waits for this copy.
+    /// Changes the blob, if it still waits for this attempt of the copy.
     async fn change(
         &self,
         change: impl Fn(&mut Committed, &dyn Rows, Tick, &mut Changes) -> Result<(), Unread> + Send + 'static,
@@ -519,7 +591,7 @@ impl Copy<'_> {
         let job = self.job.clone();
         let changed = commit::<_, Infallible, _>(self.engine, job.key(), move |rows, tick| {
             let mut changes = Changes::none();
-            let Some((mut blob, mut state)) = job.blob(rows)? else {
+            let Some((_, mut blob, mut state)) = job.current(rows)? else {
                 return Ok(Commit { changes, outcome: false });
             };
             change(&mut state, rows, tick, &mut changes)?;
@@ -550,10 +622,40 @@ fn list(pieces: &[Staged], state: &Committed, tick: Tick, changes: &mut Changes)
     list
 }
 
-async fn next(body: &mut dyn Body) -> Result<Bytes, Halted> {
-    match body.next().await {
-        Some(Ok(bytes)) => Ok(bytes),
-        Some(Err(_)) | None => Err(Halted::Broken),
+/// The bytes of a source, as long as they come fast enough.
+struct PacedBody<'a> {
+    body: Box<dyn Body>,
+    engine: &'a dyn Engine,
+    pace: Pace,
+}
+
+impl PacedBody<'_> {
+    async fn next(&mut self) -> Result<Bytes, Halted> {
+        let asked = self.engine.now();
+        let Some(Ok(bytes)) = self.body.next().await else { return Err(Halted::Broken) };
+        let waited = self.engine.now().0.saturating_sub(asked.0);
+        if self.pace.is_kept(waited, bytes.len() as u64) { Ok(bytes) } else { Err(Halted::Broken) }
+    }
+}
+
+/// What a source has sent, and how long it was waited for. The time that this server takes to write does not count.
+#[derive(Debug, Default)]
+struct Pace {
+    waited: u64,
+    bytes: u64,
+}
+
+impl Pace {
+    /// Whether enough has come, with these bytes after so many ticks.
+    fn is_kept(&mut self, waited: u64, bytes: u64) -> bool {
+        self.waited = self.waited.saturating_add(waited);
+        self.bytes = self.bytes.saturating_add(bytes);
+        if self.waited < Timestamp::default().plus_seconds(PACE_SECONDS).0 {
+            return true;
+        }
+        let is_enough = self.bytes >= PACE_BYTES;
+        *self = Pace::default();
+        is_enough
     }
 }
 
@@ -858,5 +960,160 @@ mod tests {
         bench.call("PUT", "cont/blob", &COPY, b"").await.unwrap();
         assert_eq!(told(&bench, "x-ms-copy-status").await.as_deref(), Some("success"));
         assert_eq!(told(&bench, "content-md5").await.as_deref(), Some(md5));
+    }
+
+    async fn stored_job(bench: &Bench) -> Job {
+        let job = engine::read::<_, Infallible, _>(&*bench.engine, |rows, _| {
+            let (all, mut found) = (Key::new(space::COPY), None);
+            rows.scan(&all, &all.after_all(), 1, &mut |_, row| {
+                found = Some(codec::decode::<Job>(row));
+                engine::Visit::Stop
+            })?;
+            Ok(found.transpose()?)
+        });
+        job.await.unwrap().expect("a copy is under way")
+    }
+
+    /// A node that seemed gone, and whose copy another one has begun anew, neither fails it nor writes to its blob.
+    #[tokio::test]
+    async fn an_attempt_that_another_has_replaced_changes_nothing() {
+        let (bench, _) = bench(stalled()).await;
+        bench.call("PUT", "cont/blob", &COPY, b"").await.unwrap();
+        assert_eq!(told(&bench, "x-ms-copy-progress").await.as_deref(), Some("5/1000"));
+        let current = stored_job(&bench).await;
+        let stale = Job { doer: Some(1), ..current.clone() };
+        give_up(&*bench.engine, stale.clone(), None).await.unwrap();
+        give_up(&*bench.engine, stale.clone(), Some("500 Over".to_owned())).await.unwrap();
+        assert!(stored_job(&bench).await == current);
+        let attempt = Copy { engine: &*bench.engine, job: stale };
+        assert!(matches!(attempt.tell(700).await, Err(Halted::Unwanted)));
+        assert!(matches!(attempt.finish(Vec::new(), 1_000).await, Err(Halted::Unwanted)));
+        assert_eq!(told(&bench, "x-ms-copy-progress").await.as_deref(), Some("5/1000"));
+        assert_eq!(told(&bench, "x-ms-copy-status").await.as_deref(), Some("pending"));
+    }
+
+    /// Where nobody can tell whether the source is still what it was, nothing is left of what an earlier attempt wrote.
+    #[tokio::test]
+    async fn pages_of_two_attempts_are_not_mixed() {
+        const HALF: usize = PAGES_BYTES;
+        let page = |script: Script| script.header("x-ms-blob-type", "PageBlob");
+        let cut = page(Script { length: 2 * HALF as u64, then: Then::Cut, ..Script::of(&vec![1; HALF]) });
+        let after = [vec![0; HALF], vec![2; HALF]].concat();
+        let (bench, elsewhere) = bench(cut).await;
+        bench.call("PUT", "cont/blob", &COPY, b"").await.unwrap();
+        assert_eq!(told(&bench, "x-ms-copy-progress").await, Some(format!("{HALF}/{}", 2 * HALF)));
+        elsewhere.0.lock().unwrap().insert(SOURCE, page(Script::of(&after)));
+        bench.advance(LOOK_SECONDS + 1).await;
+        bench.sweep().await;
+        assert_eq!(told(&bench, "x-ms-copy-status").await.as_deref(), Some("success"));
+        assert!(bench.get("cont/blob").await == after);
+        bench.call("DELETE", "cont/blob", &[], b"").await.unwrap();
+        bench.sweep().await;
+        assert_eq!(bench.figures(), (1, 0));
+    }
+
+    /// A source that sends another ETag is another one, though it took no notice of the condition.
+    #[tokio::test]
+    async fn an_answer_with_another_etag_fails_the_copy() {
+        let (bench, _) = bench(stalled()).await;
+        bench.call("PUT", "cont/blob", &COPY, b"").await.unwrap();
+        told(&bench, "x-ms-copy-status").await;
+        let job = Job { etag: Some("\"1\"".to_owned()), ..stored_job(&bench).await };
+        let headers = HeaderMap::from_iter([(header::ETAG, HeaderValue::from_static("\"2\""))]);
+        let body = Box::new(wire::http::FixedBody::new(Bytes::from_static(&[7; 1_000])));
+        let attempt = Copy { engine: &*bench.engine, job };
+        let outcome = attempt.run(Fetched { status: 200, headers, body }, true).await;
+        assert!(matches!(outcome, Err(Halted::Failed(why)) if why.starts_with("412 ")));
+    }
+
+    #[tokio::test]
+    async fn copies_that_find_no_room_stay_pending_and_wait() {
+        let (bench, _) = bench(stalled()).await;
+        let progress = async |blob: &str| {
+            for _ in 0..1_000 {
+                tokio::task::yield_now().await;
+            }
+            let told = bench.call("HEAD", blob, &[], b"").await.unwrap();
+            assert_eq!(header(&told, "x-ms-copy-status"), Some("pending"));
+            header(&told, "x-ms-copy-progress").unwrap().to_owned()
+        };
+        let mut ids = Vec::new();
+        for n in 0..=COPIES_AT_ONCE_MAX {
+            let begun = bench.call("PUT", &format!("cont/{n}"), &COPY, b"").await.unwrap();
+            ids.push(header(&begun, "x-ms-copy-id").unwrap().to_owned());
+        }
+        let last = format!("cont/{COPIES_AT_ONCE_MAX}");
+        assert_eq!(progress("cont/0").await, "5/1000");
+        assert_eq!(progress(&last).await, "0/1000");
+        for _ in 0..3 {
+            bench.advance(WAIT_SECONDS + GRACE_SECONDS).await;
+            bench.sweep().await;
+            assert_eq!(progress(&last).await, "0/1000");
+        }
+        let abort = [("x-ms-copy-action", "abort")];
+        bench.call("PUT", &format!("cont/0?comp=copy&copyid={}", ids[0]), &abort, b"").await.unwrap();
+        bench.advance(WAIT_SECONDS + GRACE_SECONDS).await;
+        bench.sweep().await;
+        assert_eq!(progress(&last).await, "5/1000");
+    }
+
+    #[test]
+    fn a_source_is_slow_when_too_little_came_while_it_was_waited_for() {
+        let seconds = |seconds| Timestamp::default().plus_seconds(seconds).0;
+        let mut pace = Pace::default();
+        assert!(pace.is_kept(seconds(PACE_SECONDS - 1), 0));
+        assert!(pace.is_kept(seconds(1), PACE_BYTES));
+        assert!(pace.is_kept(seconds(PACE_SECONDS - 1), PACE_BYTES - 1));
+        assert!(!pace.is_kept(seconds(1), 0));
+        // A server that is slow to write has asked for nothing meanwhile.
+        assert!((0..10_000).all(|_| pace.is_kept(0, 1)));
+    }
+
+    /// Sends one byte every 29 seconds.
+    #[derive(Debug)]
+    struct Dripping(Arc<engine::memory::MemoryEngine>);
+
+    impl crate::source::Outside for Dripping {
+        fn fetch<'a>(
+            &'a self,
+            _: &'a str,
+            _: HeaderMap,
+        ) -> engine::BoxFuture<'a, Result<Fetched, crate::source::Unreached>> {
+            let body = Box::new(Drips(self.0.clone()));
+            Box::pin(async { Ok(Fetched { status: 200, headers: HeaderMap::new(), body }) })
+        }
+
+        fn spawn(&self, work: engine::BoxFuture<'static, ()>) -> Box<dyn Running> {
+            Elsewhere::default().spawn(work)
+        }
+    }
+
+    struct Drips(Arc<engine::memory::MemoryEngine>);
+
+    impl Body for Drips {
+        fn length(&self) -> Option<u64> {
+            Some(1 << 20)
+        }
+
+        fn next(&mut self) -> engine::BoxFuture<'_, Option<Result<Bytes, wire::http::BodyError>>> {
+            Box::pin(async {
+                self.0.advance_clock(29).await.unwrap();
+                Some(Ok(Bytes::from_static(b"x")))
+            })
+        }
+    }
+
+    #[tokio::test]
+    async fn a_source_that_drips_is_given_up() {
+        let Bench { engine, service, settings } = Bench::with_container().await;
+        let service = service.reaching(Arc::new(Dripping(engine.clone())));
+        let bench = Bench { engine, service, settings };
+        bench.call("PUT", "cont/blob", &COPY, b"").await.unwrap();
+        for _ in 1..ATTEMPTS_MAX {
+            assert_eq!(told(&bench, "x-ms-copy-status").await.as_deref(), Some("pending"));
+            bench.advance(LOOK_SECONDS + 1).await;
+            bench.sweep().await;
+        }
+        assert_eq!(told(&bench, "x-ms-copy-status").await.as_deref(), Some("failed"));
     }
 }
