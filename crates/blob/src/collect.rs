@@ -7,9 +7,9 @@ use std::collections::HashSet;
 use std::convert::Infallible;
 
 use bytes::Bytes;
-use engine::collector::{Handled, Handler, delete_some, is_referred, steps};
+use engine::collector::{Handled, Handler, is_referred, steps};
 use engine::due::Due;
-use engine::{BoxFuture, Changes, Engine, EngineError, Key, NotCommitted, Rows, Tick, Unread, read};
+use engine::{BoxFuture, Changes, Engine, EngineError, Key, NotCommitted, Rows, Tick, Unread, Visit, read};
 use service::space;
 
 use crate::model::blocks::for_each_chunk;
@@ -25,6 +25,9 @@ use crate::{BlobService, pages};
 const ROWS_PER_STEP: usize = 50;
 /// How many entries of a list a step removes, or one row. The rows of a block list hold many, those of an append blob one.
 const LIST_ENTRIES_PER_STEP: usize = 1_000;
+
+/// A step walks over so many rows that cannot be read before it gives up on what is behind them.
+const UNREAD_ROWS_MAX: usize = 10_000;
 
 /// What earlier versions wrote in place of a space.
 const BLOCK_LIST_BEFORE: u8 = 2;
@@ -148,17 +151,17 @@ fn drop_list(rows: &dyn Rows, list: u64, tick: Tick, changes: &mut Changes) -> R
     if is_referred(rows, list)? {
         return Ok(false);
     }
-    let (mut entries, mut count) = (0, 0);
-    for_each_chunk(rows, list, 0, |chunk| {
+    let (all, mut entries, mut count) = (list_rows(list), 0, 0);
+    rows.scan(&all, &all.after_all(), 1, &mut |_, row| {
+        let Ok(chunk) = codec::decode::<ListChunk>(row) else { return Visit::Next };
         entries += chunk.entries.len();
         count += usize::from(count == 0 || entries <= LIST_ENTRIES_PER_STEP);
-        entries < LIST_ENTRIES_PER_STEP
+        if entries < LIST_ENTRIES_PER_STEP { Visit::Next } else { Visit::Stop }
     })?;
-    remove(rows, &list_rows(list), count, changes, |_, row, changes| {
-        for entry in codec::decode::<ListChunk>(row)?.entries {
+    remove(rows, &all, count, changes, |_, chunk: ListChunk, changes| {
+        for entry in chunk.entries {
             changes.unrefer(space::CONTENT, entry.content, list, tick.now);
         }
-        Ok(())
     })
 }
 
@@ -185,12 +188,10 @@ fn drop_staging(
     tick: Tick,
     changes: &mut Changes,
 ) -> Result<bool, Unread> {
-    remove(rows, &blocks_of(staging), ROWS_PER_STEP, changes, |_, row, changes| {
-        let block: Block = codec::decode(row)?;
+    remove(rows, &blocks_of(staging), ROWS_PER_STEP, changes, |_, block: Block, changes| {
         if !listed.contains(&block.content) {
             changes.unrefer(space::CONTENT, block.content, staging, tick.now);
         }
-        Ok(())
     })
 }
 
@@ -231,36 +232,56 @@ fn end_container(rows: &dyn Rows, key: &Key, tick: Tick, changes: &mut Changes) 
 fn purge_container(rows: &dyn Rows, generation: u64, tick: Tick, changes: &mut Changes) -> Result<bool, Unread> {
     let all = Key::new(space::BLOB).number(generation);
     changes.delete(moved_key(generation));
-    remove(rows, &all, ROWS_PER_STEP, changes, |key, row, changes| {
-        let blob: Blob = codec::decode(row)?;
-        blob.let_go(&Key::from_bytes(key), changes, tick.now);
-        Ok(())
+    remove(rows, &all, ROWS_PER_STEP, changes, |key, blob: Blob, changes| {
+        blob.let_go(key, changes, tick.now);
     })
 }
 
 /// The snapshots or versions of a blob that is gone, or that has taken another uid.
 fn drop_states(rows: &dyn Rows, all: &Key, tick: Tick, changes: &mut Changes) -> Result<bool, Unread> {
-    remove(rows, all, ROWS_PER_STEP, changes, |_, row, changes| {
-        codec::decode::<Committed>(row)?.let_go(changes, tick.now);
-        Ok(())
+    remove(rows, all, ROWS_PER_STEP, changes, |_, state: Committed, changes| {
+        state.let_go(changes, tick.now);
     })
 }
 
 /// Removes some rows below `prefix`, with what `each` adds for them, and says whether there are more.
-fn remove(
+///
+/// A row that cannot be read stays: nobody knows what it refers to. The rows behind it go first; when only such rows are left
+/// the step fails with their names, and whoever repairs or removes them lets it end.
+fn remove<T>(
     rows: &dyn Rows,
     prefix: &Key,
     most: usize,
     changes: &mut Changes,
-    mut each: impl FnMut(&[u8], &Bytes, &mut Changes) -> Result<(), Unread>,
-) -> Result<bool, Unread> {
-    let mut unread = None;
-    let more = delete_some(rows, prefix, &prefix.after_all(), most, changes, |key, row, changes| {
-        if let Err(error) = each(key, row, changes) {
-            unread = Some(error);
+    mut each: impl FnMut(&Key, T, &mut Changes),
+) -> Result<bool, Unread>
+where
+    T: for<'b> minicbor::Decode<'b, ()>,
+{
+    let (mut count, mut more, mut unread) = (0, false, Vec::new());
+    rows.scan(prefix, &prefix.after_all(), most + 1, &mut |key, row| {
+        let key = Key::from_bytes(key);
+        let Ok(value) = codec::decode(row) else {
+            unread.push(key);
+            return if unread.len() < UNREAD_ROWS_MAX { Visit::Next } else { Visit::Stop };
+        };
+        if count == most {
+            more = true;
+            return Visit::Stop;
         }
+        count += 1;
+        each(&key, value, changes);
+        changes.delete(key);
+        Visit::Next
     })?;
-    unread.map_or(Ok(more), Err)
+    match unread.first() {
+        Some(first) if count == 0 => {
+            let others = unread.len() - 1;
+            Err(codec::corrupt(&format!("the row {first:?} cannot be read and stays, and so do {others} others")))
+        }
+        Some(_) => Ok(true),
+        None => Ok(more),
+    }
 }
 
 #[cfg(test)]
@@ -536,5 +557,78 @@ mod tests {
         let wrong = [("content-md5", "1B2M2Y8AsgTpgAmY7PhCfg==")];
         refusal(bench.call("PUT", "cont/blob?comp=block&blockid=QQ==", &wrong, b"x").await);
         assert_eq!(bench.figures(), before);
+    }
+
+    async fn damage_first(bench: &Bench, space: u8, count: usize) {
+        let damaged = engine::commit::<_, Infallible, _>(&*bench.engine, Key::new(0), move |rows, _| {
+            let (all, mut changes, mut seen) = (Key::new(space), Changes::none(), 0);
+            rows.scan(&all, &all.after_all(), count, &mut |key, _| {
+                changes.put(Key::from_bytes(key), b"damaged".to_vec());
+                seen += 1;
+                if seen < count { engine::Visit::Next } else { engine::Visit::Stop }
+            })?;
+            Ok(engine::Commit { changes, outcome: () })
+        });
+        damaged.await.unwrap();
+    }
+
+    /// Sweeps until nothing changes, and says what is left: rows, contents, and the failure.
+    async fn swept(bench: &Bench) -> (u64, u64, String) {
+        let mut last = None;
+        loop {
+            let failed = collector::sweep(&*bench.engine, &[&bench.service]).await.err();
+            if last.replace(bench.figures()) == Some(bench.figures()) {
+                let (rows, contents) = bench.figures();
+                return (rows, contents, failed.map_or(String::new(), |error| error.to_string()));
+            }
+        }
+    }
+
+    /// Rows that cannot be read are named and left; what lies behind them goes, however many they are.
+    #[tokio::test]
+    async fn bad_rows_stop_nothing_behind_them() {
+        for bad in [1, 2 * ROWS_PER_STEP] {
+            let bench = Bench::with_container().await;
+            for n in 0..bad + 2 * ROWS_PER_STEP {
+                bench.put(&format!("cont/{n:05}"), b"x").await;
+            }
+            damage_first(&bench, space::BLOB, bad).await;
+            delete_container(&bench).await;
+            let (rows, contents, failed) = swept(&bench).await;
+            // The row, its reference and its content stay, and the purge is still due.
+            assert_eq!((rows, contents), (2 * bad as u64 + 1, bad as u64));
+            assert!(failed.contains("cannot be read") && failed.contains("00000"), "{failed}");
+        }
+        // The same for snapshots, blocks that wait, and the rows of a list.
+        let bench = Bench::with_container().await;
+        bench.put("cont/blob", b"x").await;
+        for _ in 0..3 {
+            bench.call("PUT", "cont/blob?comp=snapshot", &[], b"").await.unwrap();
+        }
+        damage_first(&bench, space::SNAPSHOT, 1).await;
+        delete_container(&bench).await;
+        let (rows, contents, failed) = swept(&bench).await;
+        assert_eq!((rows, contents), (2 + 1, 1));
+        assert!(failed.contains("cannot be read"), "{failed}");
+
+        let bench = Bench::with_container().await;
+        put_blocks(&bench, "cont/blob", 3).await;
+        damage_first(&bench, space::BLOCK, 1).await;
+        delete_container(&bench).await;
+        let (rows, contents, failed) = swept(&bench).await;
+        assert_eq!((rows, contents), (2 + 1, 1));
+        assert!(failed.contains("cannot be read"), "{failed}");
+
+        let bench = Bench::with_container().await;
+        let append = [("x-ms-blob-type", "AppendBlob")];
+        bench.call("PUT", "cont/blob", &append, b"").await.unwrap();
+        for _ in 0..3 {
+            bench.call("PUT", "cont/blob?comp=appendblock", &[], b"x").await.unwrap();
+        }
+        damage_first(&bench, space::BLOCK_LIST, 1).await;
+        delete_container(&bench).await;
+        let (rows, contents, failed) = swept(&bench).await;
+        assert_eq!((rows, contents), (2 + 1, 1));
+        assert!(failed.contains("cannot be read"), "{failed}");
     }
 }

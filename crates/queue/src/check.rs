@@ -19,13 +19,15 @@ pub async fn check(engine: &dyn Engine, problem: &mut (dyn FnMut(String) + Send)
 }
 
 fn examine(rows: &dyn Rows) -> Result<Vec<String>, Unread> {
-    let all = Generations::find(rows)?;
     let mut problems = Vec::new();
+    let all = Generations::find(rows, &mut problems)?;
     for generation in &all.with_rows {
         match (all.queues.get(generation), all.purged.contains(generation)) {
             (Some(name), _) => {
                 let marks = all.marks.get(generation).cloned().unwrap_or_default();
-                queue(rows, *generation, &marks)?.into_iter().for_each(|text| problems.push(format!("{name}: {text}")));
+                for text in queue(rows, *generation, &marks)? {
+                    problems.push(format!("{name}: {text}"));
+                }
             }
             (None, true) => {}
             (None, false) => problems.push(format!(
@@ -47,22 +49,22 @@ struct Generations {
 }
 
 impl Generations {
-    fn find(rows: &dyn Rows) -> Result<Generations, Unread> {
+    fn find(rows: &dyn Rows, problems: &mut Vec<String>) -> Result<Generations, Unread> {
         let mut all = Generations::default();
-        each(rows, space::QUEUE, |key, row| {
+        each(rows, space::QUEUE, problems, |key, row| {
             let mut reader = KeyReader::new(key);
             let (account, name) = (reader.number().unwrap_or_default(), reader.text().unwrap_or_default());
             let generation = codec::decode::<Queue>(row)?.generation;
             all.queues.insert(generation, format!("queue {name} of account {account}"));
             Ok(())
         })?;
-        each(rows, space::DUE, |key, _| {
+        each(rows, space::DUE, problems, |key, _| {
             if let Some(Asked::Purge { generation }) = Due::from_key(key).and_then(|due| Asked::of(&due)) {
                 all.purged.insert(generation);
             }
             Ok(())
         })?;
-        each(rows, space::QUEUE_MARKS, |key, row| {
+        each(rows, space::QUEUE_MARKS, problems, |key, row| {
             let generation =
                 KeyReader::new(key).number().ok_or_else(|| codec::corrupt("the key of a queue's marks"))?;
             all.marks.insert(generation, codec::decode(row)?);
@@ -87,14 +89,14 @@ impl Generations {
 
 /// What is wrong with the rows of one queue.
 fn queue(rows: &dyn Rows, generation: u64, marks: &Marks) -> Result<Vec<String>, Unread> {
-    let mut standing = BTreeSet::new();
-    each_of(rows, &messages_of(generation), |key, row| {
+    let (mut standing, mut problems) = (BTreeSet::new(), Vec::new());
+    each_of(rows, &messages_of(generation), &mut problems, |key, row| {
         let message = codec::decode::<Message>(row)?;
         standing.insert((message.expires, place_of(key)?.number));
         Ok(())
     })?;
     let (mut texts, mut orphans) = (0, 0);
-    each_of(rows, &texts_of(generation), |key, _| {
+    each_of(rows, &texts_of(generation), &mut problems, |key, _| {
         let place = place_of(key)?;
         texts += 1;
         if !standing.remove(&(place.at, place.number)) {
@@ -102,7 +104,6 @@ fn queue(rows: &dyn Rows, generation: u64, marks: &Marks) -> Result<Vec<String>,
         }
         Ok(())
     })?;
-    let mut problems = Vec::new();
     if texts != marks.count {
         problems.push(format!("it counts {} messages and has {texts}", marks.count));
     }
@@ -117,24 +118,28 @@ fn queue(rows: &dyn Rows, generation: u64, marks: &Marks) -> Result<Vec<String>,
     Ok(problems)
 }
 
-fn each(rows: &dyn Rows, space: u8, visit: impl FnMut(&[u8], &[u8]) -> Result<(), Unread>) -> Result<(), Unread> {
-    each_of(rows, &Key::new(space), visit)
+fn each(
+    rows: &dyn Rows,
+    space: u8,
+    problems: &mut Vec<String>,
+    visit: impl FnMut(&[u8], &[u8]) -> Result<(), Unread>,
+) -> Result<(), Unread> {
+    each_of(rows, &Key::new(space), problems, visit)
 }
 
+/// Visits the rows below `all`. One that cannot be read is a problem, and the next is looked at.
 fn each_of(
     rows: &dyn Rows,
     all: &Key,
+    problems: &mut Vec<String>,
     mut visit: impl FnMut(&[u8], &[u8]) -> Result<(), Unread>,
 ) -> Result<(), Unread> {
-    let mut failed = None;
-    rows.scan(all, &all.after_all(), 1_000, &mut |key, row| match visit(key, row) {
-        Ok(()) => Visit::Next,
-        Err(error) => {
-            failed = Some(error);
-            Visit::Stop
+    rows.scan(all, &all.after_all(), 1_000, &mut |key, row| {
+        if visit(key, row).is_err() {
+            problems.push(format!("a row cannot be read: {:?}", Key::from_bytes(key)));
         }
-    })?;
-    failed.map_or(Ok(()), Err)
+        Visit::Next
+    })
 }
 
 #[cfg(test)]
@@ -202,5 +207,51 @@ mod tests {
         let found = problems(&bench).await;
         assert_eq!(found.len(), 1, "{found:?}");
         assert!(found[0].contains("belongs to no queue"), "{found:?}");
+    }
+
+    /// A row that cannot be read is named, and the others are looked at all the same.
+    #[tokio::test]
+    async fn a_row_that_cannot_be_read_is_named() {
+        for space in [space::QUEUE, space::QUEUE_MARKS, space::MESSAGE] {
+            let bench = used().await;
+            bench.call("PUT", "zzz", &[], b"").await.unwrap();
+            bench
+                .call("POST", "zzz/messages", &[], b"<QueueMessage><MessageText>x</MessageText></QueueMessage>")
+                .await
+                .unwrap();
+            let first = Key::new(space);
+            engine::commit::<(), crate::QueueError, _>(&*bench.engine, first.clone(), move |rows, _| {
+                let mut changes = Changes::none();
+                rows.scan(&first, &first.after_all(), 1, &mut |key, _| {
+                    changes.put(Key::from_bytes(key), b"damaged".to_vec());
+                    Visit::Stop
+                })?;
+                Ok(Commit { changes, outcome: () })
+            })
+            .await
+            .unwrap();
+            let found = problems(&bench).await;
+            assert!(found[0].contains("cannot be read"), "{found:?}");
+            assert!(!found.iter().any(|problem| problem.contains("zzz")), "{found:?}");
+            // Something else that is wrong, behind it.
+            remove_last(&bench, space::MESSAGE_TEXT).await;
+            let found = problems(&bench).await;
+            assert!(found[0].contains("cannot be read"), "{found:?}");
+            assert!(found.iter().any(|problem| problem.contains("zzz")), "{found:?}");
+        }
+    }
+
+    async fn remove_last(bench: &Bench, space: u8) {
+        engine::commit::<(), crate::QueueError, _>(&*bench.engine, Key::new(space::QUEUE), move |rows, _| {
+            let (all, mut changes, mut last) = (Key::new(space), Changes::none(), None);
+            rows.scan(&all, &all.after_all(), 10, &mut |key, _| {
+                last = Some(Key::from_bytes(key));
+                Visit::Next
+            })?;
+            last.into_iter().for_each(|key| _ = changes.delete(key));
+            Ok(Commit { changes, outcome: () })
+        })
+        .await
+        .unwrap();
     }
 }
