@@ -313,9 +313,9 @@ impl WholeCopy {
             attempts += 1;
             let opened = self.source.open(call, u64::MAX).await?;
             let state = opened.state.clone().ok_or(BlobError::BlobNotFound)?;
+            self.check_length(state.length)?;
             let is_plain = asked.key.is_none() && !encryption::is_sealed(state.encryption.as_ref());
             if self.result == Makes::BlockBlob && !(is_plain && state.kind == BlobType::Block) {
-                self.check_length(state.length)?;
                 return self.take(call, opened, Described::blob(&state)).await;
             }
             let sums = self.source.sums;
@@ -403,11 +403,12 @@ impl WholeCopy {
         self.take(call, Opened::fetched(length, fetched.body), Described { kind: BlobType::Block, ..described }).await
     }
 
-    /// Whether so many bytes are read within a request.
+    /// Whether so many bytes are copied within a request, wherever the source is.
     fn check_length(&self, length: u64) -> Result<(), BlobError> {
         let most = match self.result {
             Makes::BlockBlob => PUT_BYTES_MAX,
-            Makes::Copy | Makes::CopyInRequest => COPY_BYTES_MAX,
+            Makes::CopyInRequest => COPY_BYTES_MAX,
+            Makes::Copy => return Ok(()),
         };
         if length > most { Err(BlobError::Request(RequestError::RequestBodyTooLarge { most })) } else { Ok(()) }
     }
@@ -520,7 +521,7 @@ impl WholeCopy {
     }
 }
 
-/// The largest sources that are fetched within a request; from the REST reference.
+/// The largest sources that are copied within a request; from the REST reference.
 const COPY_BYTES_MAX: u64 = 256 * 1024 * 1024;
 const PUT_BYTES_MAX: u64 = 5_000 * 1024 * 1024;
 
@@ -1219,5 +1220,25 @@ mod tests {
         let md5 = "XUFAKrxLKna5cZ2REBfFkg==";
         let answer = copy(&bench, "cont/blob", "cont/source", &[SYNC, ("x-ms-source-content-md5", md5)]).await.unwrap();
         assert_eq!(header(&answer, "content-md5"), Some(md5));
+    }
+
+    /// The limits of what is copied within a request hold for sources in this server, too.
+    #[tokio::test]
+    async fn a_source_here_may_be_too_large() {
+        let bench = Bench::with_container().await;
+        let block = vec![1; 4 << 20];
+        bench.call("PUT", "cont/source?comp=block&blockid=QUFB", &[], &block).await.unwrap();
+        let list = async |count: u64| {
+            let list = format!("<BlockList>{}</BlockList>", "<Latest>QUFB</Latest>".repeat(count as usize));
+            bench.call("PUT", "cont/source?comp=blocklist", &[], list.as_bytes()).await.unwrap();
+        };
+        let cases = [(SYNC, COPY_BYTES_MAX), (PUT, PUT_BYTES_MAX)];
+        for (kind, most) in cases {
+            list(most / block.len() as u64 + 1).await;
+            let refused = refusal(copy(&bench, "cont/blob", "cont/source", &[kind]).await);
+            assert_eq!(refused, BlobError::Request(RequestError::RequestBodyTooLarge { most }));
+            // Copy Blob takes it.
+            assert_eq!(copy(&bench, "cont/other", "cont/source", &[]).await.unwrap().status, 202);
+        }
     }
 }

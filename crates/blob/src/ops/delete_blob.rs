@@ -63,6 +63,7 @@ fn parse(head: &Head) -> Result<DeleteBlob, BlobError> {
     request::no_foreign_headers(head)?;
     let conditions = request::conditions(head)?;
     conditions.check_write_combination()?;
+    no_empty_which(head)?;
     let (which, snapshots) = (request::which(head)?, delete_snapshots(head)?);
     if which != Which::Base && snapshots.is_some() {
         return Err(BlobError::InvalidOperation);
@@ -76,6 +77,18 @@ fn parse(head: &Head) -> Result<DeleteBlob, BlobError> {
         if_unmodified_since: request::date(head, "x-ms-access-tier-if-unmodified-since")?,
     };
     Ok(DeleteBlob { container, name, which, conditions, lease: request::lease_id(head)?, snapshots, how, tier })
+}
+
+/// Elsewhere an empty parameter counts as absent. Here it would delete the blob in place of a snapshot or version that the
+/// caller failed to name.
+fn no_empty_which(head: &Head) -> Result<(), BlobError> {
+    for name in ["snapshot", "versionid"] {
+        let is_empty = |(key, value): &(String, String)| key.eq_ignore_ascii_case(name) && value.is_empty();
+        if head.query.pairs().iter().any(is_empty) {
+            return Err(BlobError::query(name, ""));
+        }
+    }
+    Ok(())
 }
 
 fn how(head: &Head) -> Result<How, BlobError> {
@@ -324,6 +337,13 @@ mod tests {
         assert_eq!(refusal(refused), BlobError::PermanentDeleteNotAllowed);
         let refused = bench.call("DELETE", &format!("{snapshot}&deletetype=Slow"), &[], b"").await;
         assert_eq!(refusal(refused), BlobError::query("deletetype", "Slow"));
+        // An empty parameter names no snapshot; the blob itself is not what was meant.
+        bench.put("cont/blob", b"x").await;
+        for name in ["snapshot", "versionid"] {
+            let refused = bench.call("DELETE", &format!("cont/blob?{name}="), &[], b"").await;
+            assert_eq!(refusal(refused), BlobError::query(name, ""));
+        }
+        assert_eq!(bench.get("cont/blob").await, b"x");
         let refused = bench.call("DELETE", "cont/blob", &[("x-ms-delete-snapshots", "all")], b"").await;
         assert_eq!(refusal(refused), BlobError::header("x-ms-delete-snapshots", "all"));
     }
