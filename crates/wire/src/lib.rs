@@ -7,6 +7,8 @@ pub mod base64;
 pub mod checksum;
 pub mod cors;
 pub mod dates;
+pub mod file_path;
+pub mod fold;
 pub mod http;
 pub mod metadata;
 pub mod multipart;

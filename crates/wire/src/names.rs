@@ -1,4 +1,4 @@
-//! Names that callers give to accounts, containers, blobs and queues. A value of these types is a valid name.
+//! Names that callers give to accounts, containers, blobs, queues and shares. A value of these types is a valid name.
 
 use std::fmt;
 
@@ -90,6 +90,17 @@ impl QueueName {
     }
 }
 
+/// A share's name: 3 to 63 of `a-z`, `0-9` and single dashes between them.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ShareName(Box<str>);
+
+impl ShareName {
+    /// The length is looked at first, so a name with both faults has the wrong length.
+    pub fn parse(name: &str) -> Result<ShareName, NameError> {
+        dashed_name(name).map(ShareName)
+    }
+}
+
 /// A blob's name: 1 to 1024 characters in at most 254 segments. It is case-sensitive; every character is allowed.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BlobName(Box<str>);
@@ -137,7 +148,7 @@ macro_rules! text_of {
         }
     )*};
 }
-text_of!(AccountName, ContainerName, QueueName, BlobName);
+text_of!(AccountName, ContainerName, QueueName, ShareName, BlobName);
 
 fn is_lower_alphanumeric(byte: u8) -> bool {
     byte.is_ascii_lowercase() || byte.is_ascii_digit()
@@ -184,6 +195,19 @@ mod tests {
         assert_eq!(QueueName::parse("A"), Err(NameError::Length));
         for name in ["Abc", "a--b", "-ab", "ab-", "a_b", "$root", "a/b"] {
             assert_eq!(QueueName::parse(name), Err(NameError::Characters), "{name:?}");
+        }
+    }
+
+    #[test]
+    fn share_names() {
+        for name in ["abc", "a-b", "1-2-3", &"a".repeat(63)] {
+            assert_eq!(ShareName::parse(name).map(|n| n.to_string()), Ok(name.to_string()));
+        }
+        for name in ["", "ab", &"a".repeat(64)] {
+            assert_eq!(ShareName::parse(name), Err(NameError::Length), "{name:?}");
+        }
+        for name in ["Abc", "a--b", "-ab", "ab-", "a_b", "$root", "ipc$", "a/b", "äöü"] {
+            assert_eq!(ShareName::parse(name), Err(NameError::Characters), "{name:?}");
         }
     }
 
