@@ -1,4 +1,5 @@
-//! The rules that decide which client may change what, and when: ETags, conditional requests, leases and pop receipts.
+//! The rules that decide which client may change what, and when: ETags, conditional requests, leases, pop
+//! receipts, and share modes.
 //!
 //! Everything here is a value with total functions: old value in, new value or refusal out. There is no I/O, no
 //! `async`, no clock and no randomness; the time and every new id are arguments, and expiry is computed from the given
@@ -9,6 +10,7 @@
 //! - [`conditions`]: `If-Match` and its companions
 //! - [`tag_expression`]: conditions on the tags of a blob
 //! - [`lease`]: the lock that a client holds on a resource, for a while or without end
+//! - [`share_mode`]: which handles and REST operations may have a file open together
 //! - [`receipt`]: pop receipts: the right to change a message, until it is given out again
 //!
 //! Which operation checks which rule, in which order, and which error code a refusal has, is for the services to say.
@@ -21,6 +23,7 @@ pub mod etag;
 mod guid;
 pub mod lease;
 pub mod receipt;
+pub mod share_mode;
 pub mod tag_expression;
 pub mod time;
 
