@@ -1,5 +1,5 @@
 //! The rules that decide which client may change what, and when: ETags, conditional requests, leases, pop
-//! receipts, and share modes.
+//! receipts, share modes and byte-range locks.
 //!
 //! Everything here is a value with total functions: old value in, new value or refusal out. There is no I/O, no
 //! `async`, no clock and no randomness; the time and every new id are arguments, and expiry is computed from the given
@@ -11,6 +11,7 @@
 //! - [`tag_expression`]: conditions on the tags of a blob
 //! - [`lease`]: the lock that a client holds on a resource, for a while or without end
 //! - [`share_mode`]: which handles and REST operations may have a file open together
+//! - [`range_lock`]: byte-range locks of open files
 //! - [`receipt`]: pop receipts: the right to change a message, until it is given out again
 //!
 //! Which operation checks which rule, in which order, and which error code a refusal has, is for the services to say.
@@ -22,6 +23,7 @@ pub mod depth;
 pub mod etag;
 mod guid;
 pub mod lease;
+pub mod range_lock;
 pub mod receipt;
 pub mod share_mode;
 pub mod tag_expression;
