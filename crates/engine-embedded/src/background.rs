@@ -189,7 +189,7 @@ fn flush_ended(inner: &Inner) -> io::Result<()> {
     // Memtables are sealed before their log is listed here, and hold durable rows only.
     let ended: Vec<EndedLog> = inner.background.lock().ended.clone();
     let Some(last) = ended.last() else { return Ok(()) };
-    if !inner.has_room_for(inner.tree.sealed() as u64 * inner.options.memtable_bytes) {
+    if !inner.has_room_for(inner.tree.sealed_bytes()) {
         return Err(io::Error::new(io::ErrorKind::StorageFull, "there is no room to write rows out"));
     }
     inner.tree.flush()?;

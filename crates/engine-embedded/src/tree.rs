@@ -3,7 +3,7 @@
 //! Sequence numbers: a batch is inserted at `s` while it is decided and published as `s + 1` once it is durable. Readers
 //! pin the published number, so that neither compaction nor version clean-up takes an old row from under them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -36,6 +36,7 @@ const PAUSE_MAX: Duration = Duration::from_millis(250);
 /// One round of compaction writes about so many tables: the first level has four, level 0 about as many, and deeper down it
 /// is one and those it overlaps.
 pub const TABLES_AT_ONCE: u64 = 8;
+const TABLES_OF_LEVEL_1: u64 = 4;
 /// Before a skip starts a new search it steps over this many rows: near targets are cheaper that way.
 const STEPS_BEFORE_SEEK: usize = 8;
 
@@ -52,6 +53,8 @@ pub struct Tree {
     seqno: SequenceNumberCounter,
     published: AtomicU64,
     pins: Mutex<BTreeMap<u64, u64>>,
+    /// How large the sealed memtables are, the oldest first.
+    sealed: Mutex<VecDeque<u64>>,
 }
 
 impl std::fmt::Debug for Tree {
@@ -97,7 +100,16 @@ impl Tree {
             seqno.fetch_max(highest + 1);
         }
         let published = AtomicU64::new(seqno.get());
-        Ok(Tree { tree, disk: Arc::clone(disk), path, table_bytes, seqno, published, pins: Mutex::default() })
+        Ok(Tree {
+            tree,
+            disk: Arc::clone(disk),
+            path,
+            table_bytes,
+            seqno,
+            published,
+            pins: Mutex::default(),
+            sealed: Mutex::default(),
+        })
     }
 
     /// The number for the next batch.
@@ -203,6 +215,8 @@ impl Tree {
         }
         let seq = self.next_seq();
         self.insert(holds_below_key().as_bytes(), Some(Bytes::copy_from_slice(&next_batch.to_be_bytes())), seq);
+        let mut sealed = self.sealed.lock().expect("nothing panics under this lock");
+        sealed.push_back(self.memtable_bytes());
         self.tree.rotate_memtable();
     }
 
@@ -228,17 +242,25 @@ impl Tree {
             let lock = self.tree.get_flush_lock();
             self.tree.flush(&lock, self.watermark()).map_err(io_error)?;
             Ok(())
-        })
+        })?;
+        // Those that were sealed meanwhile are still there.
+        let mut sealed = self.sealed.lock().expect("nothing panics under this lock");
+        let written = sealed.len().saturating_sub(self.tree.sealed_memtable_count());
+        sealed.drain(..written);
+        Ok(())
     }
 
-    /// How many memtables wait to be written out.
-    pub fn sealed(&self) -> usize {
-        self.tree.sealed_memtable_count()
+    /// How many bytes wait to be written out.
+    pub fn sealed_bytes(&self) -> u64 {
+        self.sealed.lock().expect("nothing panics under this lock").iter().sum()
     }
 
-    /// About how much one round of compaction writes before it can remove anything.
+    /// About how much one round of compaction writes before it can remove anything. Level 0 is merged whole, and it is large when
+    /// compaction is behind.
     pub fn compaction_bytes(&self) -> u64 {
-        self.tree.disk_space().min(TABLES_AT_ONCE * self.table_bytes)
+        let level0 = self.tree.current_version().l0().size();
+        let tables = TABLES_AT_ONCE.max(level0.div_ceil(self.table_bytes) + TABLES_OF_LEVEL_1);
+        self.tree.disk_space().min(tables * self.table_bytes)
     }
 
     /// One round of compaction. `true`: something changed, there may be more to do.
@@ -325,5 +347,57 @@ impl Drop for Pin<'_> {
                 pins.remove(&self.at);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::RealDisk;
+
+    const MIB: usize = 1 << 20;
+
+    fn open(folder: &std::path::Path) -> Tree {
+        let folder = Folder::open(folder, Arc::new(RealDisk)).expect("a folder");
+        Tree::open(&folder, 1 << 20, 0, 4 << 20).expect("a tree")
+    }
+
+    /// Rows of a mebibyte that do not get smaller when they are written out, over the same range of keys each time.
+    fn fill(tree: &Tree, rows: u8, round: u8) {
+        for row in 0..rows {
+            let mut state = u64::from(row) << 8 | u64::from(round) | 1 << 40;
+            let noise = std::iter::repeat_with(|| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                (state >> 56) as u8
+            });
+            tree.insert(&[0x70, row], Some(noise.take(MIB).collect()), tree.next_seq());
+        }
+    }
+
+    #[test]
+    fn what_compaction_needs_counts_all_of_level_zero() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let tree = open(folder.path());
+        for round in 0..8 {
+            fill(&tree, 8, round);
+            tree.rotate(u64::from(round) + 1);
+            tree.flush().expect("written out");
+        }
+        assert_eq!(tree.tree.l0_run_count(), 8);
+        assert!(tree.compaction_bytes() >= 64 * MIB as u64, "{}", tree.compaction_bytes());
+    }
+
+    #[test]
+    fn what_a_flush_needs_is_what_the_memtables_hold() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let tree = open(folder.path());
+        fill(&tree, 20, 1);
+        assert_eq!(tree.sealed_bytes(), 0, "nothing is sealed yet");
+        tree.rotate(1);
+        fill(&tree, 3, 2);
+        tree.rotate(2);
+        assert!(tree.sealed_bytes() >= 23 * MIB as u64, "{}", tree.sealed_bytes());
+        tree.flush().expect("written out");
+        assert_eq!(tree.sealed_bytes(), 0);
     }
 }
