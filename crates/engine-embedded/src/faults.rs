@@ -23,6 +23,8 @@ pub enum Point {
     /// A segment is synced with its length: when it is made and when it is cut.
     WholeSync,
     Remove,
+    /// What was made, renamed and removed in a folder is made durable.
+    FolderSync,
     /// The tree opens, flushes, compacts or cleans up.
     Tree,
     /// How much is free is asked: an answer of "full" means nothing is.
@@ -89,6 +91,7 @@ impl Disk for FaultyDisk {
     }
 
     fn sync_folder(&self, path: &Path) -> io::Result<()> {
+        (self.ask)(Point::FolderSync, path)?;
         self.below.sync_folder(path)
     }
 

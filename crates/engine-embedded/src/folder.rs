@@ -158,10 +158,22 @@ fn found(path: &Path, disk: &dyn Disk) -> Result<[u8; 16], OpenError> {
             return Err(OpenError::Damaged { place: folder.join(name).display().to_string(), why });
         }
     }
+    sync_above(path, disk);
     let state = State { replay_segment: 1, replay_batch: 1, logs: Some(Vec::new()), ..State::default() };
     replace_file(disk, path, "STATE", &state.encode()).map_err(io_error("cannot write STATE"))?;
     write_format(path, disk, &uuid)?;
     Ok(uuid)
+}
+
+/// An earlier start may have made the folder, and those above it, and been killed before they were durable. Who cannot open one
+/// of them did not make anything in it.
+fn sync_above(path: &Path, disk: &dyn Disk) {
+    for above in path.ancestors().skip(1) {
+        let above = if above.as_os_str().is_empty() { Path::new(".") } else { above };
+        if let Err(error) = disk.sync_folder(above) {
+            tracing::debug!(folder = %above.display(), %error, "not synced");
+        }
+    }
 }
 
 /// Nobody but the owner may look at the data. Folders that were made by an earlier program let everybody read.
@@ -314,6 +326,7 @@ impl State {
 mod tests {
     use super::*;
     use crate::disk::RealDisk;
+    use crate::faults::{FaultyDisk, Point};
 
     fn real() -> Arc<dyn Disk> {
         Arc::new(RealDisk)
@@ -357,6 +370,27 @@ mod tests {
         drop(Folder::open(dir.path(), real()).expect("a new folder"));
         std::fs::rename(dir.path().join("FORMAT"), dir.path().join("FORMAT.new")).expect("renamed");
         assert!(Folder::open(dir.path(), real()).is_ok());
+    }
+
+    /// The folders may have been made by a start that was killed before it could sync what is above them.
+    #[test]
+    fn founding_makes_the_folders_above_durable_whoever_made_them() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = dir.path().join("one/two");
+        std::fs::create_dir_all(&path).expect("made");
+        let synced = Arc::new(Mutex::new(Vec::new()));
+        let note = Arc::clone(&synced);
+        let disk = FaultyDisk::new(move |point, path| {
+            if point == Point::FolderSync {
+                note.lock().expect("no panic").push(path.to_path_buf());
+            }
+            Ok(())
+        });
+        Folder::open(&path, Arc::new(disk)).expect("founded");
+        let synced = synced.lock().expect("no panic");
+        for above in [dir.path().join("one"), dir.path().to_path_buf()] {
+            assert!(synced.contains(&above), "{} is not among {synced:?}", above.display());
+        }
     }
 
     #[test]
