@@ -1,4 +1,4 @@
-//! The way in for those who work in the folder beside the engine's own threads: uploads.
+//! The way in for those who work in the folder beside the engine's own threads: uploads, and reads that wait for the disk.
 //!
 //! Who works is a [`Guest`] and holds the engine; who waits (for a client, for a sync) has only the [`Door`]. An engine that
 //! closes lets nobody in any more and waits until all are out. After that nobody but its owner holds it, so the folder is

@@ -59,7 +59,7 @@ use cache::RowCache;
 use collect::{Collector, Pace};
 use contents::{Lanes, Writer};
 use disk::{Disk, RealDisk};
-use door::Guests;
+use door::{Door, Guests};
 use folder::Folder;
 use free_space::Space;
 use pipeline::Pipeline;
@@ -176,7 +176,7 @@ struct Inner {
     segments: Segments,
     lanes: Lanes,
     pipeline: Pipeline,
-    /// Uploads at work.
+    /// Uploads and reads at work.
     guests: Arc<Guests>,
     clock: Clock,
     stamps: StampSource,
@@ -284,11 +284,11 @@ impl Engine for EmbeddedEngine {
             Err(Unread::NotYet) => None,
             answer => Some(answer),
         };
-        let inner = Arc::clone(&self.inner);
+        let door = Door::to(&self.inner);
         Box::pin(async move {
             let answer = match answer {
                 Some(answer) => answer,
-                None => sync::beside_the_runtime(move || inner.run(&mut *query, Patience::Waits)).await?,
+                None => sync::beside_the_runtime(move || door.enter()?.run(&mut *query, Patience::Waits)).await?,
             };
             answer.map_err(|unread| match unread {
                 Unread::Failed(error) => error,

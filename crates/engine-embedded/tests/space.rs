@@ -134,6 +134,42 @@ async fn a_write_that_is_under_way_ends_before_the_folder_is_closed() {
     again.expect("nobody has the folder any more");
 }
 
+/// A read may be waiting for the disk when its request is gone and the engine closes. It ends before the folder is let go.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_read_that_is_under_way_ends_before_the_folder_is_closed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let engine = open(folder.path());
+    put(&*engine, "one", &pattern("one", 1, 100)).await.expect("put");
+    let (reading, begun) = std::sync::mpsc::channel();
+    let (let_go, may_go) = std::sync::mpsc::channel::<()>();
+    let may_go = Mutex::new(may_go);
+    let reader = {
+        let engine = Arc::clone(&engine);
+        tokio::spawn(async move {
+            let read = engine::read::<_, std::convert::Infallible, _>(&*engine, move |rows, _| {
+                rows.scan(&common::key(""), &common::key("z"), 10_000, &mut |_, _| {
+                    let _ = reading.send(());
+                    let _ = may_go.lock().expect("no panic").recv();
+                    engine::Visit::Stop
+                })?;
+                Ok(())
+            });
+            read.await
+        })
+    };
+    begun.recv().expect("somebody reads");
+    reader.abort();
+    assert!(reader.await.expect_err("given up").is_cancelled());
+    let letting_go = std::thread::spawn(move || {
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        let _ = let_go.send(());
+    });
+    drop(engine);
+    let again = EmbeddedEngine::open(folder.path(), Options::default());
+    letting_go.join().expect("no panic");
+    again.expect("nobody has the folder any more");
+}
+
 /// An upload whose client is slow does not keep the folder: the engine closes, and the upload hears of it.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_upload_does_not_outlive_its_engine() {
