@@ -47,3 +47,25 @@ pub const QUEUE_MARKS: u8 = 0x31;
 pub const MESSAGE: u8 = 0x32;
 /// Their texts by queue generation, expiry and number.
 pub const MESSAGE_TEXT: u8 = 0x33;
+
+/// Shares by account and name; the row of a live share.
+pub const SHARE: u8 = 0x40;
+/// Deleted shares by account, name and version.
+pub const SHARE_DELETED: u8 = 0x41;
+/// Share snapshots by share generation and time.
+pub const SHARE_SNAPSHOT: u8 = 0x42;
+/// Files and directories by share generation, directory id and folded name: the head row, which is also what List Directories and
+/// Files walks.
+pub const ENTRY: u8 = 0x43;
+/// Where the file or directory of an id is: by share generation and id.
+pub const PLACE: u8 = 0x44;
+/// Entries as share snapshots see them, by share generation, directory id, folded name and the newest snapshot that does.
+pub const PAST_ENTRY: u8 = 0x45;
+/// Which past entries hang on which snapshot, by share generation and snapshot.
+pub const KEPT_ENTRY: u8 = 0x46;
+/// How many bytes the files of a share generation have.
+pub const SHARE_USAGE: u8 = 0x47;
+/// Security descriptors by share generation and hash.
+pub const PERMISSION: u8 = 0x48;
+/// Files that have several names, by share generation and id.
+pub const LINKED_FILE: u8 = 0x49;

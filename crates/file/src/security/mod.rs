@@ -1,0 +1,1 @@
+//! Security descriptors of files and directories, in binary form and as SDDL.
