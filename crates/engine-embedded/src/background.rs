@@ -116,7 +116,7 @@ pub fn start_collector(inner: &Arc<Inner>) -> io::Result<JoinHandle<()>> {
 fn flusher(inner: &Arc<Inner>) {
     while !inner.stopping.load(Ordering::Acquire) {
         let _ = inner.options.probe.at(Moment::Flusher);
-        inner.space.look(&inner.folder);
+        inner.look_at_space();
         look_at_folder(inner);
         let made = make_spare(inner);
         let flushed = flush_ended(inner);
@@ -231,10 +231,8 @@ fn compactor(inner: &Arc<Inner>) {
     while !inner.stopping.load(Ordering::Acquire) {
         let _ = inner.options.probe.at(Moment::Compactor);
         let mut changed = false;
-        // What is not begun leaves no half-written tables behind.
-        let compacted =
-            if inner.has_room_for(inner.tree.compaction_bytes()) { inner.tree.compact() } else { Ok(false) };
-        match compacted {
+        let room = inner.look_at_space();
+        match inner.tree.compact(room, inner.space.is_full()) {
             Ok(more) => changed |= more,
             Err(error) => tracing::warn!(%error, "compaction will be tried again"),
         }

@@ -114,8 +114,8 @@ pub struct Options {
     pub log_bytes: u64,
     /// A data segment is closed at this size.
     pub segment_bytes: u64,
-    /// Growing writes are refused when less than this, or a quarter of the disk, is free. Deletes, flushes, compaction and
-    /// collection go on below it.
+    /// Growing writes are refused when less than this, or a quarter of the disk, is free, and sooner when compaction is behind
+    /// and needs more. Deletes, flushes, compaction and collection go on below it.
     pub reserve_bytes: u64,
     /// How many decisions may wait.
     pub waiting_max: usize,
@@ -440,9 +440,19 @@ impl Inner {
         Some(value)
     }
 
+    /// Looks at the disk. Returns how much can be written, the reserve included; if nobody knows, anything can.
+    fn look_at_space(&self) -> u64 {
+        self.space.look(&self.folder, self.tree.unwritten_bytes()).unwrap_or(u64::MAX)
+    }
+
     /// Whether so much can be written, the reserve included.
     fn has_room_for(&self, bytes: u64) -> bool {
-        self.space.look(&self.folder).is_none_or(|free| free > bytes)
+        self.look_at_space() > bytes
+    }
+
+    /// Whether a growing write of so many bytes may be made.
+    fn takes(&self, bytes: u64) -> bool {
+        self.space.takes(&self.folder, bytes, || self.tree.unwritten_bytes())
     }
 
     /// Whether the collector may copy so much: it leaves a part of the reserve to logs, flushes and STATE.

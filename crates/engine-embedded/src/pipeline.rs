@@ -44,6 +44,11 @@ const TRIES_OUTSIDE: u32 = 3;
 /// Growing writes leave this much of the log to deletes when no new log can be made.
 const LOG_ROOM_FOR_DELETES: u64 = 1 << 20;
 
+/// On a full disk a memtable is written out at this share of its size.
+const MEMTABLE_SHARE_WHEN_FULL: u64 = 16;
+/// A row is written to the log, written out, and compacted before the first of these copies goes.
+const WRITTEN_TIMES: u64 = 3;
+
 /// A log that has outgrown its length grows in such steps, if the disk has the room.
 const LOG_STEP: u64 = 1 << 20;
 /// A row of live bytes comes with a batch for each segment that it touches.
@@ -444,7 +449,9 @@ impl Decider {
     /// A fresh log, if the present one or the memtable is full, there is a fresh one, and the tree takes another memtable.
     fn next_log(&self) -> Option<Arc<Segment>> {
         let (options, tree) = (&self.inner.options, &self.inner.tree);
-        let full = self.offset >= self.log_limit || tree.memtable_bytes() >= options.memtable_bytes;
+        // On a full disk deletes are written out early: it is compaction that gives back the space of what they delete.
+        let share = if self.inner.space.is_full() { MEMTABLE_SHARE_WHEN_FULL } else { 1 };
+        let full = self.offset >= self.log_limit || tree.memtable_bytes() >= options.memtable_bytes / share;
         if full && tree.takes_a_memtable() { self.inner.background.take_spare() } else { None }
     }
 
@@ -548,7 +555,7 @@ impl Decider {
         }
         let dropped = self.dropped_rows(&changes)?;
         let size = weight(&changes, dropped.len());
-        if !changes.frees_space && (self.is_full() || !self.inner.space.takes(&self.inner.folder, size)) {
+        if !changes.frees_space && (self.is_full() || !self.inner.takes(size * WRITTEN_TIMES)) {
             return Err(EngineError::Full);
         }
         let mut writes = stored_rows(&changes);
