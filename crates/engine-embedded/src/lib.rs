@@ -36,6 +36,7 @@ mod segment;
 mod sync;
 mod tree;
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -68,7 +69,7 @@ use segment::Segments;
 use sync::{AtomicBool, AtomicU64, JoinHandle, Mutex};
 use tree::{Pin, Tree};
 
-/// A scan that expects more rows than this may have to wait for the disk: the runtime's other tasks do not wait with it.
+/// How many rows the scans of a query may visit on a worker of the runtime, whose other tasks wait meanwhile.
 const ROWS_ON_A_WORKER: usize = 16;
 
 /// When a write is acknowledged.
@@ -374,11 +375,14 @@ struct Snapshot<'a> {
     inner: &'a Arc<Inner>,
     pin: Pin<'a>,
     patience: Patience,
+    /// How many rows scans may still visit.
+    left: Cell<usize>,
 }
 
 impl<'a> Snapshot<'a> {
     fn new(inner: &'a Arc<Inner>, patience: Patience) -> Snapshot<'a> {
-        Snapshot { inner, pin: inner.tree.pin(), patience }
+        let rows_max = if patience == Patience::Waits { usize::MAX } else { ROWS_ON_A_WORKER };
+        Snapshot { inner, pin: inner.tree.pin(), patience, left: Cell::new(rows_max) }
     }
 
     fn row(&self, key: &[u8]) -> Result<Option<Bytes>, Unread> {
@@ -401,10 +405,24 @@ impl Rows for Snapshot<'_> {
         about: usize,
         visit: &mut dyn FnMut(&[u8], &Bytes) -> Visit,
     ) -> Result<(), Unread> {
-        if self.patience == Patience::OnlyAtHand && about > ROWS_ON_A_WORKER {
+        let (from, to) = (from.as_bytes(), to.as_bytes());
+        let tree = &self.inner.tree;
+        if self.patience == Patience::OnlyAtHand && (about > self.left.get() || tree.is_on_disk(from, to)) {
             return Err(Unread::NotYet);
         }
-        Ok(self.inner.tree.scan(from.as_bytes(), to.as_bytes(), self.pin.at, visit)?)
+        // However few it expects: a filter that matches nothing looks at every row there is.
+        let mut is_over = false;
+        tree.scan(from, to, self.pin.at, &mut |key, value| match self.left.get().checked_sub(1) {
+            Some(left) => {
+                self.left.set(left);
+                visit(key, value)
+            }
+            None => {
+                is_over = true;
+                Visit::Stop
+            }
+        })?;
+        if is_over { Err(Unread::NotYet) } else { Ok(()) }
     }
 
     fn content(&self, id: ContentId) -> Result<Content, Unread> {

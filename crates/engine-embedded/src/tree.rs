@@ -171,6 +171,12 @@ impl Tree {
         }
     }
 
+    /// Whether a scan of this range may have to read the tree's files.
+    pub fn is_on_disk(&self, from: &[u8], to: &[u8]) -> bool {
+        let version = self.tree.current_version();
+        version.iter_levels().flat_map(|level| level.iter()).any(|run| run.range_overlap_indexes(&(from..to)).is_some())
+    }
+
     fn is_all_in_the_memtable(&self) -> bool {
         self.tree.sealed_memtable_count() == 0 && self.tree.table_count() == 0
     }

@@ -398,3 +398,38 @@ async fn an_engine_that_has_written_nothing_out_reads_everything_where_it_is_ask
         assert_eq!(read.await.expect("read"), here, "{name}");
     }
 }
+
+/// How many rows a scan sees that expects one and goes on, and whether all of it was run by the thread that asked.
+async fn scan_on_and_on(engine: &EmbeddedEngine) -> (usize, bool) {
+    let (all, here) = (Key::new(0x70), std::thread::current().id());
+    let scanned = engine::read::<_, Infallible, _>(engine, move |rows, _| {
+        let mut seen = 0;
+        rows.scan(&all, &all.after_all(), 1, &mut |_, _| {
+            seen += 1;
+            Visit::Next
+        })?;
+        Ok((seen, std::thread::current().id() == here))
+    });
+    scanned.await.expect("scanned")
+}
+
+/// A filter that matches nothing: the scan expects one row and looks at all of them.
+#[tokio::test]
+async fn a_scan_that_finds_more_rows_than_it_expects_leaves_the_thread_that_asks() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let engine = common::open(folder.path());
+    for number in 0..16 {
+        put_row(&engine, &format!("{number}"), 1).await.expect("put");
+    }
+    assert_eq!(scan_on_and_on(&engine).await, (16, true), "a few rows in memory");
+    put_row(&engine, "one more", 1).await.expect("put");
+    assert_eq!(scan_on_and_on(&engine).await, (17, false), "many rows in memory");
+}
+
+/// However few rows it expects: where they are on the disk, it waits for that.
+#[tokio::test]
+async fn a_scan_of_rows_on_the_disk_leaves_the_thread_that_asks() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let engine = open_cold(folder.path()).await;
+    assert_eq!(scan_on_and_on(&engine).await, (8, false));
+}
