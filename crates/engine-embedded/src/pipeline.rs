@@ -490,9 +490,7 @@ impl Decider {
 
     fn decide(&mut self, mut request: Request) {
         let (verdict, stamp) = match request.prepared.take() {
-            Some(prepared) if !self.recent.touched(&prepared.footprint, prepared.at) => {
-                (prepared.verdict, prepared.stamp)
-            }
+            Some(prepared) if self.holds(&request, &prepared) => (prepared.verdict, prepared.stamp),
             _ => {
                 let budget = if request.tries < TRIES_OUTSIDE { ROWS_IN_TURN_MAX } else { usize::MAX };
                 match self.run_in_turn(&mut request, budget) {
@@ -501,11 +499,15 @@ impl Decider {
                 }
             }
         };
+        let partition = request.decision.partition();
         if request.tries > 0 {
-            self.recent.end();
+            self.recent.end(partition);
         }
         let answer = match verdict {
-            Verdict::Commit(changes) => self.apply(changes, stamp),
+            Verdict::Commit(changes) => {
+                self.recent.note_stamp(partition, stamp);
+                self.apply(changes, stamp)
+            }
             Verdict::Refuse => {
                 self.inner.counters.refusals.fetch_add(1, Ordering::Relaxed);
                 Ok(())
@@ -515,6 +517,12 @@ impl Decider {
         };
         // A refusal is an answer too: it goes out with the batch whose writes it may have been decided on.
         self.open_batch().answers.push((request.answer, answer));
+    }
+
+    /// Whether what was decided outside would be decided now, and with a stamp above all others of its partition.
+    fn holds(&self, request: &Request, prepared: &Prepared) -> bool {
+        let is_overtaken = self.recent.overtook(request.decision.partition(), prepared.stamp);
+        !is_overtaken && !self.recent.touched(&prepared.footprint, prepared.at)
     }
 
     /// What the decision says on the newest state. `None`: it looks at more rows than that.
@@ -533,7 +541,7 @@ impl Decider {
 
     fn send_outside(&mut self, mut request: Request) {
         if request.tries == 0 {
-            self.recent.begin(self.last_written);
+            self.recent.begin(request.decision.partition(), self.last_written);
         }
         request.after = self.last_written;
         let mut state = self.inner.pipeline.lock();
