@@ -152,7 +152,15 @@ async fn closing_ends_in_the_middle_of_everything() {
 struct Gate(Arc<(Mutex<bool>, Condvar)>);
 
 impl Gate {
-    fn shut(&self, shut: bool) {
+    /// Shuts the gate until the guard is dropped. It must go before the engine, which waits for its threads; so a test that
+    /// fails opens the gate, too.
+    #[must_use]
+    fn shut(&self) -> ShutGate {
+        self.set(true);
+        ShutGate(self.clone())
+    }
+
+    fn set(&self, shut: bool) {
         *self.0.0.lock().expect("no panic") = shut;
         self.0.1.notify_all();
     }
@@ -166,6 +174,14 @@ impl Gate {
             }
             Ok(())
         })
+    }
+}
+
+struct ShutGate(Gate);
+
+impl Drop for ShutGate {
+    fn drop(&mut self) {
+        self.0.set(false);
     }
 }
 
@@ -186,14 +202,14 @@ async fn what_waits_is_bounded_by_its_bytes() {
     let options = Options { waiting_bytes_max: 1 << 20, probe: gate.probe(Moment::Decider), ..Options::default() };
     let engine = EmbeddedEngine::open(folder.path(), options).expect("opened");
     for round in 0..2_u64 {
-        gate.shut(true);
+        let shut = gate.shut();
         let puts = (0..40).map(|number| {
             let engine = Arc::clone(&engine);
             tokio::spawn(async move { put(&*engine, &format!("{number}"), &pattern("x", round, EACH)).await })
         });
         let puts: Vec<_> = puts.collect();
         wait_for_answers(&puts, 40 - (1 << 20) / EACH).await;
-        gate.shut(false);
+        drop(shut);
         let mut answers = Vec::new();
         for put in puts {
             answers.push(tokio::time::timeout(PATIENCE, put).await.expect("an answer").expect("no panic"));
@@ -214,7 +230,7 @@ async fn a_crowd_of_large_decisions_becomes_many_batches() {
     let gate = Gate::default();
     let options = Options { probe: gate.probe(Moment::Decider), ..Options::default() };
     let engine = EmbeddedEngine::open(folder.path(), options).expect("opened");
-    gate.shut(true);
+    let shut = gate.shut();
     let puts = (0..48).map(|number| {
         let engine = Arc::clone(&engine);
         tokio::spawn(async move {
@@ -230,7 +246,7 @@ async fn a_crowd_of_large_decisions_becomes_many_batches() {
     let puts: Vec<_> = puts.collect();
     // The gate holds the decider after its first look; by then the others wait.
     tokio::time::sleep(Duration::from_millis(200)).await;
-    gate.shut(false);
+    drop(shut);
     for put in puts {
         let answer = tokio::time::timeout(PATIENCE, put).await.expect("an answer").expect("no panic");
         assert_eq!(answer, Ok(()));
@@ -253,7 +269,7 @@ async fn decisions_that_are_run_outside_count_as_waiting() {
         Ok(Commit { changes, outcome: () })
     });
     fill.await.expect("many rows");
-    gate.shut(true);
+    let shut = gate.shut();
     let heavy = (0..20).map(|_| {
         let engine = Arc::clone(&engine);
         tokio::spawn(async move {
@@ -266,7 +282,7 @@ async fn decisions_that_are_run_outside_count_as_waiting() {
     });
     let heavy: Vec<_> = heavy.collect();
     wait_for_answers(&heavy, 15).await;
-    gate.shut(false);
+    drop(shut);
     let mut busy = 0;
     for one in heavy {
         let answer = tokio::time::timeout(PATIENCE, one).await.expect("an answer").expect("no panic");
