@@ -563,8 +563,8 @@ impl Decider {
         }
         let dropped = self.dropped_rows(&changes)?;
         let size = weight(&changes, dropped.len());
-        if !changes.frees_space && (self.is_full() || !self.inner.takes(size * WRITTEN_TIMES)) {
-            return Err(EngineError::Full);
+        if !changes.frees_space {
+            self.takes_growth(size)?;
         }
         let mut writes = stored_rows(&changes);
         writes.extend(changes.rows);
@@ -594,10 +594,14 @@ impl Decider {
         Ok(())
     }
 
-    /// Below the reserve, or no new log could be made and this one must last for the deletes.
-    fn is_full(&self) -> bool {
+    /// Whether so much may be written that gives no space back: not below the reserve, and not while the next log is missing
+    /// and this one must last for the deletes. That is no matter of space, so the client may come again soon.
+    fn takes_growth(&self, size: u64) -> Answer {
+        if self.inner.space.is_full() || !self.inner.takes(size * WRITTEN_TIMES) {
+            return Err(EngineError::Full);
+        }
         let log_is_short = self.offset + LOG_ROOM_FOR_DELETES > self.log_max();
-        self.inner.space.is_full() || log_is_short
+        if log_is_short { Err(EngineError::Busy) } else { Ok(()) }
     }
 
     /// The log must have room for what is decided before it is: afterwards there is no way back. Beyond what was written out

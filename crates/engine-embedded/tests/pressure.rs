@@ -292,6 +292,34 @@ async fn decisions_that_are_run_outside_count_as_waiting() {
     assert!((15..20).contains(&busy), "{busy} of 20 were too many");
 }
 
+/// The next log is late and the disk is empty: who writes is slowed down, and then told to come again, not that the disk is full.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_log_that_is_late_is_no_full_disk() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let gate = Gate::default();
+    let options = Options { log_bytes: 4 << 20, probe: gate.probe(Moment::Flusher), ..Options::default() };
+    let engine = EmbeddedEngine::open(folder.path(), options).expect("opened");
+    let shut = gate.shut();
+    let mut written = 0;
+    let refused = loop {
+        assert!(written < 5_000, "the log grows for ever");
+        match put_row(&engine, &format!("{written}"), written).await {
+            Ok(()) => written += 1,
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(refused, EngineError::Busy, "after {written} rows");
+    assert_eq!(figure(&engine, "disk_full"), 0);
+    assert!(figure(&engine, "paused_microseconds") > 0, "writers were slowed down before");
+    delete(&*engine, "absent").await.expect("deletes are taken");
+    drop(shut);
+    let began = Instant::now();
+    while put_row(&engine, "later", 1).await == Err(EngineError::Busy) {
+        assert!(began.elapsed() < PATIENCE, "no log was made: {:?}", engine.figures());
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
 /// Listings that wait for the disk (here: for a message) hold no worker of the runtime: others' tasks go on.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn slow_listings_do_not_stall_other_tasks() {
