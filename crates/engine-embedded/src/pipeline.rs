@@ -547,7 +547,7 @@ impl Decider {
         let mut state = self.inner.pipeline.lock();
         // After a break-down nobody would take it, and whoever asked would wait for ever.
         if !state.broken {
-            state.taken = state.taken.saturating_sub(1);
+            state.taken = state.taken.checked_sub(1).expect("it is one of those that were taken");
             state.heavy_count += 1;
             state.heavy.push_back(request);
         }

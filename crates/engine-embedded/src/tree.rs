@@ -256,7 +256,8 @@ impl Tree {
         })?;
         // Those that were sealed meanwhile are still there.
         let mut sealed = self.sealed.lock().expect("nothing panics under this lock");
-        let written = sealed.len().saturating_sub(self.tree.sealed_memtable_count());
+        let left = self.tree.sealed_memtable_count();
+        let written = sealed.len().checked_sub(left).expect("each was noted when it was sealed");
         sealed.drain(..written);
         Ok(())
     }
