@@ -123,7 +123,8 @@ fn nodes_that_die_and_pause_leave_a_history_that_one_server_could_have_had() {
         eprintln!("SKIPPED: histories of nodes; run it with scripts/cluster");
         return;
     }
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
     let store = through_a_proxy(&mut environment, &runtime);
     let database = std::env::var("LAZURITE_TEST_METADATA").expect("scripts/cluster sets it");
     let seed = number("LAZURITE_HISTORY_SEED", 1);

@@ -163,11 +163,7 @@ fn ask(client: &Client, line: &str, headers: Headers<'_>, body: impl AsRef<[u8]>
 }
 
 /// The answer to a call that was begun. A call that no server has seen is taken back; any other without an answer stays open.
-fn settled<C, A>(
-    asked: Result<Answer, NoAnswer>,
-    history: &History<C, A>,
-    ticket: Ticket,
-) -> Option<(Answer, Ticket)> {
+fn settled<C, A>(asked: Result<Answer, NoAnswer>, history: &History<C, A>, ticket: Ticket) -> Option<(Answer, Ticket)> {
     match asked {
         Ok(answer) => Some((answer, ticket)),
         Err(NoAnswer::NotSent) => {
