@@ -177,7 +177,7 @@ fn settled<C, A>(asked: Result<Answer, NoAnswer>, history: &History<C, A>, ticke
 /// The content of a blob whose value this is. Every fifth is large.
 fn content_of(value: u64) -> String {
     let line = format!("{value}\n");
-    if value % 5 == 0 { line.repeat(LARGE_BYTES.div_ceil(line.len())) } else { line }
+    if value.is_multiple_of(5) { line.repeat(LARGE_BYTES.div_ceil(line.len())) } else { line }
 }
 
 /// The value whose content this is. Pieces of two contents have none.
