@@ -136,8 +136,8 @@ impl fmt::Debug for FileName {
     }
 }
 
-/// A name without its case: equal for all spellings of one name, and in the order of listings.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+/// A name without its case: equal for all spellings of one name, and in the order of listings. The root directory has an empty one.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct FoldedName(Box<str>);
 
 impl FoldedName {

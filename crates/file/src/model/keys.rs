@@ -1,0 +1,62 @@
+//! The keys of the rows.
+
+use engine::Key;
+use service::space;
+use wire::file_path::FoldedName;
+use wire::names::ShareName;
+
+use crate::security::PermissionKey;
+
+/// The row of a live share, and the partition of everything in it: renames, opens, quota and snapshots of a share must agree.
+pub fn share_key(account: u64, name: &ShareName) -> Key {
+    Key::new(space::SHARE).number(account).text(name.as_str())
+}
+
+pub fn shares_of(account: u64) -> Key {
+    Key::new(space::SHARE).number(account)
+}
+
+/// All deleted shares of a name.
+pub fn deleted_shares_of(account: u64, name: &ShareName) -> Key {
+    all_deleted_shares_of(account).text(name.as_str())
+}
+
+pub fn all_deleted_shares_of(account: u64) -> Key {
+    Key::new(space::SHARE_DELETED).number(account)
+}
+
+pub fn deleted_share_key(account: u64, name: &ShareName, generation: u64) -> Key {
+    deleted_shares_of(account, name).number(generation)
+}
+
+/// The directory entry of a file or directory: its head row.
+pub fn entry_key(generation: u64, directory: u64, name: &FoldedName) -> Key {
+    entries_of(generation, directory).text(name.as_str())
+}
+
+/// All entries of a directory. Those of a share's root begin with the row of the root itself, whose name is empty.
+pub fn entries_of(generation: u64, directory: u64) -> Key {
+    Key::new(space::ENTRY).number(generation).number(directory)
+}
+
+/// The row of the root directory of a share: its own id and no name.
+pub fn root_key(generation: u64) -> Key {
+    entries_of(generation, generation).text("")
+}
+
+/// Where the file or directory of an id is.
+pub fn place_key(generation: u64, id: u64) -> Key {
+    Key::new(space::PLACE).number(generation).number(id)
+}
+
+pub fn usage_key(generation: u64) -> Key {
+    Key::new(space::SHARE_USAGE).number(generation)
+}
+
+pub fn permission_key(generation: u64, key: PermissionKey) -> Key {
+    permissions_of(generation).text(key.as_bytes())
+}
+
+pub fn permissions_of(generation: u64) -> Key {
+    Key::new(space::PERMISSION).number(generation)
+}

@@ -1,0 +1,89 @@
+//! What operations have in common in what they take: shares, paths, snapshots, lease ids.
+
+use concurrency::Timestamp;
+use service::{Pairs, RequestError};
+use wire::dates;
+use wire::file_path::{FilePath, PathKind, TrailingDots};
+use wire::http::Head;
+use wire::metadata::Metadata;
+use wire::names::ShareName;
+
+use crate::error::FileError;
+use crate::tree::Target;
+
+pub use service::request::{flag, guid, lease_id, number, required, text};
+
+/// Since this version a request can keep the dots at the end of names.
+const TRAILING_DOTS_SINCE: &str = "2022-11-02";
+const ALLOW_TRAILING_DOT: &str = "x-ms-allow-trailing-dot";
+/// The same for the source of a rename or copy.
+const SOURCE_ALLOW_TRAILING_DOT: &str = "x-ms-source-allow-trailing-dot";
+pub const SHARE_SNAPSHOT: &str = "sharesnapshot";
+
+/// The share that a share operation names.
+pub fn share(head: &Head) -> Result<ShareName, FileError> {
+    let name = head.first_segment().ok_or(RequestError::InvalidResourceName)?;
+    if head.rest().is_some() {
+        return Err(RequestError::InvalidResourceName.into());
+    }
+    Ok(ShareName::parse(name)?)
+}
+
+/// The file that a file operation names.
+pub fn file(head: &Head) -> Result<Target, FileError> {
+    target(head, PathKind::File)
+}
+
+/// The directory that a directory operation names. No path is the root.
+pub fn directory(head: &Head) -> Result<Target, FileError> {
+    target(head, PathKind::Directory)
+}
+
+fn target(head: &Head, kind: PathKind) -> Result<Target, FileError> {
+    let share = ShareName::parse(head.first_segment().ok_or(RequestError::InvalidResourceName)?)?;
+    let path = FilePath::parse(head.rest().unwrap_or_default(), kind, trailing_dots(head)?)?;
+    Ok(Target { share, path })
+}
+
+/// What becomes of dots at the end of the names in the URL.
+pub fn trailing_dots(head: &Head) -> Result<TrailingDots, FileError> {
+    dots(head, ALLOW_TRAILING_DOT)
+}
+
+/// What becomes of dots at the end of the names in the URL of a source.
+pub fn source_trailing_dots(head: &Head) -> Result<TrailingDots, FileError> {
+    dots(head, SOURCE_ALLOW_TRAILING_DOT)
+}
+
+fn dots(head: &Head, name: &'static str) -> Result<TrailingDots, FileError> {
+    let is_kept = flag(head, name)?.unwrap_or(false) && head.since(TRAILING_DOTS_SINCE);
+    Ok(if is_kept { TrailingDots::Keep } else { TrailingDots::Strip })
+}
+
+/// The share snapshot that a read asks for.
+pub fn snapshot(head: &Head) -> Result<Option<Timestamp>, FileError> {
+    let Some(value) = head.query.get(SHARE_SNAPSHOT) else { return Ok(None) };
+    dates::parse_iso_ticks(value).map(Some).ok_or_else(|| FileError::query(SHARE_SNAPSHOT, value))
+}
+
+/// Snapshots never change: an operation that writes does not take one.
+pub fn only_base(head: &Head) -> Result<(), FileError> {
+    match head.query.get(SHARE_SNAPSHOT) {
+        None => Ok(()),
+        Some(value) => Err(FileError::query(SHARE_SNAPSHOT, value)),
+    }
+}
+
+/// Files have no conditional headers. To pass over one could destroy what the client meant to protect.
+pub fn no_conditions(head: &Head) -> Result<(), FileError> {
+    let names = ["if-match", "if-none-match", "if-modified-since", "if-unmodified-since"];
+    if names.iter().any(|name| head.has_header(name)) {
+        return Err(FileError::ConditionHeadersNotSupported);
+    }
+    Ok(())
+}
+
+/// The metadata in the `x-ms-meta-*` headers.
+pub fn metadata(head: &Head) -> Result<Pairs, FileError> {
+    Ok(Metadata::of(head)?.into_pairs())
+}

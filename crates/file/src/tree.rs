@@ -1,0 +1,105 @@
+//! From a path to the file or directory that stands there.
+//!
+//! Every step of a path is one row: the entry of a name in a directory. A decision resolves its path itself, so it is judged on the
+//! tree as it is in its turn, whatever was renamed since the request came.
+
+use engine::{Key, Rows, Unread};
+use service::codec;
+use wire::file_path::{FileName, FilePath, FoldedName};
+use wire::names::ShareName;
+
+use crate::error::FileError;
+use crate::model::{Halt, Node, ShareGuard, entry_key, guard, refuse, root_key};
+
+/// What a request names: a share and a path in it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Target {
+    pub share: ShareName,
+    pub path: FilePath,
+}
+
+/// A path that was looked up: where it is in the tree, and what stands there.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Spot {
+    pub share: ShareGuard,
+    /// The ids of the directories above, from the root down. Empty for the root itself.
+    pub above: Vec<u64>,
+    /// The folded name in the last of them. Empty for the root.
+    pub name: FoldedName,
+    pub node: Option<Node>,
+}
+
+/// Looks a path up. The share and every directory above must be there; the last name may be free.
+pub fn find(rows: &dyn Rows, account: u64, target: &Target) -> Result<Spot, Halt> {
+    let share = guard(rows, account, &target.share)?;
+    find_in(rows, share, &target.path)
+}
+
+/// The same in a share that was looked up before.
+pub fn find_in(rows: &dyn Rows, share: ShareGuard, path: &FilePath) -> Result<Spot, Halt> {
+    let Some((name, directories)) = path.names().split_last() else { return root(rows, share) };
+    let mut above = Vec::with_capacity(path.names().len());
+    above.push(share.generation);
+    for directory in directories {
+        above.push(descend(rows, share, &above, directory)?);
+    }
+    let name = name.folded();
+    let node = entry(rows, &entry_key(share.generation, last(&above), &name))?;
+    Ok(Spot { share, above, name, node })
+}
+
+fn root(rows: &dyn Rows, share: ShareGuard) -> Result<Spot, Halt> {
+    let node = entry(rows, &root_key(share.generation))?.ok_or_else(|| codec::corrupt("a share without a root"))?;
+    Ok(Spot { share, above: Vec::new(), name: FoldedName::default(), node: Some(node) })
+}
+
+/// The id of a directory on the way down.
+fn descend(rows: &dyn Rows, share: ShareGuard, above: &[u64], name: &FileName) -> Result<u64, Halt> {
+    let found = entry(rows, &entry_key(share.generation, last(above), &name.folded()))?;
+    found.filter(Node::is_directory).map(|node| node.id).ok_or(refuse(FileError::ParentNotFound))
+}
+
+/// The entry at a key, if there is one.
+pub fn entry(rows: &dyn Rows, key: &Key) -> Result<Option<Node>, Unread> {
+    rows.get(key)?.map(|row| codec::decode(&row)).transpose()
+}
+
+fn last(above: &[u64]) -> u64 {
+    *above.last().expect("a path that is not the root's has the root above it")
+}
+
+impl Spot {
+    pub fn is_root(&self) -> bool {
+        self.above.is_empty()
+    }
+
+    /// The id of the directory that it is in. The root is in none; its row is kept under its own id.
+    pub fn directory(&self) -> u64 {
+        self.above.last().copied().unwrap_or(self.share.generation)
+    }
+
+    /// The key of the entry.
+    pub fn key(&self) -> Key {
+        entry_key(self.share.generation, self.directory(), &self.name)
+    }
+
+    /// What stands here, which must be there.
+    pub fn existing(&self) -> Result<&Node, FileError> {
+        self.node.as_ref().ok_or(FileError::ResourceNotFound)
+    }
+
+    /// The id of what stands here.
+    pub fn id(&self) -> Option<u64> {
+        self.node.as_ref().map(|node| node.id)
+    }
+
+    /// The id that REST shows for the directory that it is in: that of the root is 0.
+    pub fn shown_parent(&self) -> u64 {
+        shown_id(self.share, self.directory())
+    }
+}
+
+/// The id that REST shows for a file or directory: that of the root is 0.
+pub fn shown_id(share: ShareGuard, id: u64) -> u64 {
+    if id == share.generation { 0 } else { id }
+}
