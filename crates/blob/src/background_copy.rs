@@ -12,21 +12,21 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::{Bytes, BytesMut};
 use concurrency::Timestamp;
+use content::map::{PAGE_BYTES, PageSpan, View};
 use engine::collector::Handled;
 use engine::due::{self, Due};
 use engine::{Changes, Commit, Engine, EngineError, Key, Rows, Staged, Tick, Unread, commit};
 use minicbor::{Decode, Encode};
+use service::codec;
 use service::space;
 use wire::http::{Body, HeaderMap, HeaderValue, header};
 
 use crate::BlobService;
 use crate::collect::failed;
 use crate::model::blocks;
-use crate::model::codec;
 use crate::model::copy_state::{CopyState, CopyStatus};
 use crate::model::tier::TierSet;
 use crate::model::{self, Blob, BlobType, Committed, ContentRef, ListEntry, chunk_key};
-use crate::pages::{PAGE_BYTES, PageSpan, View};
 use crate::source::{Fetched, Running};
 
 /// How often somebody looks whether a copy is being done.

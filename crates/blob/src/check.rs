@@ -10,11 +10,11 @@ use std::collections::HashSet;
 
 use bytes::Bytes;
 use engine::{Engine, EngineError, Key, KeyReader, Rows, Unread, Visit, read};
+use service::codec;
 use service::space;
 use service::unrefused;
 
 use crate::model;
-use crate::model::codec;
 use crate::model::protection::Protection;
 use crate::model::tags;
 use crate::model::{Blob, Committed, snapshots_of, versions_of};

@@ -10,16 +10,16 @@ use bytes::Bytes;
 use engine::collector::{Handled, Handler, is_referred, steps};
 use engine::due::Due;
 use engine::{BoxFuture, Changes, Engine, EngineError, Key, NotCommitted, Rows, Tick, Unread, Visit, read};
+use service::codec;
 use service::space;
 
+use crate::BlobService;
 use crate::model::blocks::for_each_chunk;
-use crate::model::codec;
 use crate::model::{
     self, Blob, Block, Committed, DeletedContainer, ListChunk, blocks_of, list_rows, moved_key, purge_due,
     snapshots_of, versions_of,
 };
 use crate::rules::soft_delete::{self, Expiring};
-use crate::{BlobService, pages};
 
 /// How many rows of one kind a step removes. Each brings a few others with it.
 const ROWS_PER_STEP: usize = 50;
@@ -44,7 +44,6 @@ impl Handler for BlobService {
             space::BLOCK,
             space::SNAPSHOT,
             space::BLOCK_LIST,
-            space::PAGE_MAP,
             space::VERSION,
             space::COPY,
             BLOCK_LIST_BEFORE,
@@ -74,11 +73,6 @@ impl Handler for BlobService {
                 Task::DropStates(all) => {
                     steps(engine, due, move |rows, tick, changes| drop_states(rows, &all, tick, changes))
                 }
-                // A long map is done piece by piece, and each piece asks for the next.
-                Task::PrunePages { map, from } => steps(engine, due, move |rows, tick, changes| {
-                    pages::prune(rows, map, from, tick, changes)?;
-                    Ok(false)
-                }),
                 Task::Expire(which, key) => steps(engine, due, move |rows, tick, changes| {
                     soft_delete::expire(rows, which, &key, tick, changes)?;
                     Ok(false)
@@ -107,8 +101,6 @@ enum Task {
     PurgeContainer(u64),
     /// To remove the rows of snapshots or versions that nobody can find any longer.
     DropStates(Key),
-    /// To prune a page map from a group on.
-    PrunePages { map: u64, from: u64 },
     /// To end a retention.
     Expire(Expiring, Key),
     /// To end the time in which a container can be restored.
@@ -130,7 +122,6 @@ impl Task {
             space::CONTAINER_DELETED => Some(Task::EndContainer(key())),
             space::SNAPSHOT => id.map(|uid| Task::DropStates(snapshots_of(uid))),
             space::VERSION => id.map(|uid| Task::DropStates(versions_of(uid))),
-            space::PAGE_MAP => pages::due_owner(&due.owner).map(|(map, from)| Task::PrunePages { map, from }),
             space::BLOB => Expiring::from_owner(&due.owner).map(|(which, key)| Task::Expire(which, key)),
             space::COPY => id.map(Task::Copy),
             _ => None,
@@ -290,6 +281,7 @@ mod tests {
     use crate::BlobError;
     use crate::model::blocks;
     use crate::testing::{Bench, refusal};
+    use content::map::MapCollector;
     use engine::collector;
 
     const NOTHING: (u64, u64) = (0, 0);
@@ -360,7 +352,7 @@ mod tests {
             bench.call("DELETE", "cont/blob", &[], b"").await.unwrap();
             if list_first {
                 let handler = AllBut(space::BLOCK, &bench);
-                while collector::sweep(&*bench.engine, &[&handler]).await.unwrap() > 0 {}
+                while collector::sweep(&*bench.engine, &[&handler, &MapCollector]).await.unwrap() > 0 {}
                 assert_ne!(bench.figures(), (1, 0));
             }
             bench.sweep().await;
@@ -576,7 +568,7 @@ mod tests {
     async fn swept(bench: &Bench) -> (u64, u64, String) {
         let mut last = None;
         loop {
-            let failed = collector::sweep(&*bench.engine, &[&bench.service]).await.err();
+            let failed = collector::sweep(&*bench.engine, &[&bench.service, &MapCollector]).await.err();
             if last.replace(bench.figures()) == Some(bench.figures()) {
                 let (rows, contents) = bench.figures();
                 return (rows, contents, failed.map_or(String::new(), |error| error.to_string()));

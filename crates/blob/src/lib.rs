@@ -27,14 +27,12 @@ mod listing;
 mod model;
 mod op;
 mod ops;
-mod pages;
 mod reply;
 mod request;
 #[cfg(test)]
 mod round_trips;
 mod route;
 mod rules;
-mod sealing;
 mod source;
 #[cfg(test)]
 mod testing;

@@ -3,6 +3,7 @@
 //! Everything here turns text into values that cannot be wrong; a refusal names the header or parameter.
 
 use concurrency::{Conditions, ETagMatch, LeaseId, TagExpression, Timestamp};
+use content::map::PAGE_BYTES;
 use service::RequestError;
 use wire::http::{Body, Head};
 use wire::metadata::Metadata;
@@ -14,7 +15,6 @@ use crate::error::BlobError;
 use crate::model::protection::{Mode, Policy};
 use crate::model::tier::{Priority, Tier};
 use crate::model::{HttpHeaders, PAGE_BLOB_BYTES_MAX, Pairs, PublicAccess, VersionId, Which};
-use crate::pages::PAGE_BYTES;
 use crate::rules::encryption;
 
 /// The container that a container operation names.

@@ -10,16 +10,16 @@ use std::fmt::Debug;
 use auth::Service;
 use bytes::Bytes;
 use concurrency::{Conditions, Timestamp};
+use content::pieces::{self, Piece};
 use engine::{BoxFuture, Engine, Rows, read};
+use service::RequestError;
+use service::sources::{Located, Manner, Wish, without_signature};
 use wire::http::{Body, BodyError, ErrorReply, Head, HeaderMap, HeaderValue, header};
 use wire::names::{BlobName, ContainerName};
 use wire::ranges::{RangeHeader, Span};
 use wire::tags::Tags;
 
-use service::RequestError;
-use service::sources::{Located, Manner, Wish, without_signature};
-
-use crate::download::{self, Piece};
+use crate::download;
 use crate::error::{BlobError, CopySourceFault};
 use crate::model::blocks::for_each_chunk;
 use crate::model::{self, Committed, ContentRef, Halt, Seen, Which, refuse};
@@ -244,7 +244,10 @@ impl Source {
                     let mut state = place.look(rows, &source.conditions, now)?.state;
                     let span = source.span(state.length).map_err(refuse)?;
                     let share = shared(rows, &state, span)?;
-                    let pieces = download::unlocked(download::open(rows, &state, span)?, source.key.as_ref());
+                    let pieces = pieces::unlocked(
+                        download::open(rows, &state, span)?,
+                        source.key.as_ref().map(|key| &key.secret),
+                    );
                     encryption::reveal(&mut state, source.key.as_ref())?;
                     let length = span.map_or(state.length, |span| span.count());
                     let body = PieceBody { pieces, length };
@@ -465,6 +468,6 @@ impl Body for PieceBody {
     }
 
     fn next(&mut self) -> BoxFuture<'_, Option<Result<Bytes, BodyError>>> {
-        Box::pin(async { download::next(&mut self.pieces).await.map_err(|_| BodyError::Incomplete).transpose() })
+        Box::pin(async { pieces::next(&mut self.pieces).await.map_err(|_| BodyError::Incomplete).transpose() })
     }
 }

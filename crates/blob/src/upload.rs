@@ -1,6 +1,7 @@
 //! A request body on its way into a content.
 
 use bytes::Bytes;
+use content::sealing::{self, Sealer};
 use engine::collector::is_referred;
 use engine::{Changes, Engine, Rows, Staged};
 use service::RequestError;
@@ -13,7 +14,6 @@ use crate::error::BlobError;
 use crate::model::{Halt, refuse};
 use crate::request::BodySums;
 use crate::rules::encryption::{self, CustomerKey};
-use crate::sealing::{self, Sealer};
 use crate::{reply, request};
 
 /// Since this version an answer carries the MD5 only if the request did, and a CRC64 otherwise.

@@ -6,6 +6,7 @@
 //! - [`RequestError`]: faults of a request that are found before anything is read; every service gives them the same
 //!   codes.
 //! - [`properties`]: the settings of a service in an account, CORS rules among them.
+//! - [`HttpHeaders`]: the HTTP headers that a blob or a file stores.
 //! - [`StoredPolicy`]: a stored access policy, of a container, a queue, a table or a share.
 //! - [`sources`]: finds the source of a copy by its URL.
 //! - [`listing`]: the parameters that every listing takes.
@@ -17,6 +18,7 @@
 pub mod codec;
 pub mod current;
 mod delegation;
+mod http_headers;
 mod http_service;
 pub mod listing;
 mod operation;
@@ -37,6 +39,7 @@ use engine::{EngineError, NotCommitted};
 use wire::http::BodyError;
 
 pub use delegation::user_delegation_key;
+pub use http_headers::HttpHeaders;
 pub use http_service::{Call, HttpService, ServiceState};
 pub use operation::{Operation, ReadOperation, commit, read};
 pub use policy::StoredPolicy;

@@ -2,21 +2,19 @@
 
 use bytes::Bytes;
 use concurrency::{ETag, Lease, Timestamp, Version};
+use content::map::View;
 use engine::{Changes, ContentId, Key, Rows, Tick, Unread};
 use minicbor::{Decode, Encode};
-use service::Pairs;
-use service::space;
+use service::{HttpHeaders, Pairs, codec, space};
 use wire::names::BlobName;
 
 use super::blocks::Staging;
-use super::codec;
 use super::copy_state::CopyState;
 use super::encryption::Encryption;
 use super::keys::{blob_key, snapshot_key, snapshots_due, version_key, versions_due};
 use super::protection::{self, Protection};
 use super::tags::{self, Tagged};
 use super::tier::{Rehydration, TierSet};
-use crate::pages::View;
 
 const SECONDS_PER_DAY: u64 = 24 * 3600;
 /// The longest page blob: 8 TiB.
@@ -200,25 +198,6 @@ impl BlobType {
             BlobType::Page { .. } => "PageBlob",
         }
     }
-}
-
-/// What a client wants to be told when it reads the blob.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Encode, Decode)]
-#[cbor(map)]
-pub struct HttpHeaders {
-    #[n(0)]
-    pub content_type: Option<String>,
-    #[n(1)]
-    pub content_encoding: Option<String>,
-    #[n(2)]
-    pub content_language: Option<String>,
-    #[n(3)]
-    pub content_disposition: Option<String>,
-    #[n(4)]
-    pub cache_control: Option<String>,
-    /// What the client says it is; only Put Blob checks it.
-    #[cbor(n(5), with = "minicbor::bytes")]
-    pub content_md5: Option<Vec<u8>>,
 }
 
 impl Blob {
@@ -430,4 +409,39 @@ pub enum Which {
     Base,
     Snapshot(Timestamp),
     Version(VersionId),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{HELD, committed};
+
+    /// A page blob as the first released version stored it, byte by byte: rows from before are read as they were meant.
+    #[test]
+    fn stored_page_blobs_stay_as_they_are() {
+        let row = "01a400030184015001010101010101010101010101010101001bffffffffffffffff02a90004011b08ddfffffffffc18\
+                   021b08ddfffffffff8300319100004820381821b8de00000000000640305a60063612f620164677a697002626465\
+                   0366696e6c696e6504686e6f2d63616368650550010101010101010101010101010101010680088202810510830102030400";
+        let digits = |at: usize| u8::from_str_radix(&row[at..at + 2], 16).unwrap();
+        let row: Vec<u8> = (0..row.len()).step_by(2).map(digits).collect();
+        let headers = HttpHeaders {
+            content_type: Some("a/b".into()),
+            content_encoding: Some("gzip".into()),
+            content_language: Some("de".into()),
+            content_disposition: Some("inline".into()),
+            cache_control: Some("no-cache".into()),
+            content_md5: Some(vec![1; 16]),
+        };
+        let state = Committed {
+            length: 4096,
+            kind: BlobType::Page { sequence: 5 },
+            content: ContentRef::Pages(View { map: 0x8DE0_0000_0000_0064, epoch: 3 }),
+            headers,
+            deleted: Some(Deletion { at: Timestamp(1), until: Timestamp(2), stamp: Timestamp(3) }),
+            ..committed()
+        };
+        let blob = Blob { uid: 3, lease: HELD, committed: Some(state), ..Blob::default() };
+        assert_eq!(codec::encode(&blob), row);
+        assert_eq!(codec::decode::<Blob>(&row), Ok(blob));
+    }
 }

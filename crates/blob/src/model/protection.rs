@@ -6,10 +6,10 @@
 use concurrency::Timestamp;
 use engine::{Changes, Key, KeyReader};
 use minicbor::{Decode, Encode};
+use service::codec;
 use service::space;
 
 use super::blob::Committed;
-use super::codec;
 
 /// What protects one state of a blob.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Encode, Decode)]

@@ -5,6 +5,7 @@
 
 use concurrency::{Conditions, LeaseId, Timestamp};
 use engine::{Changes, Commit, Rows, Tick, Unread, commit, read};
+use service::codec;
 use service::space;
 use wire::http::{Body, Head, HeaderValue, Reply, StatusCode};
 use wire::names::{BlobName, ContainerName};
@@ -13,7 +14,6 @@ use super::Call;
 use crate::error::BlobError;
 use crate::model::blocks::for_each_chunk;
 use crate::model::blocks::list_chunks;
-use crate::model::codec;
 use crate::model::{self, Blob, BlobType, Committed, ContentRef, ListChunk, ListEntry, blob_key, chunk_key, refuse};
 use crate::request::BodySums;
 use crate::rules::encryption::{self, Asked};

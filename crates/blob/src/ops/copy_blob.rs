@@ -7,12 +7,12 @@
 
 use auth::{Kind, Settings};
 use concurrency::{Conditions, DurationKind, Lease, LeaseId, Timestamp};
+use content::map::{self, PAGE_BYTES, View};
 use engine::{Changes, Commit, Tick, commit, read};
+use service::RequestError;
 use service::sources::Manner;
 use wire::http::{Body, Head, HeaderMap, HeaderValue, Reply, StatusCode, header};
 use wire::names::{BlobName, ContainerName};
-
-use service::RequestError;
 
 use super::Call;
 use crate::background_copy;
@@ -22,7 +22,6 @@ use crate::model::encryption::Encryption;
 use crate::model::tags::Tagged;
 use crate::model::tier::{Priority, Tier};
 use crate::model::{self, Blob, BlobType, Committed, ContentRef, HttpHeaders, Pairs, blob_key, refuse};
-use crate::pages::{self, View};
 use crate::rules::copy;
 use crate::rules::creation_options::CreationOptions;
 use crate::rules::encryption::{self, Asked};
@@ -137,7 +136,7 @@ impl Described {
         let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
         let number = |name: &str| text(name).and_then(|text| text.parse().ok()).unwrap_or(0);
         let kind = match text("x-ms-blob-type").as_deref() {
-            Some("PageBlob") if length.is_multiple_of(pages::PAGE_BYTES) => {
+            Some("PageBlob") if length.is_multiple_of(PAGE_BYTES) => {
                 BlobType::Page { sequence: number("x-ms-blob-sequence-number") }
             }
             Some("AppendBlob") => {
@@ -379,7 +378,7 @@ impl WholeCopy {
             match outcome.await? {
                 Outcome::Done(done) => return Ok(Some(done)),
                 Outcome::Other => return Ok(None),
-                Outcome::Settle(map) => copy::settle(call.engine, map).await?,
+                Outcome::Settle(map) => map::settle(call.engine, map).await?,
             }
         }
     }

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use concurrency::{Conditions, LeaseId, Timestamp};
+use content::pieces::{self, Piece};
 use engine::{Rows, read};
 use service::RequestError;
 use wire::checksum::{Crc64, Md5};
@@ -12,7 +13,7 @@ use wire::ranges::{RangeHeader, Span};
 use wire::structured;
 
 use super::Call;
-use crate::download::{self, Piece};
+use crate::download;
 use crate::error::BlobError;
 use crate::model::Which;
 use crate::model::{self, Halt, Seen, refuse};
@@ -146,7 +147,8 @@ impl GetBlob {
             return Err(refuse(BlobError::OperationNotAllowedOnIncrementalCopyBlob));
         }
         let span = self.span(seen.state.length).map_err(refuse)?;
-        let pieces = download::unlocked(download::open(rows, &seen.state, span)?, self.read.key.as_ref());
+        let pieces =
+            pieces::unlocked(download::open(rows, &seen.state, span)?, self.read.key.as_ref().map(|key| &key.secret));
         Ok(Found { pieces, seen, span, now })
     }
 }
@@ -174,9 +176,9 @@ pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
         reply::set_md5(&mut answer.headers, name, md5);
     }
     answer.body = match sum {
-        None => download::body(found.pieces).await?,
+        None => pieces::body(found.pieces).await?,
         Some(sum) => {
-            let bytes = download::whole(found.pieces).await?;
+            let bytes = pieces::whole(found.pieces).await?;
             match sum {
                 RangeSum::Md5 => reply::set_md5(&mut answer.headers, &reply::CONTENT_MD5, &Md5::of(&bytes)),
                 RangeSum::Crc64 => reply::set_crc64(&mut answer.headers, Crc64::of(&bytes)),
@@ -187,7 +189,7 @@ pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
     if structured {
         answer.headers.insert(&reply::STRUCTURED_BODY, HeaderValue::from_static(structured::VALUE));
         answer.headers.insert(&reply::STRUCTURED_CONTENT_LENGTH, HeaderValue::from(answer.body.length()));
-        answer.body = download::structured(answer.body);
+        answer.body = pieces::structured(answer.body);
     }
     Ok(answer)
 }

@@ -1,6 +1,7 @@
 //! Get Page Ranges: which pages of a page blob hold something, or which have changed since a snapshot.
 
 use concurrency::Timestamp;
+use content::map::{Changed, PAGE_BYTES, PageSpan, View};
 use engine::{Rows, read};
 use service::sources::without_signature;
 use wire::http::{Head, HeaderValue, Reply, StatusCode};
@@ -14,7 +15,6 @@ use crate::error::BlobError;
 use crate::model::Which;
 use crate::model::copy_state::Incremental;
 use crate::model::{self, Committed, ContentRef, Halt, Seen, refuse};
-use crate::pages::{Changed, PAGE_BYTES, PageSpan, View};
 use crate::request;
 use crate::{Failure, listing, reply};
 

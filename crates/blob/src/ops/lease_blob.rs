@@ -2,13 +2,13 @@
 
 use concurrency::{Conditions, Timestamp};
 use engine::{Changes, Commit, Tick, commit};
+use service::codec;
 use wire::http::{Head, Reply};
 use wire::names::{BlobName, ContainerName};
 
 use super::Call;
 use crate::error::BlobError;
 use crate::lease_action::{LeaseAction, Told};
-use crate::model::codec;
 use crate::model::{self, Blob, blob_key, refuse};
 use crate::{Failure, reply, request};
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use concurrency::{Lease, Timestamp};
 use engine::{Key, KeyReader, Rows, Unread, Visit, read};
+use service::codec;
 use service::space;
 use wire::http::{Head, Reply, StatusCode};
 use wire::names::ContainerName;
@@ -16,7 +17,6 @@ use wire::{base64, dates};
 use super::Call;
 use crate::error::BlobError;
 use crate::listing::{self, After, ROWS_VISITED_MAX};
-use crate::model::codec;
 use crate::model::encryption::Encryption;
 use crate::model::tier::Tier;
 use crate::model::{self, Blob, BlobType, Committed, Deletion, VersionId, snapshots_of, versions_of};

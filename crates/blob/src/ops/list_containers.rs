@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use concurrency::Timestamp;
 use engine::{Key, KeyReader, Rows, Unread, Visit, read};
+use service::codec;
 use service::space;
 use wire::dates;
 use wire::http::{Head, Reply, StatusCode};
@@ -16,7 +17,6 @@ use super::get_container_properties::default_scope;
 use super::restore_container::version_text;
 use crate::error::BlobError;
 use crate::listing::{self, After, ROWS_VISITED_MAX};
-use crate::model::codec;
 use crate::model::{Container, DeletedContainer, Deletion};
 use crate::rules::immutability::Standing;
 use crate::{Failure, reply};

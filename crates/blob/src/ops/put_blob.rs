@@ -2,6 +2,7 @@
 
 use auth::account::Kind;
 use concurrency::{Conditions, Lease, LeaseId, Timestamp};
+use content::map::View;
 use engine::{Changes, Commit, Tick, commit, read};
 use service::RequestError;
 use wire::http::{Body, Head, Reply, StatusCode};
@@ -10,7 +11,6 @@ use wire::names::{BlobName, ContainerName};
 use super::Call;
 use crate::error::BlobError;
 use crate::model::{self, Blob, BlobType, Committed, ContentRef, HttpHeaders, Pairs, blob_key, refuse};
-use crate::pages::View;
 use crate::request::BodySums;
 use crate::rules::creation_options::CreationOptions;
 use crate::rules::encryption::{self, Asked};

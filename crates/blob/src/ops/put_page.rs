@@ -1,8 +1,10 @@
 //! Put Page: write or clear pages of a page blob.
 
 use concurrency::{Conditions, LeaseId, Timestamp};
+use content::map::{PAGE_BYTES, PageSpan, View};
 use engine::{Changes, Commit, Tick, commit, read};
 use service::RequestError;
+use service::codec;
 use wire::http::{Body, Head, HeaderValue, Reply, StatusCode};
 use wire::names::{BlobName, ContainerName};
 use wire::ranges::RangeHeader;
@@ -10,9 +12,7 @@ use wire::ranges::RangeHeader;
 use super::Call;
 use super::get_blob;
 use crate::error::BlobError;
-use crate::model::codec;
 use crate::model::{self, Blob, BlobType, Committed, ContentRef, blob_key, refuse};
-use crate::pages::{PAGE_BYTES, PageSpan, View};
 use crate::request::BodySums;
 use crate::rules::encryption::{self, Asked};
 use crate::upload::{self, Received, Wanted};

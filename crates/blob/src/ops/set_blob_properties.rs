@@ -1,6 +1,7 @@
 //! Set Blob Properties: the HTTP headers that a blob is read with, all six together; of a page blob also its length and its
 //! sequence number.
 
+use content::map::PageSpan;
 use engine::{Changes, Rows, Tick};
 use service::RequestError;
 use wire::http::{Head, HeaderValue, Reply, StatusCode};
@@ -9,7 +10,6 @@ use super::Call;
 use super::set_blob_metadata::{Version, WriteBlob};
 use crate::error::BlobError;
 use crate::model::{BlobType, Committed, ContentRef, Halt, HttpHeaders, refuse};
-use crate::pages::PageSpan;
 use crate::request::{BLOB_CONTENT_LENGTH, SEQUENCE_NUMBER_MAX};
 use crate::rules::encryption::{self, Asked};
 use crate::{Failure, reply, request};

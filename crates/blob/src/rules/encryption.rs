@@ -8,19 +8,19 @@
 //! **Encryption scopes** (`x-ms-encryption-scope`) are names that the account is configured with. A blob says which it
 //! belongs to, and later writes must name the same; the bytes are not encrypted by them.
 
+use content::sealing::{self, KEY_BYTES, Salt, Secret};
 use engine::{Rows, Unread};
 use ring::digest::{SHA256, digest};
 use service::RequestError;
+use service::codec;
 use wire::base64;
 use wire::http::{Head, HeaderMap};
 use wire::names::ContainerName;
 
 use crate::error::BlobError;
-use crate::model::codec;
 use crate::model::encryption::{Encryption, Sealed};
 use crate::model::{self, Committed, Halt, Pairs, refuse};
 use crate::ops::Call;
-use crate::sealing::{self, KEY_BYTES, Salt, Secret};
 use crate::{Failure, reply, request};
 
 /// A key as a request brings it.

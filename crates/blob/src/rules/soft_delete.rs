@@ -14,10 +14,10 @@
 use bytes::Bytes;
 use concurrency::{Lease, Timestamp};
 use engine::{Changes, Key, Rows, Tick, Unread, Visit, due};
+use service::codec;
 use service::space;
 
 use crate::error::BlobError;
-use crate::model::codec;
 use crate::model::protection;
 use crate::model::tags;
 use crate::model::{

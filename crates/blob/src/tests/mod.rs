@@ -9,6 +9,7 @@ mod class;
 mod conditions;
 mod encryption;
 mod leases;
+mod pages;
 mod protections;
 mod rights;
 mod states;

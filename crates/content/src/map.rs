@@ -14,22 +14,26 @@
 //! that held something are marked: what a clear stores never exceeds what was written.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::convert::Infallible;
 
 use bytes::Bytes;
 use concurrency::Timestamp;
-use engine::collector::ref_key;
-use engine::{Changes, Key, KeyReader, Rows, Staged, Tick, Unread, Visit, due};
+use engine::collector::{Handled, Handler, ref_key, steps};
+use engine::due::{self, Due};
+use engine::{
+    BoxFuture, Changes, Commit, Engine, EngineError, Key, KeyReader, Rows, Staged, Tick, Unread, Visit, commit,
+};
 use minicbor::{Decode, Encode};
-use service::space;
+use service::{codec, space, unrefused};
 
-use crate::download::Piece;
-use crate::model::PAGE_BLOB_BYTES_MAX;
-use crate::model::codec;
+use crate::pieces::Piece;
 
 pub const PAGE_BYTES: u64 = 512;
 /// A write of the largest size touches five groups at most, and a row of single pages stays well below what engines take.
-const GROUP_PAGES: u64 = 2_048;
-const GROUP_BYTES: u64 = GROUP_PAGES * PAGE_BYTES;
+pub const GROUP_PAGES: u64 = 2_048;
+pub const GROUP_BYTES: u64 = GROUP_PAGES * PAGE_BYTES;
+/// No map goes beyond this: the longest page blob, 8 TiB.
+const MAP_BYTES_MAX: u64 = 8 << 40;
 /// The first epoch of a map.
 const FIRST_EPOCH: u64 = 1;
 
@@ -52,7 +56,7 @@ struct Origin {
 }
 
 /// How many maps may stand behind one. Every read asks all of them.
-const ORIGINS_MAX: usize = 8;
+pub const ORIGINS_MAX: usize = 8;
 
 /// Bytes from `start` up to and without `end`, both on the border of a page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -177,7 +181,7 @@ fn key(map: u64, group: u64, epoch: u64) -> Key {
 }
 
 /// For decisions about a map itself.
-pub fn partition(map: u64) -> Key {
+fn partition(map: u64) -> Key {
     rows_of(map)
 }
 
@@ -187,7 +191,7 @@ fn due_key(map: u64, from: u64, now: Timestamp) -> Key {
 }
 
 /// The map and the group from which on to prune, of such a row.
-pub fn due_owner(owner: &[u8]) -> Option<(u64, u64)> {
+fn due_owner(owner: &[u8]) -> Option<(u64, u64)> {
     let (map, from) = owner.split_first_chunk::<8>()?;
     Some((u64::from_be_bytes(*map), u64::from_be_bytes(from.try_into().ok()?)))
 }
@@ -593,7 +597,7 @@ impl View {
 }
 
 /// How many groups are compared at once. Tests have few, and see the borders, too.
-const COMPARED_AT_ONCE: usize = if cfg!(test) { 2 } else { 1_000 };
+const COMPARED_AT_ONCE: usize = if cfg!(any(test, feature = "testing")) { 2 } else { 1_000 };
 
 impl Changed {
     /// Adds it, in pages of the group at `base`, to what is `found` of `span`: at most `most` ranges. Where to go on, if there
@@ -719,7 +723,7 @@ fn inherited(rows: &dyn Rows, origin: &[View], span: PageSpan) -> Result<BTreeMa
 
 /// Some groups from `from` on that the maps behind another have, and where to go on.
 fn inherited_from(rows: &dyn Rows, origin: &[View], from: u64) -> Result<(BTreeMap<u64, Found>, Option<u64>), Unread> {
-    let all = PageSpan { start: from * GROUP_BYTES, end: PAGE_BLOB_BYTES_MAX };
+    let all = PageSpan { start: from * GROUP_BYTES, end: MAP_BYTES_MAX };
     let mut until = u64::MAX;
     for view in origin {
         let mut count = 0;
@@ -741,9 +745,23 @@ fn inherited_from(rows: &dyn Rows, origin: &[View], from: u64) -> Result<(BTreeM
 /// How many groups one step of settling takes over: each needs a fresh id.
 const GROUPS_PER_STEP: usize = 8;
 
+/// Makes a map stand by itself, in steps: without maps behind it.
+pub async fn settle(engine: &dyn Engine, map: u64) -> Result<(), EngineError> {
+    let mut next = Some(0);
+    while let Some(from) = next {
+        let step = commit::<_, Infallible, _>(engine, partition(map), move |rows, tick| {
+            let mut changes = Changes::none();
+            let next = settle_some(rows, map, from, tick, &mut changes)?;
+            Ok(Commit { changes, outcome: next })
+        });
+        next = unrefused(step.await)?;
+    }
+    Ok(())
+}
+
 /// Gives a map rows of its own for what it has from the maps behind it, some groups from `from` on, so that it can let go
 /// of them. Says where to go on.
-pub fn settle(rows: &dyn Rows, map: u64, from: u64, tick: Tick, changes: &mut Changes) -> Result<Option<u64>, Unread> {
+fn settle_some(rows: &dyn Rows, map: u64, from: u64, tick: Tick, changes: &mut Changes) -> Result<Option<u64>, Unread> {
     let origin = View::new(map).origin(rows)?;
     let mut taken = 0;
     let mut next = Some(from);
@@ -793,9 +811,32 @@ fn parts(key: &[u8]) -> Result<(u64, u64), Unread> {
 const ROWS_PER_STEP: usize = 200;
 const RUNS_PER_STEP: usize = 2_000;
 
+/// Handles the due rows of all maps, whichever service they belong to: the sweeper needs one of these beside the services.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MapCollector;
+
+impl Handler for MapCollector {
+    fn spaces(&self) -> &[u8] {
+        &[space::PAGE_MAP]
+    }
+
+    fn handle<'a>(&'a self, engine: &'a dyn Engine, due: &'a Due) -> BoxFuture<'a, Result<Handled, EngineError>> {
+        Box::pin(async move {
+            let (map, from) = due_owner(&due.owner).ok_or_else(|| due.unknown())?;
+            // A long map is pruned piece by piece, and each piece asks for the next.
+            let pruned = steps(engine, due, move |rows, tick, changes| {
+                prune(rows, map, from, tick, changes)?;
+                Ok(false)
+            });
+            pruned.await?;
+            Ok(Handled::Done)
+        })
+    }
+}
+
 /// Removes rows that no epoch reads, some groups from `from` on, and asks for the rest to be done in its turn. If nobody
 /// refers to the map, those are all.
-pub fn prune(rows: &dyn Rows, map: u64, from: u64, tick: Tick, changes: &mut Changes) -> Result<(), Unread> {
+fn prune(rows: &dyn Rows, map: u64, from: u64, tick: Tick, changes: &mut Changes) -> Result<(), Unread> {
     let epochs = live_epochs(rows, map)?;
     let is_gone = epochs.is_empty();
     let origin = View::new(map).origin(rows)?;
@@ -885,7 +926,6 @@ pub fn fuzz(row: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Bench, Random, between, header};
 
     fn run(first: u64, count: u64, content: u64, skip: u64) -> Run {
         Run { first, count, content, skip }
@@ -901,25 +941,29 @@ mod tests {
         assert_eq!(group.painted(12, 18, None), group.runs);
     }
 
-    /// A page as the reference has it.
-    #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-    struct Page {
-        /// 0 for zeros, otherwise which write it is of.
-        write: u64,
-        /// The step that last made zeros of something.
-        cleared: usize,
+    fn bytes_of(hex: &str) -> Vec<u8> {
+        let digits = |at: usize| u8::from_str_radix(&hex[at..at + 2], 16).expect("two digits");
+        (0..hex.len()).step_by(2).map(digits).collect()
     }
 
-    impl Page {
-        fn clear(&mut self, step: usize) {
-            if self.write != 0 {
-                *self = Page { write: 0, cleared: step };
-            }
-        }
-    }
+    /// Rows as the first released version stored them for page blobs, byte by byte.
+    #[test]
+    fn stored_rows_of_page_blobs_stay_as_they_are() {
+        let mark = Cleared { first: 10, count: 3, at: Timestamp(0x08DE_0000_0000_0000) };
+        let runs = vec![run(0, 10, 7, 0), run(20, 2_028, 0x8DE0_0000_0000_0065, 5)];
+        let group = Group { id: 0x8DE0_0000_0000_0064, runs, cleared: vec![mark] };
+        let row = bytes_of(
+            "01a3001b8de0000000000064018284000a070084141907ec1b8de0000000000065050281830a031b08de000000000000",
+        );
+        assert_eq!(codec::encode(&group), row);
+        assert_eq!(codec::decode::<Group>(&row), Ok(group));
 
-    /// A blob as a plain list of pages.
-    type Model = Vec<Page>;
+        let views = vec![View { map: 0x8DE0_0000_0000_0064, epoch: 3 }, View { map: 9, epoch: 1 }];
+        let origin = Origin { views };
+        let row = bytes_of("01a10082821b8de000000000006403820901");
+        assert_eq!(codec::encode(&origin), row);
+        assert_eq!(codec::decode::<Origin>(&row), Ok(origin));
+    }
 
     /// Rows of before there were marks.
     #[test]
@@ -957,336 +1001,5 @@ mod tests {
         assert_eq!(changes(49), [(12, 14, true), (14, 15, false), (30, 34, true)]);
         assert_eq!(changes(50), [(14, 15, false), (30, 34, true)]);
         assert_eq!(changes(60), [(14, 15, false)]);
-    }
-
-    const LENGTHS: [u64; 4] = [0, 2_050, 4_100, 3 * GROUP_PAGES];
-
-    /// A page, mostly near the border of a group.
-    fn some_page(random: &mut Random, end: u64) -> u64 {
-        let near = random.below(5) * GROUP_PAGES / 2 + random.below(12);
-        near.saturating_sub(6).min(end)
-    }
-
-    struct Play {
-        bench: Bench,
-        random: Random,
-        base: Model,
-        /// Pages beyond the end of the blob, up to the largest it may get.
-        cut: Model,
-        /// By URL, with the step at which it was taken.
-        snapshots: Vec<(String, Model, usize)>,
-        writes: u64,
-        steps: usize,
-        /// Another blob, to which the first is copied and from which it is copied back.
-        other: Option<Model>,
-        copies: bool,
-    }
-
-    const URL: &str = "cont/blob?comp=page";
-
-    impl Play {
-        async fn call(&self, method: &str, url: &str, headers: &[(&str, &str)], body: &[u8]) -> wire::http::Reply {
-            self.bench.call(method, url, headers, body).await.unwrap()
-        }
-
-        async fn step(&mut self) {
-            self.steps += 1;
-            let end = self.base.len() as u64;
-            let first = some_page(&mut self.random, end);
-            let is_short = self.random.below(3) > 0;
-            let last =
-                if is_short { (first + self.random.below(12)).min(end) } else { some_page(&mut self.random, end) };
-            let (first, last) = (first.min(last), first.max(last));
-            let range = format!("bytes={}-{}", first * PAGE_BYTES, (last * PAGE_BYTES).wrapping_sub(1));
-            match self.random.below(100) {
-                0..40 if first < last => {
-                    self.writes += 1;
-                    let pages = (last - first).min(40);
-                    let range = format!("bytes={}-{}", first * PAGE_BYTES, (first + pages) * PAGE_BYTES - 1);
-                    let body: Vec<u8> = (first..first + pages).flat_map(|page| bytes_of(page, self.writes)).collect();
-                    self.call("PUT", URL, &[("x-ms-page-write", "update"), ("x-ms-range", &range)], &body).await;
-                    let written = Page { write: self.writes, cleared: 0 };
-                    self.base[first as usize..(first + pages) as usize].fill(written);
-                }
-                40..65 if first < last => {
-                    self.call("PUT", URL, &[("x-ms-page-write", "clear"), ("range", &range)], b"").await;
-                    let pages = &mut self.base[first as usize..last as usize];
-                    pages.iter_mut().for_each(|page| page.clear(self.steps));
-                }
-                65..75 if self.snapshots.len() < 6 => {
-                    let answer = self.call("PUT", "cont/blob?comp=snapshot", &[], b"").await;
-                    let url = format!("cont/blob?snapshot={}", header(&answer, "x-ms-snapshot").unwrap());
-                    self.snapshots.push((url, self.base.clone(), self.steps));
-                }
-                75..85 if !self.snapshots.is_empty() => {
-                    let at = self.random.below(self.snapshots.len() as u64) as usize;
-                    let (url, ..) = self.snapshots.remove(at);
-                    self.call("DELETE", &url, &[], b"").await;
-                }
-                85..90 => {
-                    let length = LENGTHS[self.random.below(4) as usize];
-                    let bytes = (length * PAGE_BYTES).to_string();
-                    self.call("PUT", "cont/blob?comp=properties", &[("x-ms-blob-content-length", &bytes)], b"").await;
-                    // Pages that are cut off are cleared, which shows once the blob grows again.
-                    self.base.append(&mut self.cut);
-                    self.cut = self.base.split_off(length as usize);
-                    self.cut.iter_mut().for_each(|page| page.clear(self.steps));
-                }
-                90 => self.create().await,
-                91..93 => {
-                    self.call("DELETE", "cont/blob", &[("x-ms-delete-snapshots", "only")], b"").await;
-                    self.snapshots.clear();
-                }
-                93..95 if self.copies => {
-                    self.copy("cont/blob", "cont/other").await;
-                    self.other = Some(self.base.clone());
-                }
-                95..97 if self.copies && self.other.is_some() => {
-                    self.copy("cont/other", "cont/blob").await;
-                    self.begin_with(self.other.clone().unwrap());
-                }
-                97 if self.copies => {
-                    if let Some((url, model, _)) = self.snapshots.last().cloned() {
-                        self.copy(&url, "cont/blob").await;
-                        self.begin_with(model);
-                    }
-                }
-                98 if self.copies && self.other.take().is_some() => {
-                    self.call("DELETE", "cont/other", &[], b"").await;
-                }
-                _ => self.check_contents().await,
-            }
-        }
-
-        async fn copy(&self, from: &str, to: &str) {
-            self.call("PUT", to, &[("x-ms-copy-source", &crate::testing::url(from))], b"").await;
-        }
-
-        async fn create(&mut self) {
-            let bytes = (3 * GROUP_BYTES).to_string();
-            let headers = [("x-ms-blob-type", "PageBlob"), ("x-ms-blob-content-length", &*bytes)];
-            self.call("PUT", "cont/blob", &headers, b"").await;
-            self.begin_with(vec![Page::default(); 3 * GROUP_PAGES as usize]);
-        }
-
-        fn begin_with(&mut self, model: Model) {
-            self.cut = vec![Page::default(); 3 * GROUP_PAGES as usize - model.len()];
-            self.base = model;
-        }
-
-        /// Once everything is swept, those contents are left of which somebody can see a page.
-        async fn check_contents(&mut self) {
-            self.bench.sweep().await;
-            let snapshots = self.snapshots.iter().flat_map(|(_, model, _)| model);
-            let pages = self.base.iter().chain(snapshots).chain(self.other.iter().flatten());
-            let mut seen: BTreeSet<u64> = pages.map(|page| page.write).collect();
-            seen.remove(&0);
-            let (seen, stored) = (seen.len() as u64, self.bench.figures().1);
-            // A map that stands behind another keeps what it had, seen or not.
-            assert!(if self.copies { seen <= stored } else { seen == stored }, "{seen} {stored}");
-        }
-
-        async fn check(&mut self, all: bool) {
-            let base = ("cont/blob".to_owned(), self.base.clone(), 0);
-            let other = self.other.clone().map(|model| ("cont/other".to_owned(), model, 0));
-            for (url, model, _) in self.snapshots.iter().chain([&base]).chain(&other) {
-                let joint = if url.contains('?') { '&' } else { '?' };
-                let told = self.bench.text("GET", &format!("{url}{joint}comp=pagelist")).await;
-                assert_eq!(listed(&told), ranges_of(model, |_, page| page.write != 0), "{url}");
-                if url != "cont/other" {
-                    self.check_changes(url, model).await;
-                }
-                let whole = 0..model.len() as u64;
-                let from = some_page(&mut self.random, model.len() as u64);
-                let span = if all { whole } else { from..(from + 20).min(model.len() as u64) };
-                if span.is_empty() {
-                    continue;
-                }
-                let range = format!("bytes={}-{}", span.start * PAGE_BYTES, span.end * PAGE_BYTES - 1);
-                let part = self.call("GET", url, &[("range", &range)], b"").await;
-                let part = crate::testing::bytes(part).await;
-                for (page, bytes) in span.zip(part.chunks(PAGE_BYTES as usize)) {
-                    assert!(bytes == bytes_of(page, model[page as usize].write), "{url}: page {page}");
-                }
-            }
-        }
-    }
-
-    impl Play {
-        /// Against the snapshots that were taken before, unless the blob was made anew since then.
-        async fn check_changes(&self, url: &str, model: &Model) {
-            let joint = if url.contains('?') { '&' } else { '?' };
-            let at = self.snapshots.iter().position(|(known, ..)| known == url).unwrap_or(self.snapshots.len());
-            for (earlier, before, taken) in &self.snapshots[..at] {
-                let id = earlier.split_once('=').unwrap().1;
-                let list = format!("{url}{joint}comp=pagelist&prevsnapshot={id}");
-                let told = match self.bench.call("GET", &list, &[], b"").await {
-                    Ok(answer) => String::from_utf8(crate::testing::bytes(answer).await).unwrap(),
-                    Err(error) => {
-                        assert_eq!(error, crate::Failure::Refused(crate::BlobError::BlobOverwritten));
-                        continue;
-                    }
-                };
-                let was = |at: usize| before.get(at).map_or(0, |page| page.write);
-                let written = ranges_of(model, |at, page| page.write != 0 && page.write != was(at));
-                assert_eq!(listed(&told), written, "{url} since {earlier}");
-                let cleared = ranges_of(model, |at, page| page.write == 0 && (was(at) != 0 || page.cleared > *taken));
-                let told = told.replace("PageRange", "").replace("ClearRange", "PageRange");
-                assert_eq!(listed(&told), cleared, "{url} since {earlier}");
-            }
-        }
-    }
-
-    /// Every page of every write is another one.
-    fn bytes_of(page: u64, write: u64) -> Vec<u8> {
-        let word = if write == 0 { [0; 8] } else { (write * 10_000 + page).to_be_bytes() };
-        word.repeat(PAGE_BYTES as usize / 8)
-    }
-
-    fn listed(document: &str) -> Vec<(u64, u64)> {
-        let number = |range: &str, name: &str| {
-            between(range, &format!("<{name}>"), &format!("</{name}>"))[0].parse::<u64>().unwrap()
-        };
-        let ranges = between(document, "<PageRange>", "</PageRange>").into_iter();
-        ranges.map(|range| (number(range, "Start") / PAGE_BYTES, (number(range, "End") + 1) / PAGE_BYTES)).collect()
-    }
-
-    fn ranges_of(model: &Model, counts: impl Fn(usize, &Page) -> bool) -> Vec<(u64, u64)> {
-        let mut ranges: Vec<(u64, u64)> = Vec::new();
-        for (page, _) in model.iter().enumerate().filter(|(at, page)| counts(*at, page)) {
-            let page = page as u64;
-            match ranges.last_mut() {
-                Some((_, end)) if *end == page => *end += 1,
-                _ => ranges.push((page, page + 1)),
-            }
-        }
-        ranges
-    }
-
-    async fn play(seed: u64, steps: usize, copies: bool) {
-        let bench = Bench::with_container().await;
-        let random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
-        let (base, cut, snapshots, other) = (vec![], vec![], vec![], None);
-        let mut play = Play { bench, random, base, cut, snapshots, writes: 0, steps: 0, other, copies };
-        play.create().await;
-        for step in 0..steps {
-            play.step().await;
-            play.check(step % 100 == 99).await;
-        }
-        play.check_contents().await;
-        play.call("DELETE", "cont/blob", &[("x-ms-delete-snapshots", "include")], b"").await;
-        let _ = play.bench.call("DELETE", "cont/other", &[], b"").await;
-        play.bench.sweep().await;
-        assert_eq!(play.bench.figures(), (1, 0), "seed {seed}");
-    }
-
-    /// What a clear stores depends on what was written, not on how much it covers, and goes with the last snapshot.
-    #[tokio::test]
-    async fn clears_of_huge_ranges_stay_small() {
-        let bench = Bench::with_container().await;
-        let length = PAGE_BLOB_BYTES_MAX;
-        bench.put_pages("cont/blob", length).await;
-        let empty = bench.figures();
-        let put = async |kind: &str, start: u64, end: u64, body: &[u8]| {
-            let range = format!("bytes={start}-{}", end - 1);
-            bench.call("PUT", URL, &[("x-ms-page-write", kind), ("range", &range)], body).await.unwrap();
-        };
-        let made = bench.call("PUT", "cont/blob?comp=snapshot", &[], b"").await.unwrap();
-        let since = format!("cont/blob?comp=pagelist&prevsnapshot={}", header(&made, "x-ms-snapshot").unwrap());
-        let before = bench.figures().0;
-        put("clear", 0, length, b"").await;
-        assert_eq!(bench.figures().0, before);
-        for start in [0, GROUP_BYTES, length / 2, length - 512] {
-            put("update", start, start + 512, &[1; 512]).await;
-        }
-        put("clear", 0, length, b"").await;
-        bench.sweep().await;
-        assert_eq!(bench.figures(), (before + 4, 0));
-        let told = bench.text("GET", &since).await;
-        assert_eq!((told.matches("<ClearRange>").count(), told.matches("<PageRange>").count()), (4, 0), "{told}");
-        bench.call("DELETE", "cont/blob", &[("x-ms-delete-snapshots", "only")], b"").await.unwrap();
-        bench.sweep().await;
-        assert_eq!(bench.figures(), empty);
-    }
-
-    /// One content in two groups, both of which a clear leaves something of: each row holds on to it by itself.
-    #[tokio::test]
-    async fn each_row_has_references_of_its_own() {
-        let bench = Bench::with_container().await;
-        bench.put_pages("cont/blob", 2 * GROUP_BYTES).await;
-        let put = async |kind: &str, pages: std::ops::Range<u64>, with: u8| {
-            let range = format!("bytes={}-{}", pages.start * PAGE_BYTES, pages.end * PAGE_BYTES - 1);
-            let length = if kind == "clear" { 0 } else { (pages.end - pages.start) * PAGE_BYTES };
-            let headers = [("x-ms-page-write", kind), ("range", &*range)];
-            bench.call("PUT", URL, &headers, &vec![with; length as usize]).await.unwrap();
-        };
-        let border = GROUP_PAGES;
-        put("update", border - 8..border + 8, 1).await;
-        bench.call("PUT", "cont/blob?comp=snapshot", &[], b"").await.unwrap();
-        put("clear", border - 1..border + 1, 0).await;
-        bench.call("DELETE", "cont/blob", &[("x-ms-delete-snapshots", "only")], b"").await.unwrap();
-        put("update", border - 8..border - 1, 2).await;
-        bench.sweep().await;
-        let whole = bench.get("cont/blob").await;
-        let page = |page: u64| whole[(page * PAGE_BYTES) as usize];
-        assert_eq!([border - 8, border - 2, border - 1, border, border + 1, border + 7].map(page), [2, 2, 0, 0, 1, 1]);
-        assert_eq!(bench.figures().1, 2);
-    }
-
-    /// Writes, clears, snapshots, resizes and all that against a plain list of pages.
-    #[tokio::test]
-    async fn the_map_is_a_list_of_pages() {
-        for seed in 1..=6 {
-            play(seed, 500, false).await;
-        }
-    }
-
-    /// The same with copies there and back, which put one map in front of another.
-    #[tokio::test]
-    async fn copies_are_lists_of_pages_of_their_own() {
-        for seed in 11..=14 {
-            play(seed, 500, true).await;
-        }
-    }
-
-    /// A copy costs the same however many pages there are, and a long row of copies ends in maps that stand by themselves.
-    #[tokio::test]
-    async fn copies_of_copies() {
-        let bench = Bench::with_container().await;
-        bench.put_pages("cont/0", 20 * GROUP_BYTES).await;
-        let write = async |blob: u64, page: u64, with: u8| {
-            let range = format!("bytes={}-{}", page * PAGE_BYTES, (page + 1) * PAGE_BYTES - 1);
-            let headers = [("x-ms-page-write", "update"), ("range", &*range)];
-            bench.call("PUT", &format!("cont/{blob}?comp=page"), &headers, &[with; 512]).await.unwrap();
-        };
-        for group in 0..20 {
-            write(0, group * GROUP_PAGES, 200).await;
-        }
-        let mut rows = Vec::new();
-        for blob in 1..=30 {
-            let from = crate::testing::url(&format!("cont/{}", blob - 1));
-            let before = bench.figures().0;
-            bench.call("PUT", &format!("cont/{blob}"), &[("x-ms-copy-source", &from)], b"").await.unwrap();
-            rows.push(bench.figures().0 - before);
-            write(blob, blob, blob as u8).await;
-        }
-        assert!(rows[..ORIGINS_MAX].iter().all(|rows| *rows <= 4 + ORIGINS_MAX as u64), "{rows:?}");
-        for blob in (0..30).step_by(3) {
-            bench.call("DELETE", &format!("cont/{blob}"), &[], b"").await.unwrap();
-        }
-        bench.sweep().await;
-        for blob in (1..=30).filter(|blob| blob % 3 != 0) {
-            let whole = bench.get(&format!("cont/{blob}")).await;
-            let page = |page: u64| whole[(page * PAGE_BYTES) as usize];
-            for group in 1..20 {
-                assert_eq!(page(group * GROUP_PAGES), 200, "{blob}: {group}");
-            }
-            for at in 1..=30 {
-                assert_eq!(page(at), if at <= blob { at as u8 } else { 0 }, "{blob}: {at}");
-            }
-        }
-        bench.call("DELETE", "cont?restype=container", &[], b"").await.unwrap();
-        bench.sweep().await;
-        assert_eq!(bench.figures(), (0, 0));
     }
 }
