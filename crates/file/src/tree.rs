@@ -24,6 +24,8 @@ pub struct Spot {
     pub share: ShareGuard,
     /// The ids of the directories above, from the root down. Empty for the root itself.
     pub above: Vec<u64>,
+    /// The last of them. `None`: that is the root, which was not looked at.
+    parent: Option<Box<Node>>,
     /// The folded name in the last of them. Empty for the root.
     pub name: FoldedName,
     pub node: Option<Node>,
@@ -40,23 +42,34 @@ pub fn find_in(rows: &dyn Rows, share: ShareGuard, path: &FilePath) -> Result<Sp
     let Some((name, directories)) = path.names().split_last() else { return root(rows, share) };
     let mut above = Vec::with_capacity(path.names().len());
     above.push(share.generation);
+    let mut parent = None;
     for directory in directories {
-        above.push(descend(rows, share, &above, directory)?);
+        let found = descend(rows, share, &above, directory)?;
+        above.push(found.id);
+        parent = Some(Box::new(found));
     }
     let name = name.folded();
     let node = entry(rows, &entry_key(share.generation, last(&above), &name))?;
-    Ok(Spot { share, above, name, node })
+    Ok(Spot { share, above, parent, name, node })
 }
 
 fn root(rows: &dyn Rows, share: ShareGuard) -> Result<Spot, Halt> {
     let node = entry(rows, &root_key(share.generation))?.ok_or_else(|| codec::corrupt("a share without a root"))?;
-    Ok(Spot { share, above: Vec::new(), name: FoldedName::default(), node: Some(node) })
+    Ok(Spot { share, above: Vec::new(), parent: None, name: FoldedName::default(), node: Some(node) })
 }
 
-/// The id of a directory on the way down.
-fn descend(rows: &dyn Rows, share: ShareGuard, above: &[u64], name: &FileName) -> Result<u64, Halt> {
+/// The directory that a spot is in, with all of its properties. The root is in itself.
+pub fn directory_above(rows: &dyn Rows, spot: &Spot) -> Result<Node, Unread> {
+    match &spot.parent {
+        Some(parent) => Ok((**parent).clone()),
+        None => entry(rows, &root_key(spot.share.generation))?.ok_or_else(|| codec::corrupt("a share without a root")),
+    }
+}
+
+/// A directory on the way down.
+fn descend(rows: &dyn Rows, share: ShareGuard, above: &[u64], name: &FileName) -> Result<Node, Halt> {
     let found = entry(rows, &entry_key(share.generation, last(above), &name.folded()))?;
-    found.filter(Node::is_directory).map(|node| node.id).ok_or(refuse(FileError::ParentNotFound))
+    found.filter(Node::is_directory).ok_or(refuse(FileError::ParentNotFound))
 }
 
 /// The entry at a key, if there is one.

@@ -1,9 +1,9 @@
 //! Files and directories: the row of a directory entry.
 
 use concurrency::{Lease, Timestamp};
-use content::{FileView, HttpHeaders};
+use content::map::FileView;
 use minicbor::{Decode, Encode};
-use service::{Pairs, codec};
+use service::{HttpHeaders, Pairs, codec};
 
 use super::Attributes;
 use crate::error::FileError;

@@ -1,0 +1,34 @@
+//! Removing a file or an empty directory.
+
+use engine::{Changes, Rows, Tick, Visit};
+
+use super::entry;
+use crate::error::FileError;
+use crate::model::{Halt, Node, entries_of, refuse};
+use crate::tree::Spot;
+
+/// Removes the directory that stands at a spot, which must be empty.
+pub fn directory(spot: &Spot, rows: &dyn Rows, tick: Tick, changes: &mut Changes) -> Result<(), Halt> {
+    if spot.is_root() {
+        return Err(refuse(FileError::InvalidInput { reason: "The root directory of a share cannot be deleted." }));
+    }
+    let node = spot.existing().map_err(refuse)?;
+    if !node.is_directory() {
+        return Err(refuse(FileError::ResourceTypeMismatch));
+    }
+    if has_entries(rows, spot, node)? {
+        return Err(refuse(FileError::DirectoryNotEmpty));
+    }
+    entry::remove(spot, node, rows, tick, changes)
+}
+
+/// Whether anything stands in a directory.
+pub fn has_entries(rows: &dyn Rows, spot: &Spot, node: &Node) -> Result<bool, Halt> {
+    let all = entries_of(spot.share.generation, node.id);
+    let mut found = false;
+    rows.scan(&all, &all.after_all(), 1, &mut |_, _| {
+        found = true;
+        Visit::Stop
+    })?;
+    Ok(found)
+}

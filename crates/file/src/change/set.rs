@@ -1,0 +1,69 @@
+//! Setting properties and metadata of what is there.
+
+use concurrency::LeaseId;
+use engine::{Changes, Rows, Tick};
+use service::Pairs;
+
+use super::properties::SmbSettings;
+use super::{entry, permission};
+use crate::error::FileError;
+use crate::model::{Halt, Node, NodeKind, refuse};
+use crate::tree::Spot;
+
+/// Sets the properties of a directory that SMB sees.
+pub fn directory_properties(
+    spot: &Spot,
+    settings: &SmbSettings,
+    rows: &dyn Rows,
+    tick: Tick,
+    changes: &mut Changes,
+) -> Result<Node, Halt> {
+    let mut node = existing_directory(spot).map_err(refuse)?.clone();
+    node.permission = permission::of_changed(spot, &node, settings, rows, changes)?;
+    settings.set(&mut node, tick);
+    entry::replace(spot, &node, changes);
+    Ok(node)
+}
+
+/// Sets the metadata of a directory.
+pub fn directory_metadata(spot: &Spot, metadata: &Pairs, tick: Tick, changes: &mut Changes) -> Result<Node, Halt> {
+    let node = existing_directory(spot).map_err(refuse)?;
+    let node = Node { metadata: metadata.clone(), stamp: tick.stamp, changed: tick.now, ..node.clone() };
+    entry::replace(spot, &node, changes);
+    Ok(node)
+}
+
+/// Sets the metadata of a file.
+pub fn file_metadata(
+    spot: &Spot,
+    metadata: &Pairs,
+    lease: Option<LeaseId>,
+    tick: Tick,
+    changes: &mut Changes,
+) -> Result<Node, Halt> {
+    let mut node = writable_file(spot, lease, tick).map_err(refuse)?;
+    node.metadata = metadata.clone();
+    (node.stamp, node.changed) = (tick.stamp, tick.now);
+    entry::replace(spot, &node, changes);
+    Ok(node)
+}
+
+/// A directory that is changed. Where a file stands it is not one.
+pub fn existing_directory(spot: &Spot) -> Result<&Node, FileError> {
+    let node = spot.existing()?;
+    if node.is_directory() { Ok(node) } else { Err(FileError::ResourceTypeMismatch) }
+}
+
+/// The file at a spot, for a change that its lease and its attributes must allow, with the lease that it has afterwards.
+pub fn writable_file(spot: &Spot, lease: Option<LeaseId>, tick: Tick) -> Result<Node, FileError> {
+    let node = leased_file(spot, lease, tick)?;
+    if node.is_read_only() { Err(FileError::ReadOnlyAttribute) } else { Ok(node) }
+}
+
+/// The same for a change that a read-only file allows: of its attributes, for one.
+pub fn leased_file(spot: &Spot, lease: Option<LeaseId>, tick: Tick) -> Result<Node, FileError> {
+    let mut node = spot.existing()?.clone();
+    let NodeKind::File(state) = &mut node.kind else { return Err(FileError::ResourceTypeMismatch) };
+    state.lease = state.lease.check_write(lease, tick.now).map_err(FileError::file_lease)?;
+    Ok(node)
+}

@@ -1,0 +1,1 @@
+//! Writing, clearing and resizing the bytes of a file.
