@@ -1,0 +1,1 @@
+//! The headers that answers about directories and files have in common.

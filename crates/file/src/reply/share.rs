@@ -1,0 +1,1 @@
+//! The headers that answers about shares have in common.
