@@ -1,1 +1,26 @@
 //! Security descriptors of files and directories, in binary form and as SDDL.
+//!
+//! A descriptor names the owner and the group of a file and lists who may do what with it. The server stores descriptors, shows them
+//! over REST and SMB and passes them on to new files; no descriptor keeps a caller out (the account key opens everything).
+//!
+//! - [`sid`] and [`alias`]: the names of users and groups.
+//!
+//! Everything here is a plain function of its arguments. Decoders accept any bytes and any text: they fail, but they do not panic,
+//! and their work grows with the length of the input and no faster.
+
+pub mod alias;
+pub mod error;
+pub mod sid;
+
+pub use error::PermissionError;
+pub use sid::Sid;
+
+/// Digits and nothing else: the parsers of the standard library would also take a sign.
+fn number(digits: &str, radix: u32) -> Option<u64> {
+    let is_number = digits.chars().all(|digit| digit.is_digit(radix));
+    is_number.then(|| u64::from_str_radix(digits, radix).ok()).flatten()
+}
+
+fn without_hex_prefix(text: &str) -> Option<&str> {
+    text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"))
+}
