@@ -4,14 +4,21 @@
 //! over REST and SMB and passes them on to new files; no descriptor keeps a caller out (the account key opens everything).
 //!
 //! - [`sid`] and [`alias`]: the names of users and groups.
+//! - [`ace`], [`descriptor`]: one entry of a list, and the whole, with the self-relative binary form of MS-DTYP 2.4.6.
+//! - [`sddl`]: the text form of MS-DTYP 2.5.1.
 //!
 //! Everything here is a plain function of its arguments. Decoders accept any bytes and any text: they fail, but they do not panic,
 //! and their work grows with the length of the input and no faster.
 
+pub mod ace;
 pub mod alias;
+pub mod descriptor;
 pub mod error;
+pub mod sddl;
 pub mod sid;
 
+pub use ace::{Ace, AceBody, AceFlags, AceKind, Guid, ObjectTypes, Rule};
+pub use descriptor::{Acl, AclFlags, DESCRIPTOR_BYTES_MAX, Descriptor};
 pub use error::PermissionError;
 pub use sid::Sid;
 
@@ -24,3 +31,6 @@ fn number(digits: &str, radix: u32) -> Option<u64> {
 fn without_hex_prefix(text: &str) -> Option<&str> {
     text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"))
 }
+
+#[cfg(test)]
+mod tests;
