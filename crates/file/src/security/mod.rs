@@ -6,6 +6,7 @@
 //! - [`sid`] and [`alias`]: the names of users and groups.
 //! - [`ace`], [`descriptor`]: one entry of a list, and the whole, with the self-relative binary form of MS-DTYP 2.4.6.
 //! - [`sddl`]: the text form of MS-DTYP 2.5.1.
+//! - [`permission`], [`key`]: what a share stores, and the name that clients use for it.
 //!
 //! Everything here is a plain function of its arguments. Decoders accept any bytes and any text: they fail, but they do not panic,
 //! and their work grows with the length of the input and no faster.
@@ -14,12 +15,16 @@ pub mod ace;
 pub mod alias;
 pub mod descriptor;
 pub mod error;
+pub mod key;
+pub mod permission;
 pub mod sddl;
 pub mod sid;
 
 pub use ace::{Ace, AceBody, AceFlags, AceKind, Guid, ObjectTypes, Rule};
 pub use descriptor::{Acl, AclFlags, DESCRIPTOR_BYTES_MAX, Descriptor};
 pub use error::PermissionError;
+pub use key::PermissionKey;
+pub use permission::{PERMISSION_HEADER_BYTES_MAX, Permission};
 pub use sid::Sid;
 
 /// Digits and nothing else: the parsers of the standard library would also take a sign.
