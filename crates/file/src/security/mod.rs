@@ -6,6 +6,7 @@
 //! - [`sid`] and [`alias`]: the names of users and groups.
 //! - [`ace`], [`descriptor`]: one entry of a list, and the whole, with the self-relative binary form of MS-DTYP 2.4.6.
 //! - [`sddl`]: the text form of MS-DTYP 2.5.1.
+//! - [`inheritance`]: the descriptor of a new file or directory, from its parent's.
 //! - [`permission`], [`key`]: what a share stores, and the name that clients use for it.
 //!
 //! Everything here is a plain function of its arguments. Decoders accept any bytes and any text: they fail, but they do not panic,
@@ -13,16 +14,20 @@
 
 pub mod ace;
 pub mod alias;
+pub mod default;
 pub mod descriptor;
 pub mod error;
+pub mod inheritance;
 pub mod key;
 pub mod permission;
 pub mod sddl;
 pub mod sid;
 
 pub use ace::{Ace, AceBody, AceFlags, AceKind, Guid, ObjectTypes, Rule};
+pub use default::root_directory;
 pub use descriptor::{Acl, AclFlags, DESCRIPTOR_BYTES_MAX, Descriptor};
 pub use error::PermissionError;
+pub use inheritance::{ChildKind, new_child};
 pub use key::PermissionKey;
 pub use permission::{PERMISSION_HEADER_BYTES_MAX, Permission};
 pub use sid::Sid;
