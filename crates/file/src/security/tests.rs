@@ -2,7 +2,7 @@
 
 /// Descriptors as Windows and the service print them.
 pub(super) const EXAMPLES: [&str; 20] = [
-    // A permission in the samples of the service's clients; it was given and came back so.
+    // A permission in the tests of the service's clients, and how the service shows it after Create Permission.
     "O:S-1-5-21-2127521184-1604012920-1887927527-21560751G:S-1-5-21-2127521184-1604012920-1887927527-513D:AI(A;;FA;;;SY)(A;;FA;;;BA)(A;;0x1200a9;;;S-1-5-21-397955417-626881126-188441444-3053964)",
     "O:S-1-5-21-2127521184-1604012920-1887927527-21560751G:S-1-5-21-2127521184-1604012920-1887927527-513D:AI(A;;FA;;;SY)(A;;FA;;;BA)(A;;0x1200a9;;;S-1-5-21-397955417-626881126-188441444-3053964)S:NO_ACCESS_CONTROL",
     // A directory and a file in the root of a share, and permissions that administrators give.
