@@ -17,8 +17,7 @@ use engine::collector::Handled;
 use engine::due::{self, Due};
 use engine::{Changes, Commit, Engine, EngineError, Key, Rows, Staged, Tick, Unread, commit};
 use minicbor::{Decode, Encode};
-use service::codec;
-use service::space;
+use service::{codec, space};
 use wire::http::{Body, HeaderMap, HeaderValue, header};
 
 use crate::BlobService;

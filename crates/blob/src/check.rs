@@ -10,9 +10,7 @@ use std::collections::HashSet;
 
 use bytes::Bytes;
 use engine::{Engine, EngineError, Key, KeyReader, Rows, Unread, Visit, read};
-use service::codec;
-use service::space;
-use service::unrefused;
+use service::{codec, space, unrefused};
 
 use crate::model;
 use crate::model::protection::Protection;

@@ -22,7 +22,6 @@ mod error;
 #[cfg(any(test, feature = "testing"))]
 #[doc(hidden)]
 pub mod fuzzing;
-mod lease_action;
 mod listing;
 mod model;
 mod op;
@@ -38,7 +37,6 @@ mod source;
 mod testing;
 #[cfg(test)]
 mod tests;
-mod upload;
 mod website;
 
 use std::sync::Arc;

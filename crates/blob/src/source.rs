@@ -11,6 +11,7 @@ use auth::Service;
 use bytes::Bytes;
 use concurrency::{Conditions, Timestamp};
 use content::pieces::{self, Piece};
+use content::upload::{self, Announced, Received, Wanted};
 use engine::{BoxFuture, Engine, Rows, read};
 use service::RequestError;
 use service::sources::{Located, Manner, Wish, without_signature};
@@ -26,7 +27,6 @@ use crate::model::{self, Committed, ContentRef, Halt, Seen, Which, refuse};
 use crate::ops::Call;
 use crate::request::BodySums;
 use crate::rules::encryption::{self, CustomerKey};
-use crate::upload::{self, Announced, Received, Wanted};
 use crate::{Failure, request};
 
 /// From the REST reference.
@@ -402,7 +402,7 @@ impl Opened {
 
     /// Reads the bytes for their sums, which are held against what the client says.
     pub async fn sum(mut self, wanted: Wanted, sums: &BodySums) -> Result<Received, Failure> {
-        let summed = upload::sum(&mut *self.body, self.length, wanted).await.map_err(broken)?;
+        let summed = upload::sum(&mut *self.body, self.length, wanted).await.map_err(|error| broken(error.into()))?;
         upload::verify(sums, summed.md5, summed.crc64)?;
         Ok(summed)
     }
@@ -429,11 +429,12 @@ impl Opened {
                 Received { shared: Some(content), ..Received::nothing(self.length) }
             }
             Some(content) => {
-                let summed = upload::sum(&mut *self.body, self.length, wanted).await.map_err(broken)?;
+                let summed =
+                    upload::sum(&mut *self.body, self.length, wanted).await.map_err(|error| broken(error.into()))?;
                 Received { shared: Some(content), ..summed }
             }
             None => {
-                let announced = Announced::from(self.length).sealed_with(key);
+                let announced = Announced::from(self.length).sealed_with(key.map(|key| &key.secret));
                 upload::receive(engine, &mut *self.body, announced, wanted).await.map_err(broken)?
             }
         };

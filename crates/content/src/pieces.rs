@@ -8,7 +8,10 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::{Bytes, BytesMut};
 use engine::{BoxFuture, Content, EngineError};
-use wire::http::{ByteStream, ReplyBody};
+use service::reply;
+use service::request::RangeSum;
+use wire::checksum::{Crc64, Md5};
+use wire::http::{ByteStream, HeaderMap, HeaderValue, ReplyBody};
 use wire::structured::Encoder;
 
 use crate::sealing::{self, Opener, Secret};
@@ -146,6 +149,33 @@ pub async fn body(mut pieces: VecDeque<Piece>) -> Result<ReplyBody, EngineError>
         Some(bytes) if bytes.len() as u64 == length => Ok(ReplyBody::Bytes(bytes)),
         first => Ok(ReplyBody::Stream { length, stream: Box::new(Pieces { first, rest: pieces }) }),
     }
+}
+
+/// The body of an answer with what a client may ask for beside the bytes: the sum of the range, and the form of a structured
+/// body. The headers that belong to both are set.
+pub async fn reply_body(
+    headers: &mut HeaderMap,
+    pieces: VecDeque<Piece>,
+    sum: Option<RangeSum>,
+    is_structured: bool,
+) -> Result<ReplyBody, EngineError> {
+    let body = match sum {
+        None => body(pieces).await?,
+        Some(sum) => {
+            let bytes = whole(pieces).await?;
+            match sum {
+                RangeSum::Md5 => reply::set_md5(headers, &reply::CONTENT_MD5, &Md5::of(&bytes)),
+                RangeSum::Crc64 => reply::set_crc64(headers, Crc64::of(&bytes)),
+            }
+            ReplyBody::Bytes(bytes)
+        }
+    };
+    if !is_structured {
+        return Ok(body);
+    }
+    headers.insert(&reply::STRUCTURED_BODY, HeaderValue::from_static(wire::structured::VALUE));
+    headers.insert(&reply::STRUCTURED_CONTENT_LENGTH, HeaderValue::from(body.length()));
+    Ok(structured(body))
 }
 
 /// The same body as a structured one.

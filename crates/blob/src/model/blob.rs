@@ -3,9 +3,9 @@
 use bytes::Bytes;
 use concurrency::{ETag, Lease, Timestamp, Version};
 use content::map::View;
-use engine::{Changes, ContentId, Key, Rows, Tick, Unread};
+use engine::{Changes, ContentId, Key, Rows, Unread};
 use minicbor::{Decode, Encode};
-use service::{HttpHeaders, Pairs, codec, space};
+use service::{Deletion, HttpHeaders, Pairs, codec, space};
 use wire::names::BlobName;
 
 use super::blocks::Staging;
@@ -16,7 +16,6 @@ use super::protection::{self, Protection};
 use super::tags::{self, Tagged};
 use super::tier::{Rehydration, TierSet};
 
-const SECONDS_PER_DAY: u64 = 24 * 3600;
 /// The longest page blob: 8 TiB.
 pub const PAGE_BLOB_BYTES_MAX: u64 = 8 << 40;
 
@@ -66,19 +65,6 @@ pub struct Past {
     /// The type of the previous versions, which all have one; the rest of it is of one of them.
     #[cbor(n(6), default)]
     pub kind: Option<BlobType>,
-}
-
-/// The mark of a state that is deleted and can come back.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Encode, Decode)]
-pub struct Deletion {
-    #[cbor(n(0), with = "codec::time")]
-    pub at: Timestamp,
-    /// From then on it is gone.
-    #[cbor(n(1), with = "codec::time")]
-    pub until: Timestamp,
-    /// Tells it apart from undeletions of the same time.
-    #[cbor(n(2), with = "codec::time")]
-    pub stamp: Timestamp,
 }
 
 /// When everything that was deleted came back. So that takes one row, however much it is.
@@ -290,19 +276,6 @@ impl Past {
 
     fn is_nothing(&self) -> bool {
         !self.has_versions() && self.deleted_snapshots == 0 && self.deleted.is_none()
-    }
-}
-
-impl Deletion {
-    /// Made now, for some days.
-    pub fn new(days: u16, tick: Tick) -> Deletion {
-        let until = tick.now.plus_seconds(u64::from(days) * SECONDS_PER_DAY);
-        Deletion { at: tick.now, until, stamp: tick.stamp }
-    }
-
-    /// Whether what it marks can still come back.
-    pub fn is_kept(&self, now: Timestamp) -> bool {
-        now < self.until
     }
 }
 

@@ -4,8 +4,7 @@ use bytes::Bytes;
 use concurrency::Timestamp;
 use engine::{Changes, Key, KeyReader, Rows, Unread, Visit, due};
 use minicbor::{Decode, Encode};
-use service::codec;
-use service::space;
+use service::{codec, space};
 use wire::base64;
 
 use super::blob::{Committed, ContentRef};

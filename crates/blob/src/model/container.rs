@@ -3,11 +3,10 @@
 use concurrency::{Lease, Timestamp, Version};
 use engine::{Rows, Unread};
 use minicbor::{Decode, Encode};
-use service::codec;
-use service::{Pairs, StoredPolicy};
+use service::{Deletion, Pairs, StoredPolicy, codec};
 use wire::names::ContainerName;
 
-use super::blob::{Deletion, version};
+use super::blob::version;
 use super::keys::{container_key, moved_key};
 use super::{Halt, refuse};
 use crate::error::BlobError;

@@ -6,8 +6,7 @@
 use concurrency::Timestamp;
 use engine::{Changes, Key, KeyReader};
 use minicbor::{Decode, Encode};
-use service::codec;
-use service::space;
+use service::{codec, space};
 
 use super::blob::Committed;
 

@@ -9,8 +9,7 @@
 
 use engine::{Changes, Key, KeyReader, Unread};
 use minicbor::{Decode, Encode};
-use service::codec;
-use service::space;
+use service::{codec, space};
 use wire::names::ContainerName;
 use wire::tags::Tags;
 

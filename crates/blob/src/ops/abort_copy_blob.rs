@@ -2,8 +2,7 @@
 
 use concurrency::{LeaseId, Timestamp};
 use engine::{Changes, Commit, commit};
-use service::RequestError;
-use service::codec;
+use service::{RequestError, codec};
 use wire::http::{Head, Reply, StatusCode};
 use wire::names::{BlobName, ContainerName};
 

@@ -8,6 +8,7 @@
 use auth::{Kind, Settings};
 use concurrency::{Conditions, DurationKind, Lease, LeaseId, Timestamp};
 use content::map::{self, PAGE_BYTES, View};
+use content::upload::{Received, Wanted};
 use engine::{Changes, Commit, Tick, commit, read};
 use service::RequestError;
 use service::sources::Manner;
@@ -28,7 +29,6 @@ use crate::rules::encryption::{self, Asked};
 use crate::rules::soft_delete::{self, Keeping, Written};
 use crate::rules::writable;
 use crate::source::{self, Opened, Place, Source};
-use crate::upload::{Received, Wanted};
 use crate::{Failure, Reach, reply, request};
 
 /// A copy of a whole source.
@@ -437,7 +437,7 @@ impl WholeCopy {
             let there = found.as_ref().filter(|blob| blob.is_there(tick.now));
             let (lease, mut state) = op.decide(there, &described, tick).map_err(refuse)?;
             let mut changes = Changes::none();
-            let content = bytes.keep(rows, tick.id(1), &mut changes)?;
+            let content = bytes.keep(rows, tick.id(1), &mut changes, BlobError::SourceConditionNotMet)?;
             state.content = content.map_or(ContentRef::Empty, ContentRef::Whole);
             state.encryption = encryption::effective(rows, account, &op.container, asked.encryption.as_ref())?;
             let (copy, encryption) = (state.copy.clone(), state.encryption.clone());
@@ -774,7 +774,7 @@ mod tests {
             assert_eq!(header(&answer, "content-md5"), Some(right));
             assert!(header(&answer, "x-ms-content-crc64").is_some());
             let refused = copy(&bench, "cont/blob", "cont/source", &[manner, ("x-ms-source-content-md5", wrong)]).await;
-            assert!(matches!(refusal(refused), BlobError::Md5Mismatch { .. }));
+            assert!(matches!(refusal(refused), BlobError::Request(RequestError::Md5Mismatch { .. })));
         }
         // What was summed is what is copied, or nothing is.
         let interrupted = Interrupted::by(&bench, request("PUT", "cont/source", &[PUT]), b"other");
@@ -1023,7 +1023,7 @@ mod tests {
         let small = append(&[("x-ms-blob-condition-maxsize", "1100")]).await;
         assert_eq!(refusal(small), BlobError::MaxBlobSizeConditionNotMet);
         let crc = append(&[("x-ms-source-content-crc64", "AQAAAAAAAAA=")]).await;
-        assert!(matches!(refusal(crc), BlobError::Crc64Mismatch { .. }));
+        assert!(matches!(refusal(crc), BlobError::Request(RequestError::Crc64Mismatch { .. })));
         assert_eq!(bench.get("cont/append").await, [7; 1_034]);
         bench.put_pages("cont/pages", 2_048).await;
         let pages = async |headers: &[(&str, &str)]| {

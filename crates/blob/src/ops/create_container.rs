@@ -2,8 +2,7 @@
 
 use concurrency::{Lease, Timestamp};
 use engine::{Changes, Commit, Tick, commit};
-use service::RequestError;
-use service::codec;
+use service::{RequestError, codec};
 use wire::http::{Reply, StatusCode};
 use wire::names::ContainerName;
 

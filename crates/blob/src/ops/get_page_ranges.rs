@@ -10,7 +10,7 @@ use wire::xml::XmlWriter;
 use wire::{base64, dates, percent};
 
 use super::Call;
-use super::get_blob::{self, ReadBlob};
+use super::get_blob::ReadBlob;
 use crate::error::BlobError;
 use crate::model::Which;
 use crate::model::copy_state::Incremental;
@@ -38,7 +38,7 @@ fn parse(head: &Head) -> Result<GetPageRanges, BlobError> {
     let is_paged = head.since(PAGED_SINCE);
     Ok(GetPageRanges {
         read,
-        range: get_blob::range(head)?,
+        range: request::range(head)?,
         since: since(head)?,
         from: if is_paged { marker(head)? } else { 0 },
         most: if is_paged { listing::max_results_of(head, RESULTS_MAX)? } else { usize::MAX },

@@ -7,8 +7,7 @@ use std::sync::Arc;
 
 use concurrency::{Lease, Timestamp};
 use engine::{Key, KeyReader, Rows, Unread, Visit, read};
-use service::codec;
-use service::space;
+use service::{codec, space};
 use wire::http::{Head, Reply, StatusCode};
 use wire::names::ContainerName;
 use wire::xml::XmlWriter;

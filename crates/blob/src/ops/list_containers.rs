@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use concurrency::Timestamp;
 use engine::{Key, KeyReader, Rows, Unread, Visit, read};
-use service::codec;
-use service::space;
+use service::{codec, space};
 use wire::dates;
 use wire::http::{Head, Reply, StatusCode};
 use wire::names::ContainerName;

@@ -2,20 +2,18 @@
 
 use concurrency::{Conditions, LeaseId, Timestamp};
 use content::map::{PAGE_BYTES, PageSpan, View};
+use content::upload::{self, Received, Wanted};
 use engine::{Changes, Commit, Tick, commit, read};
-use service::RequestError;
-use service::codec;
+use service::{RequestError, codec};
 use wire::http::{Body, Head, HeaderValue, Reply, StatusCode};
 use wire::names::{BlobName, ContainerName};
 use wire::ranges::RangeHeader;
 
 use super::Call;
-use super::get_blob;
 use crate::error::BlobError;
 use crate::model::{self, Blob, BlobType, Committed, ContentRef, blob_key, refuse};
 use crate::request::BodySums;
 use crate::rules::encryption::{self, Asked};
-use crate::upload::{self, Received, Wanted};
 use crate::{Failure, reply, request};
 
 /// The most that one request writes. A clear may go over the whole blob.
@@ -102,7 +100,7 @@ fn page_write(head: &Head) -> Result<PageWrite, BlobError> {
 
 /// The pages that are meant. Here a `Range` that means nothing cannot be ignored.
 fn span(head: &Head) -> Result<PageSpan, BlobError> {
-    match get_blob::range(head)? {
+    match request::range(head)? {
         RangeHeader::None => Err(BlobError::Request(RequestError::MissingRequiredHeader { name: "x-ms-range" })),
         RangeHeader::Ignored => Err(BlobError::header("range", request::text(head, "range")?.unwrap_or_default())),
         RangeHeader::Span { last: None, .. } => Err(BlobError::InvalidPageRange),
@@ -156,7 +154,8 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
     let received = match op.write {
         PageWrite::Clear => None,
         PageWrite::Update => {
-            let announced = upload::announced(call.head, body, BODY_BYTES_MAX)?.sealed_with(asked.key.as_ref());
+            let announced = upload::announced(call.head, body, BODY_BYTES_MAX)?
+                .sealed_with(asked.key.as_ref().map(|key| &key.secret));
             let received = upload::receive(call.engine, body, announced, Wanted::of_block(call.head, &op.sums)).await?;
             upload::verify(&op.sums, received.md5, received.crc64)?;
             Some(received)
@@ -312,7 +311,7 @@ mod tests {
         let over = bench.call_with("PUT", URL, &[UPDATE, range("bytes=0-511")], b"", Some(BODY_BYTES_MAX + 1)).await;
         assert_eq!(refusal(over), BlobError::Request(RequestError::RequestBodyTooLarge { most: BODY_BYTES_MAX }));
         let wrong = put(&[UPDATE, range("bytes=0-511"), ("content-md5", "1B2M2Y8AsgTpgAmY7PhCfg==")], &page).await;
-        assert!(matches!(refusal(wrong), BlobError::Md5Mismatch { .. }));
+        assert!(matches!(refusal(wrong), BlobError::Request(RequestError::Md5Mismatch { .. })));
         let stale = [UPDATE, range("bytes=0-511"), ("x-ms-if-sequence-number-lt", "0")];
         assert_eq!(refusal(put(&stale, &page).await), BlobError::SequenceNumberConditionNotMet);
         assert_eq!(bench.figures(), before);

@@ -38,7 +38,7 @@ fn parse(head: &Head) -> Result<Wanted, BlobError> {
     let of_pages = length.is_some() || sequence.is_some();
     // One that is not sent is cleared.
     let headers = request::blob_headers(head)?;
-    let headers = (!of_pages || request::has_blob_headers(head)).then_some(headers);
+    let headers = (!of_pages || request::BLOB_HEADERS.are_in(head)).then_some(headers);
     Ok(Wanted { headers, length, sequence })
 }
 
@@ -223,7 +223,7 @@ mod tests {
         let refused = bench.call("PUT", "cont/blob?comp=properties", &counted, b"").await;
         assert_eq!(refusal(refused), BlobError::header("x-ms-sequence-number-action", "increment"));
         let refused = bench.call("PUT", "cont/blob?comp=properties", &[("x-ms-blob-content-md5", "x")], b"").await;
-        assert_eq!(refusal(refused), BlobError::InvalidMd5);
+        assert_eq!(refusal(refused), BlobError::Request(RequestError::InvalidMd5));
     }
 
     #[tokio::test]

@@ -11,8 +11,7 @@
 use content::sealing::{self, KEY_BYTES, Salt, Secret};
 use engine::{Rows, Unread};
 use ring::digest::{SHA256, digest};
-use service::RequestError;
-use service::codec;
+use service::{RequestError, codec};
 use wire::base64;
 use wire::http::{Head, HeaderMap};
 use wire::names::ContainerName;
@@ -69,8 +68,8 @@ impl CustomerKey {
         }
         let hidden = || BlobError::header(names.key, "");
         let text = request::required(head, names.key).map_err(|error| match error {
-            BlobError::Request(RequestError::InvalidHeaderValue { .. }) => hidden(),
-            other => other,
+            RequestError::InvalidHeaderValue { .. } => hidden(),
+            other => other.into(),
         })?;
         let secret = base64::decode_exact::<KEY_BYTES>(text).ok_or_else(hidden)?;
         let given = request::required(head, names.sha256)?;
@@ -95,13 +94,8 @@ impl CustomerKey {
     }
 
     fn seal(&self, note: &[u8]) -> Result<Vec<u8>, Failure> {
-        Ok(sealing::seal_note(&self.secret, salt()?, note))
+        Ok(sealing::seal_note(&self.secret, Salt::random()?, note))
     }
-}
-
-/// A salt to seal with.
-pub fn salt() -> Result<Salt, Failure> {
-    Salt::random().ok_or_else(|| engine::EngineError::Unavailable("the system gives no randomness".into()).into())
 }
 
 /// What a write asks for. The key itself stays outside of what is decided and stored.

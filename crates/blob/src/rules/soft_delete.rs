@@ -14,8 +14,7 @@
 use bytes::Bytes;
 use concurrency::{Lease, Timestamp};
 use engine::{Changes, Key, Rows, Tick, Unread, Visit, due};
-use service::codec;
-use service::space;
+use service::{codec, space};
 
 use crate::error::BlobError;
 use crate::model::protection;

@@ -13,6 +13,7 @@ mod pages;
 mod protections;
 mod rights;
 mod states;
+mod structured_bodies;
 
 use bytes::Bytes;
 use engine::{Key, Visit};
