@@ -11,6 +11,7 @@
 //! - `change`: what becomes of files and directories, whoever asks, REST or SMB.
 //! - `entering`: how a REST operation enters the table of opens for as long as it is at work.
 //! - `request`, `reply`: what operations have in common in what they take and answer.
+//! - `smb_headers`: the headers that set attributes, times and permission.
 //! - `collect`: what is done later: the purge of deleted shares.
 //! - `check`: holds the rows of a stopped server against each other.
 //!
@@ -36,6 +37,7 @@ mod reply;
 mod request;
 mod route;
 pub mod security;
+mod smb_headers;
 #[cfg(test)]
 mod testing;
 mod tree;

@@ -66,6 +66,14 @@ pub fn snapshot(head: &Head) -> Result<Option<Timestamp>, FileError> {
     dates::parse_iso_ticks(value).map(Some).ok_or_else(|| FileError::query(SHARE_SNAPSHOT, value))
 }
 
+/// No share has snapshots yet, so a read of one finds nothing.
+pub fn no_snapshot(head: &Head) -> Result<(), FileError> {
+    match snapshot(head)? {
+        None => Ok(()),
+        Some(_) => Err(FileError::ShareNotFound),
+    }
+}
+
 /// Snapshots never change: an operation that writes does not take one.
 pub fn only_base(head: &Head) -> Result<(), FileError> {
     match head.query.get(SHARE_SNAPSHOT) {

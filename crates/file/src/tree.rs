@@ -28,6 +28,8 @@ pub struct Spot {
     parent: Option<Box<Node>>,
     /// The folded name in the last of them. Empty for the root.
     pub name: FoldedName,
+    /// The same name as the request spells it.
+    pub spelling: String,
     pub node: Option<Node>,
 }
 
@@ -48,14 +50,15 @@ pub fn find_in(rows: &dyn Rows, share: ShareGuard, path: &FilePath) -> Result<Sp
         above.push(found.id);
         parent = Some(Box::new(found));
     }
-    let name = name.folded();
+    let (name, spelling) = (name.folded(), name.as_str().to_owned());
     let node = entry(rows, &entry_key(share.generation, last(&above), &name))?;
-    Ok(Spot { share, above, parent, name, node })
+    Ok(Spot { share, above, parent, name, spelling, node })
 }
 
 fn root(rows: &dyn Rows, share: ShareGuard) -> Result<Spot, Halt> {
     let node = entry(rows, &root_key(share.generation))?.ok_or_else(|| codec::corrupt("a share without a root"))?;
-    Ok(Spot { share, above: Vec::new(), parent: None, name: FoldedName::default(), node: Some(node) })
+    let (name, spelling) = (FoldedName::default(), String::new());
+    Ok(Spot { share, above: Vec::new(), parent: None, name, spelling, node: Some(node) })
 }
 
 /// The directory that a spot is in, with all of its properties. The root is in itself.
@@ -64,6 +67,18 @@ pub fn directory_above(rows: &dyn Rows, spot: &Spot) -> Result<Node, Unread> {
         Some(parent) => Ok((**parent).clone()),
         None => entry(rows, &root_key(spot.share.generation))?.ok_or_else(|| codec::corrupt("a share without a root")),
     }
+}
+
+/// The names of the directories that a path leads through, as they are spelled.
+pub fn spelled_directories(rows: &dyn Rows, share: ShareGuard, path: &FilePath) -> Result<Vec<String>, Halt> {
+    let directories = path.names().split_last().map_or(&[][..], |(_, directories)| directories);
+    let (mut above, mut names) = (vec![share.generation], Vec::with_capacity(directories.len() + 1));
+    for directory in directories {
+        let found = descend(rows, share, &above, directory)?;
+        above.push(found.id);
+        names.push(found.name);
+    }
+    Ok(names)
 }
 
 /// A directory on the way down.
@@ -99,6 +114,11 @@ impl Spot {
     /// What stands here, which must be there.
     pub fn existing(&self) -> Result<&Node, FileError> {
         self.node.as_ref().ok_or(FileError::ResourceNotFound)
+    }
+
+    /// A directory that is read. Where a file stands there is no such directory.
+    pub fn read_directory(&self) -> Result<&Node, FileError> {
+        self.existing().ok().filter(|node| node.is_directory()).ok_or(FileError::ResourceNotFound)
     }
 
     /// The id of what stands here.

@@ -4,7 +4,6 @@ use concurrency::{Lease, LeaseId};
 use content::map::FileView;
 use engine::{Changes, Rows, Tick};
 use service::{HttpHeaders, Pairs};
-use wire::file_path::FileName;
 
 use super::properties::SmbSettings;
 use super::{entry, permission};
@@ -16,8 +15,6 @@ use crate::tree::Spot;
 /// What directories and files are created with.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NewNode {
-    /// The name as it is to be spelled.
-    pub name: FileName,
     pub settings: SmbSettings,
     pub metadata: Pairs,
 }
@@ -111,7 +108,7 @@ impl NewNode {
         let settings = &self.settings;
         Ok(Node {
             id,
-            name: self.name.as_str().to_owned(),
+            name: spot.spelling.clone(),
             kind,
             since: spot.share.epoch,
             stamp: tick.stamp,

@@ -4,7 +4,7 @@ use concurrency::Timestamp;
 use engine::Tick;
 
 use crate::model::{Attributes, Node};
-use crate::security::{Descriptor, PermissionKey};
+use crate::security::{Permission, PermissionKey};
 
 /// A time that a request sets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -24,7 +24,7 @@ pub enum PermissionSetting {
     Preserve,
     /// What the directory above passes on.
     Inherit,
-    Given(Box<Descriptor>),
+    Given(Box<Permission>),
     /// One that the share has already.
     Key(PermissionKey),
 }

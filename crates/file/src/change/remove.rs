@@ -1,5 +1,6 @@
 //! Removing a file or an empty directory.
 
+use concurrency::LeaseId;
 use engine::{Changes, Rows, Tick, Visit};
 
 use super::entry;
@@ -19,6 +20,20 @@ pub fn directory(spot: &Spot, rows: &dyn Rows, tick: Tick, changes: &mut Changes
     if has_entries(rows, spot, node)? {
         return Err(refuse(FileError::DirectoryNotEmpty));
     }
+    entry::remove(spot, node, rows, tick, changes)
+}
+
+/// Removes the file that stands at a spot, if its lease lets it go. That it is read-only does not matter.
+pub fn file(
+    spot: &Spot,
+    lease: Option<LeaseId>,
+    rows: &dyn Rows,
+    tick: Tick,
+    changes: &mut Changes,
+) -> Result<(), Halt> {
+    let node = spot.existing().map_err(refuse)?;
+    let state = node.file().ok_or(refuse(FileError::ResourceTypeMismatch))?;
+    state.lease.check_write(lease, tick.now).map_err(|refusal| refuse(FileError::file_lease(refusal)))?;
     entry::remove(spot, node, rows, tick, changes)
 }
 

@@ -5,19 +5,17 @@
 use concurrency::LeaseId;
 use engine::{Changes, Rows, Tick};
 use service::Pairs;
-use wire::file_path::FileName;
 
 use super::properties::SmbSettings;
 use super::{entry, permission};
 use crate::error::FileError;
 use crate::model::{Halt, Node, NodeKind, refuse};
+use crate::security::PermissionKey;
 use crate::tree::Spot;
 
 /// How something is renamed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Renaming {
-    /// The new name, as it is to be spelled.
-    pub name: FileName,
     pub kind: RenamedKind,
     pub source_lease: Option<LeaseId>,
     pub target_lease: Option<LeaseId>,
@@ -53,7 +51,7 @@ pub fn rename(
         entry::remove(to, replaced, rows, tick, changes)?;
     }
     let permission = permission::of_changed(to, &source, &renaming.settings, rows, changes)?;
-    let node = renaming.renamed(source, permission, tick);
+    let node = renaming.renamed(source, to, permission, tick);
     entry::relocate(from, to, &node, changes);
     Ok(node)
 }
@@ -91,9 +89,9 @@ impl Renaming {
         Ok(Some(node))
     }
 
-    fn renamed(&self, source: Node, permission: crate::security::PermissionKey, tick: Tick) -> Node {
+    fn renamed(&self, source: Node, to: &Spot, permission: PermissionKey, tick: Tick) -> Node {
         let metadata = self.metadata.clone().unwrap_or_else(|| source.metadata.clone());
-        let mut node = Node { name: self.name.as_str().to_owned(), permission, metadata, ..source };
+        let mut node = Node { name: to.spelling.clone(), permission, metadata, ..source };
         self.settings.set(&mut node, tick);
         if let (NodeKind::File(state), Some(content_type)) = (&mut node.kind, &self.content_type) {
             state.headers.content_type = Some(content_type.clone());

@@ -1,8 +1,8 @@
 //! Setting properties and metadata of what is there.
 
-use concurrency::LeaseId;
+use concurrency::{LeaseId, Timestamp};
 use engine::{Changes, Rows, Tick};
-use service::Pairs;
+use service::{HttpHeaders, LeaseAction, LeaseOutcome, Pairs};
 
 use super::properties::SmbSettings;
 use super::{entry, permission};
@@ -46,6 +46,21 @@ pub fn file_metadata(
     (node.stamp, node.changed) = (tick.stamp, tick.now);
     entry::replace(spot, &node, changes);
     Ok(node)
+}
+
+/// Acquires, changes, releases or breaks the lease of a file. Its ETag, its times and its bytes stay as they are.
+pub fn file_lease(
+    spot: &Spot,
+    action: LeaseAction,
+    tick: Tick,
+    changes: &mut Changes,
+) -> Result<(LeaseOutcome, Timestamp), Halt> {
+    let mut node = spot.existing().map_err(refuse)?.clone();
+    let state = node.as_written_file().map_err(refuse)?;
+    let (lease, outcome) = action.decide(&state.lease, tick).map_err(|refusal| refuse(FileError::file_lease(refusal)))?;
+    state.lease = lease;
+    entry::replace(spot, &node, changes);
+    Ok((outcome, node.stamp))
 }
 
 /// A directory that is changed. Where a file stands it is not one.

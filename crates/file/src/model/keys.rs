@@ -54,7 +54,7 @@ pub fn usage_key(generation: u64) -> Key {
 }
 
 pub fn permission_key(generation: u64, key: PermissionKey) -> Key {
-    permissions_of(generation).text(key.as_bytes())
+    permissions_of(generation).text(key.to_bytes())
 }
 
 pub fn permissions_of(generation: u64) -> Key {

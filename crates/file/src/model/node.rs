@@ -7,7 +7,7 @@ use service::{HttpHeaders, Pairs, codec};
 
 use super::Attributes;
 use crate::error::FileError;
-use crate::security::PermissionKey;
+use crate::security::{ChildKind, PermissionKey};
 
 /// A file or a directory, as its directory lists it.
 #[derive(Clone, PartialEq, Eq, Debug, Encode, Decode)]
@@ -37,7 +37,7 @@ pub struct Node {
     pub accessed: Timestamp,
     #[n(9)]
     pub attributes: Attributes,
-    #[n(10)]
+    #[cbor(n(10), with = "permission_key")]
     pub permission: PermissionKey,
     #[n(11)]
     pub metadata: Pairs,
@@ -85,6 +85,14 @@ impl Node {
         matches!(self.kind, NodeKind::Directory)
     }
 
+    /// What it is to the directory that it inherits from.
+    pub fn child_kind(&self) -> ChildKind {
+        match self.kind {
+            NodeKind::Directory => ChildKind::Directory,
+            NodeKind::File(_) => ChildKind::File,
+        }
+    }
+
     pub fn is_read_only(&self) -> bool {
         self.attributes.contains(Attributes::READ_ONLY)
     }
@@ -113,5 +121,27 @@ impl Node {
     /// The bytes that count towards the quota.
     pub fn length(&self) -> u64 {
         self.file().map_or(0, |state| state.length)
+    }
+}
+
+/// Encodes a permission key as its bytes.
+mod permission_key {
+    use minicbor::decode::{Decoder, Error as DecodeError};
+    use minicbor::encode::{Encoder, Error as EncodeError, Write};
+
+    use super::PermissionKey;
+
+    pub fn encode<C, W: Write>(
+        key: &PermissionKey,
+        e: &mut Encoder<W>,
+        _: &mut C,
+    ) -> Result<(), EncodeError<W::Error>> {
+        e.bytes(&key.to_bytes())?;
+        Ok(())
+    }
+
+    pub fn decode<'b, C>(d: &mut Decoder<'b>, _: &mut C) -> Result<PermissionKey, DecodeError> {
+        let bytes = d.bytes()?.try_into().map_err(|_| DecodeError::message("a permission key is not 16 bytes"))?;
+        Ok(PermissionKey::from_bytes(bytes))
     }
 }

@@ -1,12 +1,45 @@
-//! Set Directory Metadata.
+//! Set Directory Metadata: replaces all of it.
 
-use service::RequestError;
-use wire::http::Reply;
+use concurrency::Timestamp;
+use concurrency::share_mode::RestAccess;
+use engine::{Changes, Rows, Tick};
+use service::Pairs;
+use wire::http::{Head, Reply};
 
 use super::Call;
-use crate::Failure;
+use crate::change::set;
+use crate::entering::{self, Admission, NodeChange};
 use crate::error::FileError;
+use crate::model::Halt;
+use crate::reply::node;
+use crate::tree::{Spot, Target};
+use crate::{Failure, request};
 
-pub async fn run(_call: Call<'_>) -> Result<Reply, Failure> {
-    Err(FileError::from(RequestError::NotImplemented).into())
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct SetDirectoryMetadata {
+    metadata: Pairs,
+}
+
+fn parse(head: &Head) -> Result<(Target, SetDirectoryMetadata), FileError> {
+    let target = request::directory(head)?;
+    request::only_base(head)?;
+    request::no_conditions(head)?;
+    Ok((target, SetDirectoryMetadata { metadata: request::metadata(head)? }))
+}
+
+impl NodeChange for SetDirectoryMetadata {
+    type Outcome = Timestamp;
+
+    fn admission(&self) -> Admission {
+        Admission::of(RestAccess::Write)
+    }
+
+    fn apply(&self, spot: &Spot, _: &dyn Rows, tick: Tick, changes: &mut Changes) -> Result<Timestamp, Halt> {
+        Ok(set::directory_metadata(spot, &self.metadata, tick, changes)?.stamp)
+    }
+}
+
+pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
+    let (target, set) = parse(call.head)?;
+    Ok(node::metadata_set(entering::commit(call, &target, set).await?))
 }
