@@ -33,6 +33,7 @@ mod open;
 mod refusal;
 mod slot;
 mod table;
+mod tally;
 #[cfg(test)]
 mod tests;
 mod turn;

@@ -12,14 +12,21 @@ use tokio::sync::{Notify, oneshot};
 
 use super::entry::Work;
 use super::open::{OpenHandle, OpenRequest};
+use super::tally::Tally;
 use super::{ENTRIES_PER_FILE_MAX, HandleId, OPENS_PER_FILE_MAX, OPENS_PER_ROOT_MAX, OpenRefusal, Refusal};
 
 #[derive(Debug, Default)]
 pub(super) struct Slot {
+    /// Added by [`Slot::add`] and removed by [`Slot::close`], which keep the two counts below.
     pub handles: BTreeMap<HandleId, OpenHandle>,
+    share_modes: Tally<Open>,
+    /// Handles that their clients have.
+    told: usize,
     locks: RangeLocks,
     lock_waits: HashMap<WaitId, LockWait>,
-    at_work: Vec<Work>,
+    /// By ticket.
+    at_work: BTreeMap<u64, Work>,
+    accesses: Tally<RestAccess>,
     /// Those at work that mean everything below, too.
     pub trees: usize,
     /// Handles of files and directories below.
@@ -82,16 +89,12 @@ impl Slot {
         Arc::clone(self.changed.get_or_insert_default()).notified_owned()
     }
 
-    fn opens(&self) -> impl Iterator<Item = Open> {
-        self.handles.values().map(|handle| handle.open)
-    }
-
     /// Whether a REST operation may begin.
     pub fn judge(&self, work: &Work) -> Result<(), Refusal> {
         if work.is_tree() && self.below > 0 {
             return Err(Refusal::SharingViolation);
         }
-        work.access.check(self.opens())?;
+        work.access.check(self.share_modes.kinds())?;
         if work.meets(&self.locks) {
             return Err(Refusal::FileLockConflict);
         }
@@ -100,20 +103,20 @@ impl Slot {
 
     pub fn begin(&mut self, work: Work) {
         self.trees += usize::from(work.is_tree());
-        self.at_work.push(work);
+        self.accesses.add(work.access);
+        self.at_work.insert(work.ticket, work);
     }
 
     pub fn end(&mut self, ticket: u64) -> Wakes {
-        let found = self.at_work.iter().position(|work| work.ticket == ticket);
-        let ended = self.at_work.swap_remove(found.expect("an entry is at work until it is dropped"));
+        let ended = self.at_work.remove(&ticket).expect("an entry is at work until it is dropped");
+        self.accesses.remove(ended.access);
         self.trees -= usize::from(ended.is_tree());
         Wakes { changed: self.changed.clone(), ..Wakes::default() }
     }
 
     /// Whether a handle may be opened beside the others and the lease. For REST operations at work it will wait.
     pub fn judge_open(&self, request: &OpenRequest) -> Result<(), OpenRefusal> {
-        let at_work = self.at_work.iter().map(|work| work.access);
-        match admit(request.open, self.opens(), request.is_leased, at_work) {
+        match admit(request.open, self.share_modes.kinds(), request.is_leased, self.accesses.kinds()) {
             Admission::Refused(violation) => return Err(violation.into()),
             Admission::Admitted | Admission::Wait => {}
         }
@@ -123,28 +126,46 @@ impl Slot {
 
     /// Whether an operation stands against the open that changes what its caller read of the file.
     pub fn is_outdating(&self, new: Open) -> bool {
-        self.at_work.iter().any(|work| changes_what_openers_read(work.access) && work.access.conflicts_with(new))
+        self.accesses.kinds().any(|access| changes_what_openers_read(access) && access.conflicts_with(new))
     }
 
     /// The next change, if a REST operation at work stands against the open.
     pub fn transient_against(&mut self, open: Open) -> Option<OwnedNotified> {
-        let stands_against = self.at_work.iter().any(|work| work.access.conflicts_with(open));
+        let stands_against = self.accesses.kinds().any(|access| access.conflicts_with(open));
         stands_against.then(|| self.next_change())
     }
 
     /// The next change, if a REST operation at work is on bytes that the locks cover.
     pub fn transient_in(&mut self, ranges: &[(LockRange, LockKind)]) -> Option<OwnedNotified> {
-        if self.at_work.iter().all(|work| work.span.is_none()) {
+        if self.at_work.values().all(|work| work.span.is_none()) {
             return None;
         }
         let mut alone = RangeLocks::default();
         alone.lock_all(OpenId(0), ranges).expect("the same locks have been granted beside others");
-        let meets = self.at_work.iter().any(|work| work.meets(&alone));
+        let meets = self.at_work.values().any(|work| work.meets(&alone));
         meets.then(|| self.next_change())
+    }
+
+    pub fn add(&mut self, id: HandleId, handle: OpenHandle) {
+        self.share_modes.add(handle.open);
+        self.handles.insert(id, handle);
+    }
+
+    /// The client is about to have the handle.
+    pub fn tell(&mut self, id: HandleId) {
+        self.handles.get_mut(&id).expect("nothing closes a handle that no client has").is_told = true;
+        self.told += 1;
+    }
+
+    /// Whether a client has a handle. Others are withdrawn without a trace.
+    pub fn is_open(&self) -> bool {
+        self.told > 0
     }
 
     pub fn close(&mut self, handle: HandleId) -> Option<(OpenHandle, Wakes)> {
         let closed = self.handles.remove(&handle)?;
+        self.share_modes.remove(closed.open);
+        self.told -= usize::from(closed.is_told);
         let waits = self.lock_waits.extract_if(|_, wait| wait.handle == handle);
         let withdrawn = waits.map(|(_, wait)| wait.granted).collect();
         let granted = self.locks.close(owner(handle));

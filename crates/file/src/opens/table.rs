@@ -193,7 +193,7 @@ impl Share {
     pub fn try_open(&mut self, handle: HandleId, request: &OpenRequest) -> Result<(), NotOpened> {
         self.judge_open(request)?;
         self.handles.insert(handle, request.file.id);
-        self.slots.entry(request.file.id).or_default().handles.insert(handle, OpenHandle::new(request));
+        self.slots.entry(request.file.id).or_default().add(handle, OpenHandle::new(request));
         self.count_below(&request.place);
         Ok(())
     }
@@ -204,7 +204,7 @@ impl Share {
             return Err(OpenRefusal::DeletePending);
         }
         let slot = self.slots.get_mut(&file.id).expect("a file has a slot while a handle is in it");
-        slot.handles.get_mut(&handle).expect("nothing closes a handle that no client has").is_told = true;
+        slot.tell(handle);
         Ok(())
     }
 
@@ -240,7 +240,7 @@ impl Share {
     pub fn close(&mut self, id: u64, handle: HandleId) -> Option<ClosedHandle> {
         let slot = self.slots.get_mut(&id)?;
         let (closed, wakes) = slot.close(handle)?;
-        let is_last = closed.is_told && !slot.handles.values().any(|other| other.is_told);
+        let is_last = closed.is_told && !slot.is_open();
         self.handles.remove(&handle);
         self.tidy(id);
         self.uncount_below(&closed.place);

@@ -1,12 +1,20 @@
-//! Get Share Acl.
+//! Get Share ACL: the stored access policies of a share.
 
-use service::RequestError;
-use wire::http::Reply;
+use std::sync::Arc;
+
+use service::{StoredPolicy, reply};
+use wire::http::{Reply, StatusCode};
+use wire::xml::XmlWriter;
 
 use super::Call;
+use super::get_share_properties::ReadShare;
 use crate::Failure;
-use crate::error::FileError;
 
-pub async fn run(_call: Call<'_>) -> Result<Reply, Failure> {
-    Err(FileError::from(RequestError::NotImplemented).into())
+pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
+    let (share, _) = call.read(&Arc::new(ReadShare::parse(call.head)?)).await?;
+    let mut xml = XmlWriter::document();
+    StoredPolicy::document(&share.policies).write(&mut xml);
+    let mut answer = reply::xml(StatusCode::OK, xml);
+    reply::set_version(&mut answer.headers, share.stamp);
+    Ok(answer)
 }
