@@ -40,6 +40,8 @@ pub mod security;
 mod smb_headers;
 #[cfg(test)]
 mod testing;
+#[cfg(test)]
+mod tests;
 mod tree;
 
 use std::sync::Arc;
