@@ -2,12 +2,10 @@
 
 use concurrency::LeaseRefusal;
 use service::RequestError;
-use wire::base64;
 use wire::file_path::PathError;
 use wire::http::ErrorReply;
 use wire::metadata::MetadataError;
 use wire::names::NameError;
-use wire::structured::Fault;
 use wire::xml::XmlError;
 
 /// A refusal. Nothing was changed; the same request may succeed once what it names has changed.
@@ -20,10 +18,6 @@ pub enum FileError {
     /// A descriptor that SDDL cannot say.
     CannotConvertToSddlDueToCustomAce,
     ConditionHeadersNotSupported,
-    Crc64Mismatch {
-        given: u64,
-        computed: u64,
-    },
     FileInvalidPermission,
     FileInvalidPermissionKey,
     InvalidFileOrDirectoryPathName,
@@ -31,14 +25,7 @@ pub enum FileError {
     InvalidInput {
         reason: &'static str,
     },
-    InvalidMd5,
     InvalidMarker,
-    /// A structured body is not one.
-    InvalidStructuredBody(Fault),
-    Md5Mismatch {
-        given: [u8; 16],
-        computed: [u8; 16],
-    },
     /// Snapshots never change.
     ShareSnapshotOperationNotSupported,
 
@@ -115,11 +102,6 @@ impl FileError {
             FileError::ConditionHeadersNotSupported => {
                 (400, "ConditionHeadersNotSupported", "Condition headers are not supported.")
             }
-            FileError::Crc64Mismatch { .. } => (
-                400,
-                "Crc64Mismatch",
-                "The CRC64 value specified in the request did not match with the CRC64 value calculated by the server.",
-            ),
             FileError::FileInvalidPermission => {
                 (400, "FileInvalidPermission", "The file permission is not a valid security descriptor.")
             }
@@ -132,18 +114,7 @@ impl FileError {
                 "The specified path, or one of its names, is longer than the service allows.",
             ),
             FileError::InvalidInput { .. } => (400, "InvalidInput", "One of the request inputs is not valid."),
-            FileError::InvalidMd5 => (
-                400,
-                "InvalidMd5",
-                "The MD5 value specified in the request is invalid. MD5 value must be 128 bits and base64 encoded.",
-            ),
             FileError::InvalidMarker => (400, "InvalidMarker", "The specified marker is invalid."),
-            FileError::InvalidStructuredBody(_) => (400, "InvalidInput", "One of the request inputs is not valid."),
-            FileError::Md5Mismatch { .. } => (
-                400,
-                "Md5Mismatch",
-                "The MD5 value specified in the request did not match with the MD5 value calculated by the server.",
-            ),
             FileError::ShareSnapshotOperationNotSupported => {
                 (400, "ShareSnapshotOperationNotSupported", "The operation is not supported on a share snapshot.")
             }
@@ -271,12 +242,6 @@ impl From<FileError> for ErrorReply {
         let reply = ErrorReply::new(status, code, message);
         match error {
             FileError::Request(error) => error.into(),
-            FileError::Crc64Mismatch { given, computed } => reply
-                .detail("UserSpecifiedCrc64", base64::encode_crc64(given))
-                .detail("ServerCalculatedCrc64", base64::encode_crc64(computed)),
-            FileError::Md5Mismatch { given, computed } => reply
-                .detail("UserSpecifiedMd5", base64::encode(&given))
-                .detail("ServerCalculatedMd5", base64::encode(&computed)),
             FileError::InvalidRange { length } => reply.header("content-range", format!("bytes */{length}")),
             FileError::InvalidInput { reason } => reply.detail("Reason", reason),
             _ => reply,

@@ -1,7 +1,7 @@
 //! What operations have in common in what they take: shares, paths, snapshots, lease ids.
 
 use concurrency::Timestamp;
-use service::{Pairs, RequestError};
+use service::{HttpHeaderNames, Pairs, RequestError};
 use wire::dates;
 use wire::file_path::{FilePath, PathKind, TrailingDots};
 use wire::http::Head;
@@ -100,4 +100,33 @@ pub fn no_conditions(head: &Head) -> Result<(), FileError> {
 /// The metadata in the `x-ms-meta-*` headers.
 pub fn metadata(head: &Head) -> Result<Pairs, FileError> {
     Ok(Metadata::of(head)?.into_pairs())
+}
+
+/// The request headers that set the HTTP headers of a file.
+pub const HTTP_HEADERS: HttpHeaderNames = HttpHeaderNames {
+    content_type: "x-ms-content-type",
+    content_encoding: "x-ms-content-encoding",
+    content_language: "x-ms-content-language",
+    content_disposition: "x-ms-content-disposition",
+    cache_control: "x-ms-cache-control",
+    content_md5: "x-ms-content-md5",
+};
+
+/// The longest file.
+const FILE_BYTES_MAX: u64 = 4 << 40;
+/// Before this version files were not as long.
+const LONG_FILES_SINCE: &str = "2020-02-10";
+const FILE_BYTES_MAX_BEFORE: u64 = 1 << 40;
+
+pub const FILE_LENGTH: &str = "x-ms-content-length";
+
+/// The length that a file is to have.
+pub fn file_length(head: &Head) -> Result<Option<u64>, FileError> {
+    let Some(value) = text(head, FILE_LENGTH)? else { return Ok(None) };
+    let most = if head.since(LONG_FILES_SINCE) { FILE_BYTES_MAX } else { FILE_BYTES_MAX_BEFORE };
+    let length: i128 = value.parse().map_err(|_| FileError::header(FILE_LENGTH, value))?;
+    match u64::try_from(length) {
+        Ok(length) if length <= most => Ok(Some(length)),
+        Ok(_) | Err(_) => Err(RequestError::OutOfRangeInput.into()),
+    }
 }

@@ -9,7 +9,7 @@ use wire::file_path::{FileName, FilePath, FoldedName};
 use wire::names::ShareName;
 
 use crate::error::FileError;
-use crate::model::{Halt, Node, ShareGuard, entry_key, guard, refuse, root_key};
+use crate::model::{Halt, Node, NodePlace, ShareGuard, entry_key, guard, place_key, refuse, root_key};
 
 /// What a request names: a share and a path in it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -24,7 +24,7 @@ pub struct Spot {
     pub share: ShareGuard,
     /// The ids of the directories above, from the root down. Empty for the root itself.
     pub above: Vec<u64>,
-    /// The last of them. `None`: that is the root, which was not looked at.
+    /// The last of them, if it was looked at and is not the root.
     parent: Option<Box<Node>>,
     /// The folded name in the last of them. Empty for the root.
     pub name: FoldedName,
@@ -61,12 +61,33 @@ fn root(rows: &dyn Rows, share: ShareGuard) -> Result<Spot, Halt> {
     Ok(Spot { share, above: Vec::new(), parent: None, name, spelling, node: Some(node) })
 }
 
+/// Where the file or directory of an id is, if it is there.
+pub fn find_by_id(rows: &dyn Rows, share: ShareGuard, id: u64) -> Result<Option<Spot>, Unread> {
+    let Some(place) = place_of(rows, share, id)? else { return Ok(None) };
+    let mut above = vec![place.directory];
+    // Every directory but the root has a place.
+    while let Some(higher) = place_of(rows, share, last(&above))? {
+        above.push(higher.directory);
+    }
+    above.reverse();
+    let name = FoldedName::stored(&place.name);
+    let node = entry(rows, &entry_key(share.generation, place.directory, &name))?;
+    let spelling = node.as_ref().map(|node| node.name.clone()).unwrap_or_default();
+    Ok(Some(Spot { share, above, parent: None, name, spelling, node }))
+}
+
+fn place_of(rows: &dyn Rows, share: ShareGuard, id: u64) -> Result<Option<NodePlace>, Unread> {
+    rows.get(&place_key(share.generation, id))?.map(|row| codec::decode(&row)).transpose()
+}
+
 /// The directory that a spot is in, with all of its properties. The root is in itself.
 pub fn directory_above(rows: &dyn Rows, spot: &Spot) -> Result<Node, Unread> {
-    match &spot.parent {
-        Some(parent) => Ok((**parent).clone()),
-        None => entry(rows, &root_key(spot.share.generation))?.ok_or_else(|| codec::corrupt("a share without a root")),
-    }
+    let found = match &spot.parent {
+        Some(parent) => return Ok((**parent).clone()),
+        None if spot.directory() == spot.share.generation => entry(rows, &root_key(spot.share.generation))?,
+        None => find_by_id(rows, spot.share, spot.directory())?.and_then(|above| above.node),
+    };
+    found.ok_or_else(|| codec::corrupt("a directory that holds something is not there"))
 }
 
 /// The names of the directories that a path leads through, as they are spelled.

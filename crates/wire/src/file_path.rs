@@ -141,6 +141,11 @@ impl fmt::Debug for FileName {
 pub struct FoldedName(Box<str>);
 
 impl FoldedName {
+    /// A name that was stored as [`FoldedName::as_str`] gave it.
+    pub fn stored(folded: &str) -> FoldedName {
+        FoldedName(folded.into())
+    }
+
     pub fn as_str(&self) -> &str {
         &self.0
     }

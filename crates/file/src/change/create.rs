@@ -1,8 +1,8 @@
 //! Creating a directory or a file, and replacing a file as a whole.
 
-use concurrency::{Lease, LeaseId};
-use content::map::FileView;
-use engine::{Changes, Rows, Tick};
+use concurrency::{Lease, LeaseId, Timestamp};
+use content::map::{PageSpan, View as FileView};
+use engine::{Changes, Rows, Staged, Tick};
 use service::{HttpHeaders, Pairs};
 
 use super::properties::SmbSettings;
@@ -49,24 +49,28 @@ pub fn directory(
     Ok(node)
 }
 
-/// Creates a file of zeros at a free name, or in the place of a file. A file that is replaced keeps its id and its lease; its bytes,
-/// properties and metadata are gone.
+/// Creates a file at a free name, or in the place of a file. It has the bytes of `first`, and zeros behind them. A file that is
+/// replaced keeps its id and its lease; its bytes, properties and metadata are gone.
 pub fn file(
     spot: &Spot,
     new: &NewNode,
     file: &NewFile,
+    first: Option<&Staged>,
     rows: &dyn Rows,
     tick: Tick,
     changes: &mut Changes,
 ) -> Result<Node, Halt> {
     let before = spot.node.as_ref();
-    let lease = may_replace(before, file, tick).map_err(refuse)?;
+    let lease = file.judge(spot, tick.now).map_err(refuse)?;
     let view = FileView::new(tick.id(MAP_ID));
     let state = FileState { length: file.length, view, born: tick.stamp, headers: file.headers.clone(), lease };
     let id = before.map_or(tick.id(0), |node| node.id);
     let node = new.node(id, NodeKind::File(state), spot, rows, tick, changes)?;
     spot.share.count(rows, before.map_or(0, Node::length), file.length, changes)?;
     view.create(changes);
+    if let Some(staged) = first {
+        view.write(rows, PageSpan { start: 0, end: staged.length() }, staged, tick, changes)?;
+    }
     match before {
         None => entry::add(spot, &node, changes),
         Some(old) => {
@@ -79,18 +83,20 @@ pub fn file(
     Ok(node)
 }
 
-/// Whether a file may take the place of what stands there, and the lease that it has then.
-fn may_replace(before: Option<&Node>, file: &NewFile, tick: Tick) -> Result<Lease, FileError> {
-    let Some(node) = before else {
-        // A lease cannot be on what is not there.
-        return Lease::Available.check_write(file.lease, tick.now).map_err(FileError::file_lease);
-    };
-    let state = node.file().ok_or(FileError::ResourceTypeMismatch)?;
-    if !file.may_replace {
-        return Err(FileError::UnauthorizedOverwrite);
+impl NewFile {
+    /// Whether the file may be created at a spot, and the lease that it has then.
+    pub fn judge(&self, spot: &Spot, now: Timestamp) -> Result<Lease, FileError> {
+        let Some(node) = &spot.node else {
+            // A lease cannot be on what is not there.
+            return Lease::Available.check_write(self.lease, now).map_err(FileError::file_lease);
+        };
+        let state = node.file().ok_or(FileError::ResourceTypeMismatch)?;
+        if !self.may_replace {
+            return Err(FileError::UnauthorizedOverwrite);
+        }
+        let lease = state.lease.check_write(self.lease, now).map_err(FileError::file_lease)?;
+        if node.is_read_only() { Err(FileError::ReadOnlyAttribute) } else { Ok(lease) }
     }
-    let lease = state.lease.check_write(file.lease, tick.now).map_err(FileError::file_lease)?;
-    if node.is_read_only() { Err(FileError::ReadOnlyAttribute) } else { Ok(lease) }
 }
 
 impl NewNode {

@@ -3,10 +3,13 @@
 use concurrency::LeaseId;
 use engine::{Changes, Rows, Tick, Visit};
 
+use wire::names::ShareName;
+
 use super::entry;
 use crate::error::FileError;
-use crate::model::{Halt, Node, entries_of, refuse};
-use crate::tree::Spot;
+use crate::model::{Halt, Node, entries_of, find_guard, refuse};
+use crate::opens::FileId;
+use crate::tree::{self, Spot};
 
 /// Removes the directory that stands at a spot, which must be empty.
 pub fn directory(spot: &Spot, rows: &dyn Rows, tick: Tick, changes: &mut Changes) -> Result<(), Halt> {
@@ -35,6 +38,28 @@ pub fn file(
     let state = node.file().ok_or(refuse(FileError::ResourceTypeMismatch))?;
     state.lease.check_write(lease, tick.now).map_err(|refusal| refuse(FileError::file_lease(refusal)))?;
     entry::remove(spot, node, rows, tick, changes)
+}
+
+/// Removes what SMB has marked for deletion, now that its last handle is closed: wherever it is by now, and whatever its lease
+/// and its attributes say. What is gone already, and a directory into which something came meanwhile, stays as it is.
+pub fn closed(
+    rows: &dyn Rows,
+    account: u64,
+    share: &ShareName,
+    file: FileId,
+    tick: Tick,
+    changes: &mut Changes,
+) -> Result<(), Halt> {
+    let Some(share) = find_guard(rows, account, share)?.filter(|share| share.generation == file.share) else {
+        return Ok(());
+    };
+    let Some(spot) = tree::find_by_id(rows, share, file.id)? else { return Ok(()) };
+    match &spot.node {
+        Some(node) if node.id == file.id && !(node.is_directory() && has_entries(rows, &spot, node)?) => {
+            entry::remove(&spot, node, rows, tick, changes)
+        }
+        Some(_) | None => Ok(()),
+    }
 }
 
 /// Whether anything stands in a directory.

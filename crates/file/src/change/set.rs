@@ -5,7 +5,7 @@ use engine::{Changes, Rows, Tick};
 use service::{HttpHeaders, LeaseAction, LeaseOutcome, Pairs};
 
 use super::properties::SmbSettings;
-use super::{entry, permission};
+use super::{entry, permission, write};
 use crate::error::FileError;
 use crate::model::{Halt, Node, NodeKind, refuse};
 use crate::tree::Spot;
@@ -33,6 +33,45 @@ pub fn directory_metadata(spot: &Spot, metadata: &Pairs, tick: Tick, changes: &m
     Ok(node)
 }
 
+/// What Set File Properties sets.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct FileSettings {
+    /// All of them or none.
+    pub headers: Option<HttpHeaders>,
+    /// The new length.
+    pub length: Option<u64>,
+    pub smb: SmbSettings,
+}
+
+/// Sets the properties of a file. A read-only file takes all of them but another length, or nobody could make it writable again.
+pub fn file_properties(
+    spot: &Spot,
+    settings: &FileSettings,
+    lease: Option<LeaseId>,
+    rows: &dyn Rows,
+    tick: Tick,
+    changes: &mut Changes,
+) -> Result<Node, Halt> {
+    let mut node = leased_file(spot, lease, tick.now).map_err(refuse)?;
+    let before = node.length();
+    let length = settings.length.unwrap_or(before);
+    if length != before {
+        if node.is_read_only() {
+            return Err(refuse(FileError::ReadOnlyAttribute));
+        }
+        write::resize(spot, &mut node, length, rows, tick, changes)?;
+        // It counts as a write of the contents, whatever is said of the time otherwise.
+        node.written = tick.now;
+    }
+    node.permission = permission::of_changed(spot, &node, &settings.smb, rows, changes)?;
+    settings.smb.set(&mut node, tick);
+    if let (NodeKind::File(state), Some(headers)) = (&mut node.kind, &settings.headers) {
+        state.headers = headers.clone();
+    }
+    entry::replace(spot, &node, changes);
+    Ok(node)
+}
+
 /// Sets the metadata of a file.
 pub fn file_metadata(
     spot: &Spot,
@@ -41,7 +80,7 @@ pub fn file_metadata(
     tick: Tick,
     changes: &mut Changes,
 ) -> Result<Node, Halt> {
-    let mut node = writable_file(spot, lease, tick).map_err(refuse)?;
+    let mut node = writable_file(spot, lease, tick.now).map_err(refuse)?;
     node.metadata = metadata.clone();
     (node.stamp, node.changed) = (tick.stamp, tick.now);
     entry::replace(spot, &node, changes);
@@ -70,15 +109,15 @@ pub fn existing_directory(spot: &Spot) -> Result<&Node, FileError> {
 }
 
 /// The file at a spot, for a change that its lease and its attributes must allow, with the lease that it has afterwards.
-pub fn writable_file(spot: &Spot, lease: Option<LeaseId>, tick: Tick) -> Result<Node, FileError> {
-    let node = leased_file(spot, lease, tick)?;
+pub fn writable_file(spot: &Spot, lease: Option<LeaseId>, now: Timestamp) -> Result<Node, FileError> {
+    let node = leased_file(spot, lease, now)?;
     if node.is_read_only() { Err(FileError::ReadOnlyAttribute) } else { Ok(node) }
 }
 
 /// The same for a change that a read-only file allows: of its attributes, for one.
-pub fn leased_file(spot: &Spot, lease: Option<LeaseId>, tick: Tick) -> Result<Node, FileError> {
+fn leased_file(spot: &Spot, lease: Option<LeaseId>, now: Timestamp) -> Result<Node, FileError> {
     let mut node = spot.existing()?.clone();
     let NodeKind::File(state) = &mut node.kind else { return Err(FileError::ResourceTypeMismatch) };
-    state.lease = state.lease.check_write(lease, tick.now).map_err(FileError::file_lease)?;
+    state.lease = state.lease.check_write(lease, now).map_err(FileError::file_lease)?;
     Ok(node)
 }

@@ -1,1 +1,89 @@
 //! Writing, clearing and resizing the bytes of a file.
+
+use concurrency::{LeaseId, Timestamp};
+use content::map::PageSpan;
+use engine::{Changes, Rows, Staged, Tick, Unread};
+
+use super::{entry, set};
+use crate::error::FileError;
+use crate::model::{FileState, Halt, Node, NodeKind, refuse};
+use crate::tree::Spot;
+
+/// A change of some bytes of a file, which stays as long as it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RangeChange {
+    pub start: u64,
+    /// Behind the last byte.
+    pub end: u64,
+    pub lease: Option<LeaseId>,
+    /// Whether the last write time moves.
+    pub moves_last_write: bool,
+}
+
+impl RangeChange {
+    /// Whether the bytes may be changed, and the file with the lease that it has afterwards.
+    pub fn judge(&self, spot: &Spot, now: Timestamp) -> Result<Node, FileError> {
+        let node = set::writable_file(spot, self.lease, now)?;
+        let length = node.length();
+        if self.end > length { Err(FileError::InvalidRange { length }) } else { Ok(node) }
+    }
+
+    /// Makes the bytes those of `staged`, which has as many.
+    pub fn write(
+        &self,
+        spot: &Spot,
+        staged: &Staged,
+        rows: &dyn Rows,
+        tick: Tick,
+        changes: &mut Changes,
+    ) -> Result<Node, Halt> {
+        self.change(spot, tick, changes, |state, changes| {
+            state.view.write(rows, self.span(), staged, tick, changes)
+        })
+    }
+
+    /// Makes the bytes zeros. Whole pages of them are not stored any longer.
+    pub fn clear(&self, spot: &Spot, rows: &dyn Rows, tick: Tick, changes: &mut Changes) -> Result<Node, Halt> {
+        self.change(spot, tick, changes, |state, changes| state.view.clear(rows, self.span(), tick, changes))
+    }
+
+    fn change(
+        &self,
+        spot: &Spot,
+        tick: Tick,
+        changes: &mut Changes,
+        paint: impl FnOnce(&FileState, &mut Changes) -> Result<(), Unread>,
+    ) -> Result<Node, Halt> {
+        let mut node = self.judge(spot, tick.now).map_err(refuse)?;
+        paint(node.as_written_file().map_err(refuse)?, changes)?;
+        (node.stamp, node.changed) = (tick.stamp, tick.now);
+        if self.moves_last_write {
+            node.written = tick.now;
+        }
+        entry::replace(spot, &node, changes);
+        Ok(node)
+    }
+
+    fn span(&self) -> PageSpan {
+        PageSpan { start: self.start, end: self.end }
+    }
+}
+
+/// Gives a file another length: what is above a smaller one is gone, what a larger one adds is zeros. It must fit into the quota
+/// of the share.
+pub fn resize(
+    spot: &Spot,
+    node: &mut Node,
+    length: u64,
+    rows: &dyn Rows,
+    tick: Tick,
+    changes: &mut Changes,
+) -> Result<(), Halt> {
+    let NodeKind::File(state) = &mut node.kind else { return Err(refuse(FileError::ResourceTypeMismatch)) };
+    spot.share.count(rows, state.length, length, changes)?;
+    if length < state.length {
+        state.view.clear(rows, PageSpan { start: length, end: state.length }, tick, changes)?;
+    }
+    state.length = length;
+    Ok(())
+}

@@ -185,6 +185,10 @@ pub fn existing_share(rows: &dyn Rows, account: u64, name: &ShareName) -> Result
 
 /// The guard of everything inside a share: the share must be there, in the same state of the store.
 pub fn guard(rows: &dyn Rows, account: u64, name: &ShareName) -> Result<ShareGuard, Halt> {
-    let row = rows.get(&share_key(account, name))?.ok_or(refuse(FileError::ShareNotFound))?;
-    Ok(codec::decode(&row)?)
+    find_guard(rows, account, name)?.ok_or(refuse(FileError::ShareNotFound))
+}
+
+/// The same of a share that may be gone.
+pub fn find_guard(rows: &dyn Rows, account: u64, name: &ShareName) -> Result<Option<ShareGuard>, Unread> {
+    rows.get(&share_key(account, name))?.map(|row| codec::decode(&row)).transpose()
 }

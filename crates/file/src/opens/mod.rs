@@ -108,6 +108,12 @@ impl Opens {
         self.table.with(share, |share| share.pending_among(ids))
     }
 
+    /// A number if no file has a handle and none is to be deleted. If it is the same later, there was neither meanwhile: a read that
+    /// was begun and ended in between needed no entry.
+    pub fn calm(&self) -> Option<u64> {
+        self.table.calm()
+    }
+
     /// Whether nothing is open, at work or waiting.
     pub fn is_empty(&self) -> bool {
         self.table.is_empty() && self.turns.is_empty()

@@ -22,6 +22,10 @@ pub(super) struct Table {
     next_handle: AtomicU64,
     /// Names entries and waiting lock requests.
     next_ticket: AtomicU64,
+    /// Shares with a handle or with a file to be deleted.
+    restless: AtomicU64,
+    /// How often a share has become one of them.
+    unrests: AtomicU64,
 }
 
 impl Table {
@@ -31,6 +35,8 @@ impl Table {
             // The upper half is left free: numbers rise for as long as the process runs.
             next_handle: AtomicU64::new((random >> 1).max(1)),
             next_ticket: AtomicU64::new(0),
+            restless: AtomicU64::new(0),
+            unrests: AtomicU64::new(0),
         }
     }
 
@@ -50,11 +56,26 @@ impl Table {
     pub fn with<R>(&self, share: u64, look: impl FnOnce(&mut Share) -> R) -> R {
         let mut shard = self.shard(share);
         let found = shard.entry(share).or_default();
+        let was_restless = found.is_restless();
         let answer = look(found);
+        match (was_restless, found.is_restless()) {
+            (false, true) => {
+                self.restless.fetch_add(1, Ordering::SeqCst);
+                self.unrests.fetch_add(1, Ordering::SeqCst);
+            }
+            (true, false) => _ = self.restless.fetch_sub(1, Ordering::SeqCst),
+            (true, true) | (false, false) => {}
+        }
         if found.is_empty() {
             shard.remove(&share);
         }
         answer
+    }
+
+    /// See [`Opens::calm`](super::Opens::calm).
+    pub fn calm(&self) -> Option<u64> {
+        let unrests = self.unrests.load(Ordering::SeqCst);
+        (self.restless.load(Ordering::SeqCst) == 0).then_some(unrests)
     }
 
     /// Looks again after each change until there is no hindrance any more.
@@ -266,6 +287,11 @@ impl Share {
         if self.slots.get(&id).is_some_and(Slot::is_empty) {
             self.slots.remove(&id);
         }
+    }
+
+    /// Whether there is anything that a REST operation could be refused for.
+    fn is_restless(&self) -> bool {
+        !self.handles.is_empty() || !self.pending.is_empty()
     }
 
     fn is_empty(&self) -> bool {

@@ -1,12 +1,11 @@
-//! Rename Directory.
+//! Rename Directory: moves a directory with everything below it, in one step. Nothing below is touched.
 
-use service::RequestError;
 use wire::http::Reply;
 
-use super::Call;
+use super::{Call, rename_file};
 use crate::Failure;
-use crate::error::FileError;
+use crate::change::rename::RenamedKind;
 
-pub async fn run(_call: Call<'_>) -> Result<Reply, Failure> {
-    Err(FileError::from(RequestError::NotImplemented).into())
+pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
+    rename_file::run_as(call, RenamedKind::Directory).await
 }
