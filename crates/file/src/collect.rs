@@ -1,1 +1,100 @@
-//! collect.
+//! Background work of the File service: what goes after a share was deleted.
+//!
+//! Each due row is worked off in steps, one small decision after another, so that no request waits long behind it. The last step
+//! removes the due row; what was interrupted is still due, and doing a step twice does nothing.
+
+use engine::collector::{Handled, Handler, delete_some, steps, steps_in};
+use engine::due::Due;
+use engine::{BoxFuture, Changes, Engine, EngineError, Key, KeyReader, Rows, Tick, Unread};
+
+use bytes::Bytes;
+use service::{codec, remove_rows, space};
+use wire::names::ShareName;
+
+use crate::FileService;
+use crate::model::{DeletedShare, Node, all_entries_of, permissions_of, places_of, purge_due, share_key, usage_key};
+
+/// How many files and directories a step removes. A file brings a few rows with it.
+const ENTRIES_PER_STEP: usize = 50;
+/// How many rows a step removes that bring nothing with them.
+const ROWS_PER_STEP: usize = 500;
+
+impl Handler for FileService {
+    fn spaces(&self) -> &[u8] {
+        &[space::SHARE, space::SHARE_DELETED]
+    }
+
+    fn handle<'a>(&'a self, engine: &'a dyn Engine, due: &'a Due) -> BoxFuture<'a, Result<Handled, EngineError>> {
+        Box::pin(async move {
+            match Task::of(due).ok_or_else(|| due.unknown())? {
+                Task::Purge { generation } => {
+                    steps(engine, due, move |rows, tick, changes| purge(rows, generation, tick, changes)).await?;
+                }
+                Task::EndRetention { deleted, share } => {
+                    steps_in(share, engine, due, move |rows, tick, changes| {
+                        end_retention(rows, &deleted, tick, changes)?;
+                        Ok(false)
+                    })
+                    .await?;
+                }
+            }
+            Ok(Handled::Done)
+        })
+    }
+}
+
+/// What a due row asks for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Task {
+    /// To remove everything in a share that is gone.
+    Purge { generation: u64 },
+    /// To end the time in which the share at the key `deleted` can be restored. `share` is the key that it had.
+    EndRetention { deleted: Key, share: Key },
+}
+
+impl Task {
+    pub fn of(due: &Due) -> Option<Task> {
+        match due.space {
+            space::SHARE => due.owner_id().map(|generation| Task::Purge { generation }),
+            space::SHARE_DELETED => {
+                let mut reader = KeyReader::new(&due.owner);
+                let (account, name) = (reader.number()?, reader.text()?);
+                let share = share_key(account, &ShareName::parse(&name).ok()?);
+                Some(Task::EndRetention { deleted: Key::from_bytes(&due.owner), share })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// A deleted share that was not restored in time: from here on it goes as every other.
+fn end_retention(rows: &dyn Rows, key: &Key, tick: Tick, changes: &mut Changes) -> Result<(), Unread> {
+    let Some(row) = rows.get(key)? else { return Ok(()) };
+    let deleted: DeletedShare = codec::decode(&row)?;
+    if !deleted.mark.is_kept(tick.now) {
+        changes.delete(key.clone());
+        changes.put(purge_due(deleted.share.generation, tick.now), Bytes::new());
+    }
+    Ok(())
+}
+
+/// Removes some of what is in a share that was deleted, and says whether there is more. Nothing can be added to it any more: every
+/// write needs the live row of the share.
+fn purge(rows: &dyn Rows, generation: u64, tick: Tick, changes: &mut Changes) -> Result<bool, Unread> {
+    let entries = all_entries_of(generation);
+    let more = remove_rows(rows, &entries, ENTRIES_PER_STEP, changes, |_, node: Node, changes| {
+        if let Some(file) = node.file() {
+            file.view.let_go(changes, tick.now);
+        }
+    })?;
+    if more {
+        return Ok(true);
+    }
+    changes.delete(usage_key(generation));
+    for all in [places_of(generation), permissions_of(generation)] {
+        if delete_some(rows, &all, &all.after_all(), ROWS_PER_STEP, changes, |_, _, _| {})? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}

@@ -11,6 +11,8 @@
 //! - `change`: what becomes of files and directories, whoever asks, REST or SMB.
 //! - `entering`: how a REST operation enters the table of opens for as long as it is at work.
 //! - `request`, `reply`: what operations have in common in what they take and answer.
+//! - `permission_format`: the two forms in which a permission is sent and told.
+//! - `share_settings`: the headers that set quota, tier and the like of a share.
 //! - `smb_headers`: the headers that set attributes, times and permission.
 //! - `collect`: what is done later: the purge of deleted shares.
 //! - `check`: holds the rows of a stopped server against each other.
@@ -33,10 +35,12 @@ mod model;
 mod op;
 pub mod opens;
 mod ops;
+mod permission_format;
 mod reply;
 mod request;
 mod route;
 pub mod security;
+mod share_settings;
 mod smb_headers;
 #[cfg(test)]
 mod testing;
@@ -54,7 +58,14 @@ use wire::names::ShareName;
 
 pub use check::check;
 pub use error::FileError;
+pub use model::{AccessTier, Protocol, Provisioned, RootSquash, Share, Usage};
 pub use op::Op;
+pub use ops::{
+    CreatePermission, CreateShare, DeleteShare, DeleteSnapshots, GetPermission, GetShareStats, LeaseShare, ListShares,
+    ListedShare, ReadShare, RestoreShare, SetShareAcl, SetShareMetadata, SetShareProperties, SharePlace, ShareVersion,
+    SharesPage, WriteShare,
+};
+pub use share_settings::ShareSettings;
 
 use opens::Opens;
 use ops::get_file_service_properties::PROPERTIES;

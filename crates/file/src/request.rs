@@ -62,7 +62,7 @@ fn dots(head: &Head, name: &'static str) -> Result<TrailingDots, FileError> {
 
 /// The share snapshot that a read asks for.
 pub fn snapshot(head: &Head) -> Result<Option<Timestamp>, FileError> {
-    let Some(value) = head.query.get(SHARE_SNAPSHOT) else { return Ok(None) };
+    let Some(value) = snapshot_text(head) else { return Ok(None) };
     dates::parse_iso_ticks(value).map(Some).ok_or_else(|| FileError::query(SHARE_SNAPSHOT, value))
 }
 
@@ -76,10 +76,16 @@ pub fn no_snapshot(head: &Head) -> Result<(), FileError> {
 
 /// Snapshots never change: an operation that writes does not take one.
 pub fn only_base(head: &Head) -> Result<(), FileError> {
-    match head.query.get(SHARE_SNAPSHOT) {
+    match snapshot_text(head) {
         None => Ok(()),
         Some(value) => Err(FileError::query(SHARE_SNAPSHOT, value)),
     }
+}
+
+/// An empty parameter counts: whoever sends one does not mean the share itself.
+fn snapshot_text(head: &Head) -> Option<&str> {
+    let mut pairs = head.query.pairs().iter();
+    pairs.find(|(name, _)| name.eq_ignore_ascii_case(SHARE_SNAPSHOT)).map(|(_, value)| value.as_str())
 }
 
 /// Files have no conditional headers. To pass over one could destroy what the client meant to protect.

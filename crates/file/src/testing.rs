@@ -2,15 +2,18 @@
 
 use std::sync::Arc;
 
+use auth::Settings;
 use bytes::Bytes;
-use concurrency::Timestamp;
 use concurrency::share_mode::{Access, Open};
+use concurrency::{Lease, LeaseId, Timestamp};
+use content::map::MapCollector;
 use engine::memory::MemoryEngine;
 use engine::{Engine, Tick};
-use service::HttpService;
+use service::{Asker, HttpService};
 use wire::http::{Body, FixedBody, Head, Reply};
 use wire::names::ShareName;
 
+use crate::model::{AccessTier, Protocol, Provisioned, Share};
 use crate::opens::{Client, FileId, Handle, HandleId, Holder, OpenRequest, Opens, Place, Removal};
 use crate::{Failure, FileError, FileService, Op};
 
@@ -18,10 +21,32 @@ pub use service::testing::{between, bytes, header, refusal, text};
 
 pub const NOW: Timestamp = Timestamp(0x8DE_0000_0000_0000);
 
+pub const MINE: LeaseId = LeaseId([1; 16]);
+
 const ACCOUNT: u64 = 1;
 
 pub fn tick() -> Tick {
     Tick { now: NOW, stamp: NOW.plus_ticks(100), entropy: 7 }
+}
+
+/// A share as it is created.
+pub fn share() -> Share {
+    Share {
+        generation: 7,
+        stamp: NOW,
+        lease: Lease::Available,
+        metadata: Vec::new(),
+        policies: Vec::new(),
+        quota_gib: 5_120,
+        tier: AccessTier::default(),
+        tier_changed: None,
+        protocol: Protocol::Smb,
+        root_squash: None,
+        provisioned: Provisioned::default(),
+        epoch: 1,
+        newest_snapshot: 0,
+        snapshots: 0,
+    }
 }
 
 /// A request, with the URL written below the account.
@@ -35,12 +60,20 @@ pub struct Bench {
     pub engine: Arc<MemoryEngine>,
     pub opens: Arc<Opens>,
     pub service: FileService,
+    pub settings: Settings,
 }
 
 impl Bench {
     pub fn new() -> Bench {
-        let (engine, opens) = (Arc::new(MemoryEngine::default()), Arc::new(Opens::new(7)));
-        Bench { service: FileService::new(engine.clone(), Arc::clone(&opens)), engine, opens }
+        let engine = Arc::new(MemoryEngine::default());
+        Bench::over(Arc::clone(&engine) as Arc<dyn Engine>, engine)
+    }
+
+    /// A service on an engine that stands before the one whose clock and figures are looked at.
+    pub fn over(front: Arc<dyn Engine>, engine: Arc<MemoryEngine>) -> Bench {
+        let opens = Arc::new(Opens::new(7));
+        let service = FileService::new(front, Arc::clone(&opens));
+        Bench { service, engine, opens, settings: Settings::default() }
     }
 
     pub async fn with_share() -> Bench {
@@ -56,7 +89,8 @@ impl Bench {
 
     pub async fn send(&self, head: Head, body: &mut dyn Body) -> Result<Reply, Failure> {
         let op = Op::named_by(&head)?;
-        self.service.run(op, &head, ACCOUNT, body).await
+        let asker = Asker { settings: &self.settings, ..Asker::OWNER };
+        self.service.run_for(asker, op, &head, ACCOUNT, body).await
     }
 
     /// The body of an answer as text.
@@ -92,7 +126,12 @@ impl Bench {
 
     /// Does everything that is due now, and what that makes due.
     pub async fn sweep(&self) {
-        service::testing::sweep(&*self.engine, &[&self.service, &content::map::MapCollector]).await;
+        service::testing::sweep(&*self.engine, &[&self.service, &MapCollector]).await;
+    }
+
+    /// How many rows there are.
+    pub fn rows(&self) -> u64 {
+        service::testing::figure(&*self.engine, "rows")
     }
 
     /// How many rows and contents there are, and their bytes.
@@ -102,8 +141,8 @@ impl Bench {
 }
 
 /// Two lease ids.
-pub const MINE: &str = "01010101-0101-0101-0101-010101010101";
-pub const YOURS: &str = "02020202-0202-0202-0202-020202020202";
+pub const MY_LEASE: &str = "01010101-0101-0101-0101-010101010101";
+pub const YOUR_LEASE: &str = "02020202-0202-0202-0202-020202020202";
 
 /// What files and directories need.
 impl Bench {

@@ -2,6 +2,7 @@
 
 use concurrency::{Lease, Timestamp};
 use content::map::View as FileView;
+use engine::Tick;
 use minicbor::{Decode, Encode};
 use service::{HttpHeaders, Pairs, codec};
 
@@ -81,6 +82,24 @@ pub struct NodePlace {
 }
 
 impl Node {
+    /// The root directory of a new share.
+    pub fn root(generation: u64, epoch: u64, permission: PermissionKey, tick: Tick) -> Node {
+        Node {
+            id: generation,
+            name: String::new(),
+            kind: NodeKind::Directory,
+            since: epoch,
+            stamp: tick.stamp,
+            created: tick.now,
+            written: tick.now,
+            changed: tick.now,
+            accessed: tick.now,
+            attributes: Attributes::DIRECTORY,
+            permission,
+            metadata: Pairs::new(),
+        }
+    }
+
     pub fn is_directory(&self) -> bool {
         matches!(self.kind, NodeKind::Directory)
     }

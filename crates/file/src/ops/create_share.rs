@@ -11,9 +11,7 @@ use wire::names::ShareName;
 
 use super::Call;
 use crate::error::FileError;
-use crate::model::{
-    AccessTier, Halt, Node, Protocol, Provisioned, Share, find_share, permission_key, refuse, root_key, share_key,
-};
+use crate::model::{Halt, Node, Protocol, Share, find_share, permission_key, refuse, root_key, share_key};
 use crate::reply::share::set_written;
 use crate::security::{Permission, root_directory};
 use crate::share_settings::{self, QUOTA_GIB_DEFAULT, ShareSettings};
@@ -34,12 +32,7 @@ impl CreateShare {
     /// A share with the settings that one has if its creator names none.
     #[must_use]
     pub fn named(share: ShareName) -> CreateShare {
-        CreateShare {
-            share,
-            metadata: Vec::new(),
-            protocol: Protocol::default(),
-            settings: ShareSettings::default(),
-        }
+        CreateShare { share, metadata: Vec::new(), protocol: Protocol::default(), settings: ShareSettings::default() }
     }
 }
 
@@ -153,9 +146,15 @@ mod tests {
             ("Share", RequestError::InvalidResourceName),
             ("$root", RequestError::InvalidResourceName),
         ] {
-            assert_eq!(refusal(bench.call("PUT", &format!("{url}?restype=share"), &[], b"").await), error.into(), "{url}");
+            assert_eq!(
+                refusal(bench.call("PUT", &format!("{url}?restype=share"), &[], b"").await),
+                error.into(),
+                "{url}"
+            );
         }
-        for (name, value) in [("x-ms-share-quota", "0"), ("x-ms-access-tier", "Cold"), ("x-ms-root-squash", "AllSquash")] {
+        for (name, value) in
+            [("x-ms-share-quota", "0"), ("x-ms-access-tier", "Cold"), ("x-ms-root-squash", "AllSquash")]
+        {
             assert_eq!(refusal(bench.call("PUT", URL, &[(name, value)], b"").await), FileError::header(name, value));
         }
         let refused = bench.call("PUT", URL, &[("if-none-match", "*")], b"").await;

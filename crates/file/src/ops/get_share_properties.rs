@@ -94,7 +94,10 @@ mod tests {
             }
             assert_eq!(header(&told, "x-ms-lease-state"), Some("available"));
             assert_eq!(header(&told, "x-ms-lease-status"), Some("unlocked"));
-            assert_eq!((header(&told, "x-ms-lease-duration"), header(&told, "x-ms-access-tier-change-time")), (None, None));
+            assert_eq!(
+                (header(&told, "x-ms-lease-duration"), header(&told, "x-ms-access-tier-change-time")),
+                (None, None)
+            );
         }
     }
 

@@ -263,14 +263,17 @@ fn properties(xml: &mut XmlWriter, ListedShare { share, mark, .. }: &ListedShare
     xml.leaf_if("LeaseDuration", reply::lease_duration(&share.lease, now));
     xml.leaf("EnabledProtocols", share.protocol.name());
     xml.leaf_if("RootSquash", root_squash(share).map(|squash| squash.name()));
-    flags(xml, &[
-        ("EnableSnapshotVirtualDirectoryAccess", snapshot_virtual_directory_access),
-        ("PaidBurstingEnabled", bursting),
-    ]);
-    numbers(xml, &[
-        ("PaidBurstingMaxIops", bursting_max_iops),
-        ("PaidBurstingMaxBandwidthMibps", bursting_max_bandwidth_mibps),
-    ]);
+    flags(
+        xml,
+        &[
+            ("EnableSnapshotVirtualDirectoryAccess", snapshot_virtual_directory_access),
+            ("PaidBurstingEnabled", bursting),
+        ],
+    );
+    numbers(
+        xml,
+        &[("PaidBurstingMaxIops", bursting_max_iops), ("PaidBurstingMaxBandwidthMibps", bursting_max_bandwidth_mibps)],
+    );
     flags(xml, &[("EnableSmbDirectoryLease", smb_directory_lease)]);
     xml.close("Properties");
 }

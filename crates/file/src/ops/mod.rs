@@ -47,6 +47,19 @@ mod set_share_metadata;
 mod set_share_properties;
 mod snapshot_share;
 
+pub use create_permission::CreatePermission;
+pub use create_share::CreateShare;
+pub use delete_share::{DeleteShare, DeleteSnapshots};
+pub use get_permission::GetPermission;
+pub use get_share_properties::ReadShare;
+pub use get_share_stats::GetShareStats;
+pub use lease_share::LeaseShare;
+pub use list_shares::{ListShares, ListedShare, SharePlace, ShareVersion, SharesPage};
+pub use restore_share::RestoreShare;
+pub use set_share_acl::SetShareAcl;
+pub use set_share_metadata::{SetShareMetadata, WriteShare};
+pub use set_share_properties::SetShareProperties;
+
 use std::ops::Deref;
 
 use wire::http::{Body, Reply};

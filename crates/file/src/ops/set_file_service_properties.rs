@@ -27,7 +27,10 @@ mod tests {
         let mut bench = Bench::new();
         bench.settings.share_soft_delete_days = Some(7);
         let told = bench.text("GET", URL).await;
-        assert!(told.contains("<Cors />") && told.contains("<HourMetrics>") && told.contains("<MinuteMetrics>"), "{told}");
+        assert!(
+            told.contains("<Cors />") && told.contains("<HourMetrics>") && told.contains("<MinuteMetrics>"),
+            "{told}"
+        );
         let days = "<ShareDeleteRetentionPolicy><Enabled>true</Enabled><Days>7</Days></ShareDeleteRetentionPolicy>";
         let single = "<SMB><Multichannel><Enabled>false</Enabled></Multichannel></SMB>";
         assert!(told.contains(days) && told.contains(single) && !told.contains("<Logging>"), "{told}");

@@ -69,7 +69,10 @@ mod tests {
         let told = bench.call("GET", SHARE, &[], b"").await.unwrap();
         assert_eq!(header(&told, "x-ms-access-tier"), Some("Hot"));
         assert_eq!((header(&told, "x-ms-meta-a"), header(&told, "x-ms-access-tier-change-time")), (Some("1"), None));
-        bench.call("PUT", URL, &[("x-ms-access-tier", "Cool"), ("x-ms-share-provisioned-iops", "9")], b"").await.unwrap();
+        bench
+            .call("PUT", URL, &[("x-ms-access-tier", "Cool"), ("x-ms-share-provisioned-iops", "9")], b"")
+            .await
+            .unwrap();
         let told = bench.call("GET", SHARE, &[], b"").await.unwrap();
         assert_eq!((header(&told, "x-ms-access-tier"), header(&told, "x-ms-share-quota")), (Some("Cool"), Some("8")));
         assert_eq!(header(&told, "x-ms-share-provisioned-iops"), Some("9"));

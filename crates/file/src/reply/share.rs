@@ -23,10 +23,10 @@ static SMB_DIRECTORY_LEASE: HeaderName = HeaderName::from_static("x-ms-enable-sm
 pub fn set_written(headers: &mut HeaderMap, share: &Share) {
     set_version(headers, share.stamp);
     headers.insert(&QUOTA, HeaderValue::from(share.quota_gib));
-    set_numbers(headers, &[
-        (&PROVISIONED_IOPS, share.provisioned.iops),
-        (&PROVISIONED_BANDWIDTH, share.provisioned.bandwidth_mibps),
-    ]);
+    set_numbers(
+        headers,
+        &[(&PROVISIONED_IOPS, share.provisioned.iops), (&PROVISIONED_BANDWIDTH, share.provisioned.bandwidth_mibps)],
+    );
 }
 
 /// Everything that Get Share Properties tells.
@@ -51,10 +51,10 @@ pub fn set_share(headers: &mut HeaderMap, share: &Share, now: Timestamp) {
         snapshot_virtual_directory_access,
         smb_directory_lease,
     } = share.provisioned;
-    set_numbers(headers, &[
-        (&BURSTING_MAX_IOPS, bursting_max_iops),
-        (&BURSTING_MAX_BANDWIDTH, bursting_max_bandwidth_mibps),
-    ]);
+    set_numbers(
+        headers,
+        &[(&BURSTING_MAX_IOPS, bursting_max_iops), (&BURSTING_MAX_BANDWIDTH, bursting_max_bandwidth_mibps)],
+    );
     for (name, is_set) in [
         (&BURSTING, bursting),
         (&SNAPSHOT_DIRECTORY, snapshot_virtual_directory_access),

@@ -4,7 +4,7 @@ use concurrency::LeaseRefusal;
 
 use super::*;
 use crate::FileError;
-use crate::testing::{Bench, MINE, YOURS, header, refusal};
+use crate::testing::{Bench, MY_LEASE, YOUR_LEASE, header, refusal};
 
 const THIRD: &str = "03030303-0303-0303-0303-030303030303";
 
@@ -17,12 +17,12 @@ enum State {
 
 const STATES: [State; 3] = [State::Available, State::Leased, State::Broken];
 
-/// A share with a file in a state. The lease, where there is one, is `MINE`.
+/// A share with a file in a state. The lease, where there is one, is `MY_LEASE`.
 async fn file_in(state: State) -> Bench {
     let bench = Bench::with_share().await;
     bench.create("file", 1_024).await;
     if state != State::Available {
-        bench.lease("file", MINE).await;
+        bench.lease("file", MY_LEASE).await;
     }
     if state == State::Broken {
         let broken = bench.call("PUT", "share/file?comp=lease", BREAK, b"").await.unwrap();
@@ -31,7 +31,7 @@ async fn file_in(state: State) -> Bench {
     bench
 }
 
-/// The lease as the file's properties show it: its state and whether `MINE` or `YOURS` or another holds it.
+/// The lease as the file's properties show it: its state and whether `MY_LEASE` or `YOUR_LEASE` or another holds it.
 async fn shown(bench: &Bench) -> String {
     let file = bench.file("file").await;
     header(&file, "x-ms-lease-state").unwrap().to_owned()
@@ -54,14 +54,14 @@ async fn use_by_state() {
     for state in STATES {
         for ask in FILE_READS.iter().chain(FILE_WRITES).chain([&CREATE_FILE]) {
             let is_read = FILE_READS.iter().any(|read| read.name == ask.name);
-            for id in [Some(MINE), Some(YOURS), None] {
+            for id in [Some(MY_LEASE), Some(YOUR_LEASE), None] {
                 let bench = file_in(state).await;
                 let lease: Vec<(&str, &str)> = id.map(|id| ("x-ms-lease-id", id)).into_iter().collect();
                 let headers = [ask.headers, &lease].concat();
                 let result = bench.call(ask.method, &ask.url("share/file"), &headers, ask.body).await;
                 let what = format!("{} with {id:?} on {state:?}", ask.name);
                 let expected = match (state, id) {
-                    (State::Leased, Some(MINE)) => None,
+                    (State::Leased, Some(MY_LEASE)) => None,
                     (State::Leased, None) if !is_read => Some(LeaseRefusal::IdMissing),
                     (State::Leased, Some(_)) => Some(LeaseRefusal::IdMismatch),
                     (State::Available, Some(_)) => Some(LeaseRefusal::NotPresent),
@@ -113,24 +113,24 @@ async fn actions_by_state() {
     // Available, Leased(A), Broken(A).
     let table: Vec<(&str, Vec<(&str, &str)>, u16, [After; 3])> = vec![
         ("acquire", acquire(None), 201, [Ok(Some(FRESH)), Err(AlreadyPresent), Ok(Some(FRESH))]),
-        ("acquire A", acquire(Some(MINE)), 201, [Ok(Some(MINE)), Ok(Some(MINE)), Ok(Some(MINE))]),
-        ("acquire B", acquire(Some(YOURS)), 201, [Ok(Some(YOURS)), Err(AlreadyPresent), Ok(Some(YOURS))]),
+        ("acquire A", acquire(Some(MY_LEASE)), 201, [Ok(Some(MY_LEASE)), Ok(Some(MY_LEASE)), Ok(Some(MY_LEASE))]),
+        ("acquire B", acquire(Some(YOUR_LEASE)), 201, [Ok(Some(YOUR_LEASE)), Err(AlreadyPresent), Ok(Some(YOUR_LEASE))]),
         ("break", BREAK.to_vec(), 202, [Err(NotPresentWithLeaseOperation), Ok(None), Ok(None)]),
         (
             "change A to B",
-            change(MINE, YOURS),
+            change(MY_LEASE, YOUR_LEASE),
             200,
-            [Err(NotPresentWithLeaseOperation), Ok(Some(YOURS)), Err(NotPresentWithLeaseOperation)],
+            [Err(NotPresentWithLeaseOperation), Ok(Some(YOUR_LEASE)), Err(NotPresentWithLeaseOperation)],
         ),
         (
             "change B to A",
-            change(YOURS, MINE),
+            change(YOUR_LEASE, MY_LEASE),
             200,
-            [Err(NotPresentWithLeaseOperation), Ok(Some(MINE)), Err(NotPresentWithLeaseOperation)],
+            [Err(NotPresentWithLeaseOperation), Ok(Some(MY_LEASE)), Err(NotPresentWithLeaseOperation)],
         ),
         (
             "change B to C",
-            change(YOURS, THIRD),
+            change(YOUR_LEASE, THIRD),
             200,
             [
                 Err(NotPresentWithLeaseOperation),
@@ -138,10 +138,10 @@ async fn actions_by_state() {
                 Err(NotPresentWithLeaseOperation),
             ],
         ),
-        ("release A", release(MINE), 200, [Err(IdMismatchWithLeaseOperation), Ok(None), Ok(None)]),
+        ("release A", release(MY_LEASE), 200, [Err(IdMismatchWithLeaseOperation), Ok(None), Ok(None)]),
         (
             "release B",
-            release(YOURS),
+            release(YOUR_LEASE),
             200,
             [
                 Err(IdMismatchWithLeaseOperation),
@@ -175,10 +175,10 @@ async fn actions_by_state() {
                     match holder {
                         Some(FRESH) => {
                             let id = header(&answer, "x-ms-lease-id").unwrap();
-                            assert!(id != MINE && holds(&bench, id).await, "{what}");
+                            assert!(id != MY_LEASE && holds(&bench, id).await, "{what}");
                         }
                         Some(id) => assert!(holds(&bench, id).await, "{what}"),
-                        None => assert!(!holds(&bench, MINE).await, "{what}"),
+                        None => assert!(!holds(&bench, MY_LEASE).await, "{what}"),
                     }
                 }
             }
@@ -198,7 +198,7 @@ async fn a_lease_is_infinite_or_none() {
     for (name, value) in [("x-ms-lease-duration", "60"), ("x-ms-proposed-lease-id", "me"), ("x-ms-lease-action", "renew")] {
         let mut headers: Vec<(&str, &str)> = ACQUIRE.iter().copied().filter(|(known, _)| *known != name).collect();
         headers.push((name, value));
-        headers.push(("x-ms-lease-id", MINE));
+        headers.push(("x-ms-lease-id", MY_LEASE));
         let error = bench.refused("PUT", "share/file?comp=lease", &headers).await;
         assert_eq!(error, FileError::header(name, value));
     }
@@ -210,21 +210,21 @@ async fn a_rename_names_the_leases_of_both_ends() {
         let bench = Bench::with_share().await;
         bench.create("from", 0).await;
         bench.create("to", 0).await;
-        bench.lease("from", MINE).await;
-        bench.lease("to", YOURS).await;
+        bench.lease("from", MY_LEASE).await;
+        bench.lease("to", YOUR_LEASE).await;
         let result = bench.rename("from", "to", &[&[("x-ms-file-rename-replace-if-exists", "true")], headers].concat()).await;
         (result, bench)
     };
-    let (source, target) = (("x-ms-source-lease-id", MINE), ("x-ms-destination-lease-id", YOURS));
+    let (source, target) = (("x-ms-source-lease-id", MY_LEASE), ("x-ms-destination-lease-id", YOUR_LEASE));
     for headers in [&[][..], &[source], &[target]] {
         assert_eq!(refusal(rename(headers).await.0), lease_error(LeaseRefusal::IdMissing), "{headers:?}");
     }
-    let swapped = [("x-ms-source-lease-id", YOURS), ("x-ms-destination-lease-id", MINE)];
+    let swapped = [("x-ms-source-lease-id", YOUR_LEASE), ("x-ms-destination-lease-id", MY_LEASE)];
     assert_eq!(refusal(rename(&swapped).await.0), lease_error(LeaseRefusal::IdMismatch));
     let (renamed, bench) = rename(&[source, target]).await;
     assert_eq!(renamed.unwrap().status, 200);
     // The lease goes with the file.
-    let mine = bench.call("HEAD", "share/to", &[("x-ms-lease-id", MINE)], b"").await.unwrap();
+    let mine = bench.call("HEAD", "share/to", &[("x-ms-lease-id", MY_LEASE)], b"").await.unwrap();
     assert_eq!(header(&mine, "x-ms-lease-state"), Some("leased"));
     assert_eq!(bench.names("").await, ["to"]);
 }

@@ -4,7 +4,7 @@ use service::RequestError;
 
 use super::*;
 use crate::FileError;
-use crate::testing::{Bench, MINE, refusal};
+use crate::testing::{Bench, MY_LEASE, refusal};
 use concurrency::share_mode::Access;
 
 async fn sent(bench: &Bench, ask: &Ask, path: &str, extra: &[(&str, &str)]) -> Option<FileError> {
@@ -155,8 +155,8 @@ async fn names_are_one_name_whatever_their_case_and_their_dots() {
 #[tokio::test]
 async fn of_two_faults_the_first_is_told() {
     let bench = bench().await;
-    bench.lease("dir/file", MINE).await;
-    let properties = [("x-ms-file-attributes", "ReadOnly"), ("x-ms-lease-id", MINE)];
+    bench.lease("dir/file", MY_LEASE).await;
+    let properties = [("x-ms-file-attributes", "ReadOnly"), ("x-ms-lease-id", MY_LEASE)];
     bench.call("PUT", "share/dir/file?comp=properties", &properties, b"").await.unwrap();
     // Leased and read-only: the lease.
     let missing = FileError::file_lease(concurrency::LeaseRefusal::IdMissing);
@@ -165,7 +165,7 @@ async fn of_two_faults_the_first_is_told() {
     }
     // With the right id: read-only, but for what a read-only file allows.
     for ask in FILE_WRITES[1..4].iter().chain([&CREATE_FILE]) {
-        let error = refused(&bench, ask, "share/dir/file", &[("x-ms-lease-id", MINE)]).await;
+        let error = refused(&bench, ask, "share/dir/file", &[("x-ms-lease-id", MY_LEASE)]).await;
         assert_eq!(error, FileError::ReadOnlyAttribute, "{}", ask.name);
     }
     // Excluded by a handle and leased: the handle.
@@ -175,7 +175,7 @@ async fn of_two_faults_the_first_is_told() {
         assert_eq!(error, FileError::SharingViolation, "{}", ask.name);
     }
     for ask in [&FILE_READS[0], &FILE_READS[3]] {
-        let error = refused(&bench, ask, "share/dir/file", &[("x-ms-lease-id", crate::testing::YOURS)]).await;
+        let error = refused(&bench, ask, "share/dir/file", &[("x-ms-lease-id", crate::testing::YOUR_LEASE)]).await;
         assert_eq!(error, FileError::SharingViolation, "{}", ask.name);
     }
     // To be deleted and everything else: that it is to be deleted.

@@ -6,7 +6,7 @@ use concurrency::range_lock::{LockKind, LockRange};
 use concurrency::share_mode::Access;
 
 use super::*;
-use crate::testing::{Bench, MINE, between, header, refusal};
+use crate::testing::{Bench, MY_LEASE, between, header, refusal};
 use crate::{Failure, FileError};
 use wire::http::Reply;
 
@@ -83,9 +83,9 @@ async fn a_lease_is_not_acquired_beside_a_writer() {
     }
     // The other actions need nothing.
     let bench = bench().await;
-    bench.lease("dir/file", MINE).await;
+    bench.lease("dir/file", MY_LEASE).await;
     let _handle = bench.open("dir/file", ALL, NONE).await;
-    let (id, proposed) = (("x-ms-lease-id", MINE), ("x-ms-proposed-lease-id", crate::testing::YOURS));
+    let (id, proposed) = (("x-ms-lease-id", MY_LEASE), ("x-ms-proposed-lease-id", crate::testing::YOUR_LEASE));
     let change = [("x-ms-lease-action", "change"), id, proposed];
     assert!(bench.call("PUT", "share/dir/file?comp=lease", &change, b"").await.is_ok());
     assert!(!is_refused(&bench, &LEASES[1]).await);
