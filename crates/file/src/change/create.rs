@@ -34,13 +34,7 @@ pub struct NewFile {
 const MAP_ID: u64 = 1;
 
 /// Creates a directory at a free name.
-pub fn directory(
-    spot: &Spot,
-    new: &NewNode,
-    rows: &dyn Rows,
-    tick: Tick,
-    changes: &mut Changes,
-) -> Result<Node, Halt> {
+pub fn directory(spot: &Spot, new: &NewNode, rows: &dyn Rows, tick: Tick, changes: &mut Changes) -> Result<Node, Halt> {
     if spot.node.is_some() {
         return Err(refuse(FileError::ResourceAlreadyExists));
     }

@@ -37,9 +37,7 @@ impl RangeChange {
         tick: Tick,
         changes: &mut Changes,
     ) -> Result<Node, Halt> {
-        self.change(spot, tick, changes, |state, changes| {
-            state.view.write(rows, self.span(), staged, tick, changes)
-        })
+        self.change(spot, tick, changes, |state, changes| state.view.write(rows, self.span(), staged, tick, changes))
     }
 
     /// Makes the bytes zeros. Whole pages of them are not stored any longer.

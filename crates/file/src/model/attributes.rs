@@ -96,7 +96,9 @@ mod tests {
     fn bits_of_smb() {
         let set = Attributes::from_bits(0xFFFF_FFFF);
         assert_eq!(set.bits(), 0x2_3137);
-        assert!(set.contains(Attributes::READ_ONLY) && !set.without(Attributes::READ_ONLY).contains(Attributes::READ_ONLY));
+        assert!(
+            set.contains(Attributes::READ_ONLY) && !set.without(Attributes::READ_ONLY).contains(Attributes::READ_ONLY)
+        );
         assert_eq!(Attributes::ARCHIVE.with(Attributes::READ_ONLY).to_string(), "ReadOnly | Archive");
     }
 }

@@ -32,7 +32,8 @@ impl ShareGuard {
             return Ok(());
         }
         let usage = find_usage(rows, self.generation)?;
-        let rest = usage.bytes.checked_sub(before).ok_or_else(|| codec::corrupt("a share's usage is below its files"))?;
+        let rest =
+            usage.bytes.checked_sub(before).ok_or_else(|| codec::corrupt("a share's usage is below its files"))?;
         let bytes = rest.saturating_add(after);
         if after > before && bytes > self.quota_bytes() {
             return Err(refuse(FileError::ShareSizeLimitReached));

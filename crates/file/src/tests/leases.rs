@@ -105,16 +105,20 @@ async fn actions_by_state() {
         headers.extend(id.map(|id| ("x-ms-proposed-lease-id", id)));
         headers
     };
-    let change = |from, to| {
-        vec![("x-ms-lease-action", "change"), ("x-ms-lease-id", from), ("x-ms-proposed-lease-id", to)]
-    };
+    let change =
+        |from, to| vec![("x-ms-lease-action", "change"), ("x-ms-lease-id", from), ("x-ms-proposed-lease-id", to)];
     let release = |id| vec![("x-ms-lease-action", "release"), ("x-ms-lease-id", id)];
     const FRESH: &str = "fresh";
     // Available, Leased(A), Broken(A).
     let table: Vec<(&str, Vec<(&str, &str)>, u16, [After; 3])> = vec![
         ("acquire", acquire(None), 201, [Ok(Some(FRESH)), Err(AlreadyPresent), Ok(Some(FRESH))]),
         ("acquire A", acquire(Some(MY_LEASE)), 201, [Ok(Some(MY_LEASE)), Ok(Some(MY_LEASE)), Ok(Some(MY_LEASE))]),
-        ("acquire B", acquire(Some(YOUR_LEASE)), 201, [Ok(Some(YOUR_LEASE)), Err(AlreadyPresent), Ok(Some(YOUR_LEASE))]),
+        (
+            "acquire B",
+            acquire(Some(YOUR_LEASE)),
+            201,
+            [Ok(Some(YOUR_LEASE)), Err(AlreadyPresent), Ok(Some(YOUR_LEASE))],
+        ),
         ("break", BREAK.to_vec(), 202, [Err(NotPresentWithLeaseOperation), Ok(None), Ok(None)]),
         (
             "change A to B",
@@ -132,22 +136,14 @@ async fn actions_by_state() {
             "change B to C",
             change(YOUR_LEASE, THIRD),
             200,
-            [
-                Err(NotPresentWithLeaseOperation),
-                Err(IdMismatchWithLeaseOperation),
-                Err(NotPresentWithLeaseOperation),
-            ],
+            [Err(NotPresentWithLeaseOperation), Err(IdMismatchWithLeaseOperation), Err(NotPresentWithLeaseOperation)],
         ),
         ("release A", release(MY_LEASE), 200, [Err(IdMismatchWithLeaseOperation), Ok(None), Ok(None)]),
         (
             "release B",
             release(YOUR_LEASE),
             200,
-            [
-                Err(IdMismatchWithLeaseOperation),
-                Err(IdMismatchWithLeaseOperation),
-                Err(IdMismatchWithLeaseOperation),
-            ],
+            [Err(IdMismatchWithLeaseOperation), Err(IdMismatchWithLeaseOperation), Err(IdMismatchWithLeaseOperation)],
         ),
     ];
     for (name, headers, status, cells) in table {
@@ -195,7 +191,9 @@ async fn a_lease_is_infinite_or_none() {
     assert_eq!(header(&file, "x-ms-lease-status"), Some("locked"));
     bench.advance(1_000_000).await;
     assert_eq!(shown(&bench).await, "leased");
-    for (name, value) in [("x-ms-lease-duration", "60"), ("x-ms-proposed-lease-id", "me"), ("x-ms-lease-action", "renew")] {
+    for (name, value) in
+        [("x-ms-lease-duration", "60"), ("x-ms-proposed-lease-id", "me"), ("x-ms-lease-action", "renew")]
+    {
         let mut headers: Vec<(&str, &str)> = ACQUIRE.iter().copied().filter(|(known, _)| *known != name).collect();
         headers.push((name, value));
         headers.push(("x-ms-lease-id", MY_LEASE));
@@ -212,7 +210,8 @@ async fn a_rename_names_the_leases_of_both_ends() {
         bench.create("to", 0).await;
         bench.lease("from", MY_LEASE).await;
         bench.lease("to", YOUR_LEASE).await;
-        let result = bench.rename("from", "to", &[&[("x-ms-file-rename-replace-if-exists", "true")], headers].concat()).await;
+        let result =
+            bench.rename("from", "to", &[&[("x-ms-file-rename-replace-if-exists", "true")], headers].concat()).await;
         (result, bench)
     };
     let (source, target) = (("x-ms-source-lease-id", MY_LEASE), ("x-ms-destination-lease-id", YOUR_LEASE));

@@ -37,7 +37,6 @@ const UPDATE: &[(&str, &str)] = &[("x-ms-write", "update"), ("x-ms-range", "byte
 const CLEAR: &[(&str, &str)] = &[("x-ms-write", "clear"), ("x-ms-range", "bytes=0-511")];
 const ACQUIRE: &[(&str, &str)] = &[("x-ms-lease-action", "acquire"), ("x-ms-lease-duration", "-1")];
 const BREAK: &[(&str, &str)] = &[("x-ms-lease-action", "break")];
-const SOURCE: &str = "x-ms-file-rename-source";
 
 /// Operations that read a file. `PATH` stands for its path.
 const FILE_READS: &[Ask] = &[
