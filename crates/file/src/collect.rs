@@ -3,11 +3,10 @@
 //! Each due row is worked off in steps, one small decision after another, so that no request waits long behind it. The last step
 //! removes the due row; what was interrupted is still due, and doing a step twice does nothing.
 
+use bytes::Bytes;
 use engine::collector::{Handled, Handler, delete_some, steps, steps_in};
 use engine::due::Due;
 use engine::{BoxFuture, Changes, Engine, EngineError, Key, KeyReader, Rows, Tick, Unread};
-
-use bytes::Bytes;
 use service::{codec, remove_rows, space};
 use wire::names::ShareName;
 
@@ -97,4 +96,106 @@ fn purge(rows: &dyn Rows, generation: u64, tick: Tick, changes: &mut Changes) ->
         }
     }
     Ok(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::FileError;
+    use crate::testing::{Bench, refusal};
+    use content::map::MapCollector;
+    use engine::collector;
+    use engine::{Commit, Visit};
+
+    const SHARE: &str = "share?restype=share";
+
+    fn contents(bench: &Bench) -> u64 {
+        service::testing::figure(&*bench.engine, "contents")
+    }
+
+    /// Two directories with more files than a step removes, some of them with bytes.
+    async fn full() -> Bench {
+        let bench = Bench::with_share().await;
+        for directory in ["a", "b"] {
+            bench.mkdir(directory).await;
+            for n in 0..ENTRIES_PER_STEP {
+                bench.create(&format!("{directory}/{n}"), 10).await;
+            }
+        }
+        for n in 0..10 {
+            bench.write(&format!("a/{n}"), 0, b"0123456789").await;
+        }
+        let permission = b"{\"permission\":\"O:BAG:SYD:(A;;FA;;;BU)\"}";
+        bench.call("PUT", "share?restype=share&comp=filepermission", &[], permission).await.unwrap();
+        bench
+    }
+
+    #[tokio::test]
+    async fn a_deleted_share_leaves_nothing_and_its_successor_is_untouched() {
+        let bench = full().await;
+        bench.call("DELETE", SHARE, &[], b"").await.unwrap();
+        bench.call("PUT", SHARE, &[], b"").await.unwrap();
+        bench.create("file", 3).await;
+        bench.write("file", 0, b"new").await;
+        assert_eq!(refusal(bench.call("GET", "share/a/0", &[], b"").await), FileError::ParentNotFound);
+        bench.sweep().await;
+        let alone = Bench::with_share().await;
+        alone.create("file", 3).await;
+        alone.write("file", 0, b"new").await;
+        assert_eq!((bench.rows(), contents(&bench)), (alone.rows(), contents(&alone)));
+        assert_eq!(bench.read("file").await, b"new");
+        bench.call("DELETE", SHARE, &[], b"").await.unwrap();
+        bench.sweep().await;
+        assert_eq!((bench.rows(), contents(&bench)), (0, 0));
+    }
+
+    #[tokio::test]
+    async fn a_share_that_is_kept_loses_nothing_until_its_time_is_over() {
+        let mut bench = full().await;
+        bench.settings.share_soft_delete_days = Some(1);
+        let before = (bench.rows(), contents(&bench));
+        bench.call("DELETE", SHARE, &[], b"").await.unwrap();
+        bench.advance(24 * 3600 - 1).await;
+        bench.sweep().await;
+        // One row more: when its time is over.
+        assert_eq!((bench.rows(), contents(&bench)), (before.0 + 1, before.1));
+        bench.advance(1).await;
+        bench.sweep().await;
+        assert_eq!((bench.rows(), contents(&bench)), (0, 0));
+    }
+
+    /// A file that cannot be read is named and left; what lies behind it goes.
+    #[tokio::test]
+    async fn bad_rows_stop_nothing_behind_them() {
+        let bench = full().await;
+        let all = Key::new(space::ENTRY);
+        let damaged = engine::commit::<(), FileError, _>(&*bench.engine, all.clone(), move |rows, _| {
+            let mut changes = Changes::none();
+            rows.scan(&all, &all.after_all(), 1, &mut |key, _| {
+                changes.put(Key::from_bytes(key), b"damaged".to_vec());
+                Visit::Stop
+            })?;
+            Ok(Commit { changes, outcome: () })
+        });
+        damaged.await.unwrap();
+        bench.call("DELETE", SHARE, &[], b"").await.unwrap();
+        let mut failed = None;
+        for _ in 0..10 {
+            failed = collector::sweep(&*bench.engine, &[&bench.service, &MapCollector]).await.err().or(failed);
+        }
+        assert!(failed.unwrap().to_string().contains("cannot be read"));
+        let mut entries = 0;
+        engine::read::<_, FileError, _>(&*bench.engine, |rows, _| {
+            let (all, mut count) = (Key::new(space::ENTRY), 0);
+            rows.scan(&all, &all.after_all(), 10, &mut |_, _| {
+                count += 1;
+                Visit::Next
+            })?;
+            Ok(count)
+        })
+        .await
+        .map(|count| entries = count)
+        .unwrap();
+        assert_eq!((entries, contents(&bench)), (1, 0));
+    }
 }

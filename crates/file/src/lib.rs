@@ -29,6 +29,8 @@
 mod change;
 mod check;
 mod collect;
+#[cfg(test)]
+mod crashes;
 mod entering;
 mod error;
 mod model;
@@ -38,6 +40,8 @@ mod ops;
 mod permission_format;
 mod reply;
 mod request;
+#[cfg(test)]
+mod round_trips;
 mod route;
 pub mod security;
 mod share_settings;

@@ -83,8 +83,10 @@ impl Operation for DeleteShare {
     }
 
     fn apply(&self, rows: &dyn Rows, account: u64, tick: Tick, changes: &mut Changes) -> Result<Usage, Halt> {
-        let days = PROPERTIES.retention(rows, account, self.first_days)?.days;
-        let share = existing_share(rows, account, &self.share)?;
+        // Both are asked for before either is missed.
+        let (retention, share) =
+            (PROPERTIES.retention(rows, account, self.first_days), existing_share(rows, account, &self.share));
+        let (days, share) = (retention?.days, share?);
         let usage = find_usage(rows, share.generation)?;
         self.decide(&share, tick.now).map_err(refuse)?;
         changes.frees_space = true;

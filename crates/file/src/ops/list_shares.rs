@@ -122,8 +122,9 @@ impl ReadOperation for ListShares {
     type Refusal = FileError;
 
     fn apply(&self, rows: &dyn Rows, account: u64, now: Timestamp) -> Result<SharesPage, Halt> {
-        let live = self.live(rows, account)?;
-        let deleted = if self.deleted { self.deleted(rows, account, now)? } else { Run::default() };
+        // Both are asked for before either is missed.
+        let (live, deleted) = (self.live(rows, account), self.deleted.then(|| self.deleted(rows, account, now)));
+        let (live, deleted) = (live?, deleted.transpose()?.unwrap_or_default());
         // Beyond the place where one of them stopped, not everything is known.
         let horizon = [&live.stopped, &deleted.stopped].into_iter().flatten().min().cloned();
         let mut shares = live.shares;

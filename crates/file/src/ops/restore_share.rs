@@ -63,8 +63,9 @@ impl Operation for RestoreShare {
 
     fn apply(&self, rows: &dyn Rows, account: u64, tick: Tick, changes: &mut Changes) -> Result<Share, Halt> {
         let source = deleted_share_key(account, &self.share, self.version);
-        let found = rows.get(&source)?.map(|row| codec::decode(&row)).transpose()?;
-        let taken = find_share(rows, account, &self.share)?;
+        // Both are asked for before either is missed.
+        let (found, taken) = (rows.get(&source), find_share(rows, account, &self.share));
+        let (found, taken) = (found?.map(|row| codec::decode(&row)).transpose()?, taken?);
         let DeletedShare { share, mark } = decide(found, taken.as_ref(), tick.now).map_err(refuse)?;
         changes.delete(deleted_share_due(&source, mark));
         changes.delete(source);
