@@ -60,6 +60,11 @@ pub enum FileError {
 
     /// Another file or directory, or none, stands at the path since it was looked up. It is never an answer: the operation begins anew.
     Moved,
+    /// Too many maps stand behind that of a file to put another in front. It is never an answer: the operation makes the map stand by
+    /// itself and begins anew.
+    Unsettled {
+        map: u64,
+    },
 }
 
 /// What a lease that refuses is on, and what was asked of it.
@@ -166,6 +171,7 @@ impl FileError {
 
             FileError::Lease(of, refusal) => lease(*of, *refusal),
             FileError::Moved => (503, "ServerBusy", "The path changes all the time. Try again."),
+            FileError::Unsettled { .. } => (503, "ServerBusy", "The file is being rewritten. Try again."),
         }
     }
 }

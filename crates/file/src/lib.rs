@@ -42,6 +42,8 @@ mod reply;
 mod request;
 #[cfg(test)]
 mod round_trips;
+#[cfg(test)]
+mod round_trips_files;
 mod route;
 pub mod security;
 mod share_settings;

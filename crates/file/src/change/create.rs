@@ -1,11 +1,12 @@
 //! Creating a directory or a file, and replacing a file as a whole.
 
 use concurrency::{Lease, LeaseId, Timestamp};
-use content::map::{PageSpan, View as FileView};
+use content::map::{ByteSpan, FileView};
 use engine::{Changes, Rows, Staged, Tick};
 use service::{HttpHeaders, Pairs};
 
 use super::properties::SmbSettings;
+use super::write::MAP_ID;
 use super::{entry, permission};
 use crate::error::FileError;
 use crate::model::{FileState, Halt, Node, NodeKind, refuse};
@@ -29,9 +30,6 @@ pub struct NewFile {
     /// Whether a file that is there may be replaced.
     pub may_replace: bool,
 }
-
-/// The id of a new map among the fresh ids of a decision. The id of a new node is the first.
-const MAP_ID: u64 = 1;
 
 /// Creates a directory at a free name.
 pub fn directory(spot: &Spot, new: &NewNode, rows: &dyn Rows, tick: Tick, changes: &mut Changes) -> Result<Node, Halt> {
@@ -63,7 +61,7 @@ pub fn file(
     spot.share.count(rows, before.map_or(0, Node::length), file.length, changes)?;
     view.create(changes);
     if let Some(staged) = first {
-        view.write(rows, PageSpan { start: 0, end: staged.length() }, staged, tick, changes)?;
+        view.write(rows, ByteSpan { start: 0, end: staged.length() }, staged, tick, changes)?;
     }
     match before {
         None => entry::add(spot, &node, changes),

@@ -1,7 +1,7 @@
 //! Files and directories: the row of a directory entry.
 
 use concurrency::{Lease, Timestamp};
-use content::map::View as FileView;
+use content::map::FileView;
 use engine::Tick;
 use minicbor::{Decode, Encode};
 use service::{HttpHeaders, Pairs, codec};

@@ -2,6 +2,7 @@
 
 use concurrency::Timestamp;
 use concurrency::share_mode::RestAccess;
+use content::map::Gathered;
 use content::upload::{self, Received};
 use engine::{Changes, Rows, Tick};
 use service::request::{BodySums, body_sums};
@@ -94,7 +95,7 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
         return Ok(shown.changed(call.head, StatusCode::CREATED));
     };
     let (spot, ()) = entering::look(call, &target, MayCreate(create.file.clone())).await?;
-    let received = receive(call, body, &sums).await?;
+    let received = receive(call, body, &Gathered::default(), &sums).await?;
     create.body = Some(received.clone());
     let shown = entering::commit_at(call, &target, Some(spot), create).await?;
     let mut answer = shown.changed(call.head, StatusCode::CREATED);

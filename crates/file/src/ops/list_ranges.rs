@@ -2,7 +2,7 @@
 
 use concurrency::Timestamp;
 use concurrency::share_mode::RestAccess;
-use content::map::{PAGE_BYTES, PageSpan};
+use content::map::ByteSpan;
 use engine::Rows;
 use service::request::range;
 use service::{listing, reply};
@@ -68,17 +68,17 @@ fn no_previous_snapshot(head: &Head) -> Result<(), FileError> {
 struct Found {
     shown: ShownNode,
     length: u64,
-    ranges: Vec<PageSpan>,
+    ranges: Vec<ByteSpan>,
     next: Option<u64>,
 }
 
 impl ListRanges {
     /// The pages that are meant, of a file of `length` bytes.
-    fn span(&self, length: u64) -> Result<PageSpan, FileError> {
+    fn span(&self, length: u64) -> Result<ByteSpan, FileError> {
         let span = self.range.resolve(length).map_err(|_| FileError::InvalidRange { length })?;
         let (start, end) = span.map_or((0, length), |span| (span.first, span.last + 1));
-        let start = (start - start % PAGE_BYTES).max(self.from);
-        Ok(PageSpan { start, end: end.next_multiple_of(PAGE_BYTES).max(start) })
+        let pages = ByteSpan { start, end }.outwards(length);
+        Ok(ByteSpan { start: pages.start.max(self.from), ..pages })
     }
 }
 
@@ -107,14 +107,12 @@ pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
     Ok(answer)
 }
 
-/// The last page ends with the file.
 fn document(found: &Found, is_paged: bool) -> XmlWriter {
     let mut xml = XmlWriter::document();
     xml.reserve(found.ranges.len() * 64);
     xml.open("Ranges");
     for range in &found.ranges {
-        let end = range.end.min(found.length) - 1;
-        xml.open("Range").number("Start", range.start).number("End", end).close("Range");
+        xml.open("Range").number("Start", range.start).number("End", range.end - 1).close("Range");
     }
     if is_paged {
         xml.leaf("NextMarker", found.next.map(|next| base64::encode_url(&next.to_be_bytes())).unwrap_or_default());

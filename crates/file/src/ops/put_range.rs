@@ -3,6 +3,7 @@
 use concurrency::Timestamp;
 use concurrency::range_lock::Transfer;
 use concurrency::share_mode::RestAccess;
+use content::map::{Crowded, Gathered, compact};
 use content::upload::{self, Received, Wanted};
 use engine::{Changes, Rows, Tick};
 use service::RequestError;
@@ -12,10 +13,10 @@ use wire::http::{Body, Head, Reply, StatusCode};
 use wire::ranges::RangeHeader;
 
 use super::Call;
-use crate::change::write::RangeChange;
+use crate::change::write::{PreparedWrite, RangeChange};
 use crate::entering::{self, Admission, NodeChange, NodeRead};
 use crate::error::FileError;
-use crate::model::{Halt, Node, refuse};
+use crate::model::{Halt, Node};
 use crate::opens::Span;
 use crate::reply::node::{FILE_LAST_WRITE_TIME, time};
 use crate::request::{required, text};
@@ -98,21 +99,22 @@ impl PutRange {
 
 /// Whether the range may be written, before its bytes are asked for.
 impl NodeRead for PutRange {
-    type Outcome = ();
+    type Outcome = PreparedWrite;
 
     fn admission(&self, _: &Spot) -> Admission {
         self.admission()
     }
 
-    fn read(&self, spot: &Spot, _: &dyn Rows, now: Timestamp) -> Result<(), Halt> {
-        self.range.judge(spot, now).map(|_file| ()).map_err(refuse)
+    fn read(&self, spot: &Spot, rows: &dyn Rows, now: Timestamp) -> Result<PreparedWrite, Halt> {
+        self.range.prepare(spot, rows, now)
     }
 }
 
-/// The range with the bytes that have come.
+/// The range with the bytes that have come, and with the neighbours that they are stored with.
 struct WriteRange {
     put: PutRange,
     received: Option<Received>,
+    gathered: Gathered,
 }
 
 impl NodeChange for WriteRange {
@@ -124,7 +126,7 @@ impl NodeChange for WriteRange {
 
     fn apply(&self, spot: &Spot, rows: &dyn Rows, tick: Tick, changes: &mut Changes) -> Result<Node, Halt> {
         match self.received.as_ref().and_then(|received| received.staged.as_ref()) {
-            Some(staged) => self.put.range.write(spot, staged, rows, tick, changes),
+            Some(staged) => self.put.range.write(spot, (&self.gathered, staged), rows, tick, changes),
             None => self.put.range.clear(spot, rows, tick, changes),
         }
     }
@@ -132,14 +134,15 @@ impl NodeChange for WriteRange {
 
 pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> {
     let (target, put) = parse(call.head, body)?;
-    let (spot, received) = match put.kind {
-        RangeWrite::Clear => (None, None),
+    let (spot, write) = match put.kind {
+        RangeWrite::Clear => (None, WriteRange { put, received: None, gathered: Gathered::default() }),
         RangeWrite::Update => {
-            let (spot, ()) = entering::look(call, &target, put).await?;
-            (Some(spot), Some(receive(call, body, &put.sums).await?))
+            let (spot, gathered) = prepare(call, &target, put).await?;
+            let received = receive(call, body, &gathered, &put.sums).await?;
+            (Some(spot), WriteRange { put, received: Some(received), gathered })
         }
     };
-    let write = WriteRange { put, received: received.clone() };
+    let received = write.received.clone();
     let node = entering::commit_at(call, &target, spot, write).await?;
     let mut answer = reply::reply(StatusCode::CREATED);
     reply::set_version(&mut answer.headers, node.stamp);
@@ -151,9 +154,32 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
     Ok(answer)
 }
 
+/// How often a write rewrites a group of the map before it goes ahead.
+const REWRITES_MAX: usize = 4;
+
+/// Whether the range may be written, where it is, and what is stored along with it. A group that has become too many runs is
+/// rewritten first.
+async fn prepare(call: Call<'_>, target: &Target, put: PutRange) -> Result<(Spot, Gathered), Failure> {
+    let mut rewrites = 0;
+    loop {
+        let (spot, PreparedWrite { gathering, crowded }) = entering::look(call, target, put).await?;
+        match crowded.filter(|_| rewrites < REWRITES_MAX) {
+            Some(Crowded { map, group }) => compact(call.engine, map, group).await?,
+            None => return Ok((spot, gathering.read().await?)),
+        }
+        rewrites += 1;
+    }
+}
+
 /// Takes the body in. Its MD5 is answered, whether the client has sent one or not.
-pub async fn receive(call: Call<'_>, body: &mut dyn Body, sums: &BodySums) -> Result<Received, Failure> {
+pub async fn receive(
+    call: Call<'_>,
+    body: &mut dyn Body,
+    gathered: &Gathered,
+    sums: &BodySums,
+) -> Result<Received, Failure> {
     let announced = upload::announced(call.head, body, BODY_BYTES_MAX).map_err(FileError::from)?;
+    let announced = announced.between(gathered.before.clone(), gathered.after.clone());
     let wanted = Wanted { md5: true, crc64: sums.crc64.is_some() };
     let received = upload::receive(call.engine, body, announced, wanted).await?;
     upload::verify(sums, received.md5, received.crc64).map_err(FileError::from)?;

@@ -47,7 +47,6 @@ pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::testing::{Bench, header};
 
     const URL: &str = "share/file?comp=metadata";

@@ -5,6 +5,7 @@
 
 use concurrency::LeaseId;
 use concurrency::share_mode::RestAccess;
+use content::map::FileView;
 use engine::{Changes, Rows, Tick};
 use service::HttpHeaders;
 use wire::http::{Head, Reply, StatusCode};
@@ -50,10 +51,19 @@ impl NodeChange for SetFileProperties {
     }
 }
 
+/// How often the map of a file is made to stand by itself before the operation gives up.
+const SETTLINGS_MAX: usize = 4;
+
 pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
     let (target, set) = parse(call.head)?;
-    let shown = entering::commit(call, &target, set).await?;
-    Ok(shown.changed(call.head, StatusCode::OK))
+    for _ in 0..SETTLINGS_MAX {
+        match entering::commit(call, &target, set.clone()).await {
+            Err(Failure::Refused(FileError::Unsettled { map })) => FileView::settle(call.engine, map).await?,
+            Ok(shown) => return Ok(shown.changed(call.head, StatusCode::OK)),
+            Err(failure) => return Err(failure),
+        }
+    }
+    Err(FileError::Moved.into())
 }
 
 #[cfg(test)]
