@@ -72,6 +72,12 @@ pub trait NodeChange: Send + Sync + 'static {
     /// What the operation is to the table.
     fn admission(&self) -> Admission;
 
+    /// Asks for rows that the operation will need, before it is known what stands at the path. Whether they are there does not
+    /// matter yet.
+    fn announce(&self, spot: &Spot, rows: &dyn Rows) {
+        let _ = (spot, rows);
+    }
+
     /// The rules of the operation. They may run more than once; after a refusal the changes are thrown away.
     fn apply(&self, spot: &Spot, rows: &dyn Rows, tick: Tick, changes: &mut Changes) -> Result<Self::Outcome, Halt>;
 }
@@ -210,7 +216,8 @@ impl<C: NodeChange> Operation for Changing<C> {
     }
 
     fn apply(&self, rows: &dyn Rows, account: u64, tick: Tick, changes: &mut Changes) -> Result<Self::Outcome, Halt> {
-        let spot = tree::find(rows, account, &self.target)?;
+        let announce = |spot: &Spot| self.change.announce(spot, rows);
+        let spot = tree::find_announcing(rows, account, &self.target, &announce)?;
         self.entered.check(&spot)?;
         self.change.apply(&spot, rows, tick, changes)
     }
@@ -228,11 +235,13 @@ impl RenameNode {
     /// Where both paths lead. A source below a directory that is not there is as little there as any other.
     fn find(&self, rows: &dyn Rows, account: u64) -> Result<(Spot, Spot), Halt> {
         let share = guard(rows, account, &self.target.share)?;
-        let from = tree::find_in(rows, share, &self.source).map_err(|halt| match halt {
+        // Both are asked for before either is missed.
+        let (from, to) = (tree::find_in(rows, share, &self.source), tree::find_in(rows, share, &self.target.path));
+        let from = from.map_err(|halt| match halt {
             Stop::Refused(FileError::ParentNotFound) => refuse(FileError::ResourceNotFound),
             other => other,
-        })?;
-        Ok((from, tree::find_in(rows, share, &self.target.path)?))
+        });
+        Ok((from?, to?))
     }
 
     /// As what the rename enters for what has the new name.

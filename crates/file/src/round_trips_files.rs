@@ -94,7 +94,8 @@ async fn every_operation_keeps_its_budget_on_a_node_that_knows_its_way() {
 
 #[test]
 fn every_operation_on_files_has_a_budget() {
-    let named = BUDGET.iter().map(|((method, url, headers, _), _)| Op::named_by(&request(method, url, headers)).unwrap());
+    let named =
+        BUDGET.iter().map(|((method, url, headers, _), _)| Op::named_by(&request(method, url, headers)).unwrap());
     let budgeted: HashSet<Op> = named.chain(NOT_YET.iter().copied()).collect();
     let first = Op::ALL.iter().position(|op| *op == Op::CreateDirectory).unwrap();
     let missing: Vec<&Op> = Op::ALL[first..].iter().filter(|op| !budgeted.contains(op)).collect();

@@ -31,6 +31,15 @@ pub struct NewFile {
     pub may_replace: bool,
 }
 
+/// Asks for what a creation at a spot looks at.
+pub fn announce(spot: &Spot, new: &NewNode, file: Option<&NewFile>, rows: &dyn Rows) {
+    let kind = if file.is_some() { ChildKind::File } else { ChildKind::Directory };
+    permission::announce_new(spot, &new.settings, kind, rows);
+    if file.is_some() {
+        spot.share.announce_count(rows);
+    }
+}
+
 /// Creates a directory at a free name.
 pub fn directory(spot: &Spot, new: &NewNode, rows: &dyn Rows, tick: Tick, changes: &mut Changes) -> Result<Node, Halt> {
     if spot.node.is_some() {

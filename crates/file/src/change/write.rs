@@ -1,7 +1,7 @@
 //! Writing, clearing and resizing the bytes of a file.
 
 use concurrency::{LeaseId, Timestamp};
-use content::map::{ByteSpan, Crowded, Gathered, Gathering};
+use content::map::{ByteSpan, Crowded, Gathered, Gathering, PAGE_BYTES};
 use engine::{Changes, Rows, Staged, Tick, Unread};
 
 use super::{entry, set};
@@ -62,9 +62,15 @@ impl RangeChange {
         })
     }
 
-    /// Makes the bytes zeros. Whole pages of them are not stored any longer.
+    /// Makes the bytes zeros. Whole pages of them are not stored any longer; the last page of the file is whole where the file ends.
     pub fn clear(&self, spot: &Spot, rows: &dyn Rows, tick: Tick, changes: &mut Changes) -> Result<Node, Halt> {
-        self.change(spot, tick, changes, |state, changes| state.view.clear(rows, self.span(), tick, changes))
+        self.change(spot, tick, changes, |state, changes| {
+            let mut span = self.span();
+            if span.end == state.length {
+                span.end = span.end.next_multiple_of(PAGE_BYTES);
+            }
+            state.view.clear(rows, span, tick, changes)
+        })
     }
 
     fn change(

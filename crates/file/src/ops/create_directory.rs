@@ -33,6 +33,10 @@ impl NodeChange for CreateDirectory {
         Admission::of(RestAccess::Look).in_turn()
     }
 
+    fn announce(&self, spot: &Spot, rows: &dyn Rows) {
+        create::announce(spot, &self.new, None, rows);
+    }
+
     fn apply(&self, spot: &Spot, rows: &dyn Rows, tick: Tick, changes: &mut Changes) -> Result<ShownNode, Halt> {
         let node = create::directory(spot, &self.new, rows, tick, changes)?;
         Ok(ShownNode::new(spot, node, tick.now))

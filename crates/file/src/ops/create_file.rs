@@ -80,6 +80,10 @@ impl NodeChange for CreateFile {
         Admission::of(RestAccess::Replace).in_turn()
     }
 
+    fn announce(&self, spot: &Spot, rows: &dyn Rows) {
+        create::announce(spot, &self.new, Some(&self.file), rows);
+    }
+
     fn apply(&self, spot: &Spot, rows: &dyn Rows, tick: Tick, changes: &mut Changes) -> Result<ShownNode, Halt> {
         let first = self.body.as_ref().and_then(|received| received.staged.as_ref());
         let node = create::file(spot, &self.new, &self.file, first, rows, tick, changes)?;

@@ -32,6 +32,10 @@ impl NodeChange for DeleteFile {
         Admission::of(RestAccess::Delete).in_turn()
     }
 
+    fn announce(&self, spot: &Spot, rows: &dyn Rows) {
+        spot.share.announce_count(rows);
+    }
+
     fn apply(&self, spot: &Spot, rows: &dyn Rows, tick: Tick, changes: &mut Changes) -> Result<(), Halt> {
         remove::file(spot, self.lease, rows, tick, changes)
     }

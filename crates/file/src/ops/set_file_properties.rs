@@ -45,6 +45,12 @@ impl NodeChange for SetFileProperties {
         Admission::of(RestAccess::Write).in_turn()
     }
 
+    fn announce(&self, spot: &Spot, rows: &dyn Rows) {
+        if self.settings.length.is_some() {
+            spot.share.announce_count(rows);
+        }
+    }
+
     fn apply(&self, spot: &Spot, rows: &dyn Rows, tick: Tick, changes: &mut Changes) -> Result<ShownNode, Halt> {
         let node = set::file_properties(spot, &self.settings, self.lease, rows, tick, changes)?;
         Ok(ShownNode::new(spot, node, tick.now))
