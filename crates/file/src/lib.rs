@@ -83,14 +83,13 @@ pub type Failure = service::Failure<FileError>;
 #[derive(Clone, Debug)]
 pub struct FileService {
     state: ServiceState,
-    engine: Arc<dyn Engine>,
     opens: Arc<Opens>,
 }
 
 impl FileService {
     #[must_use]
     pub fn new(engine: Arc<dyn Engine>, opens: Arc<Opens>) -> FileService {
-        FileService { state: ServiceState::new(Arc::clone(&engine)), engine, opens }
+        FileService { state: ServiceState::new(engine), opens }
     }
 }
 

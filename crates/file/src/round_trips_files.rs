@@ -16,6 +16,7 @@ const CREATE: &[(&str, &str)] = &[("x-ms-type", "file"), ("x-ms-content-length",
 const PLAIN: &[(&str, &str)] = &[];
 const UPDATE: &[(&str, &str)] = &[("x-ms-write", "update"), ("x-ms-range", "bytes=0-3")];
 const NEXT: &[(&str, &str)] = &[("x-ms-write", "update"), ("x-ms-range", "bytes=4-7")];
+const FAR: &[(&str, &str)] = &[("x-ms-write", "update"), ("x-ms-range", "bytes=70000-70003")];
 const CLEAR: &[(&str, &str)] = &[("x-ms-write", "clear"), ("x-ms-range", "bytes=0-99999")];
 const ACQUIRE: &[(&str, &str)] = &[("x-ms-lease-action", "acquire"), ("x-ms-lease-duration", "-1")];
 const BREAK: &[(&str, &str)] = &[("x-ms-lease-action", "break")];
@@ -27,32 +28,38 @@ const FROM_DIRECTORY: &[(&str, &str)] = &[("x-ms-file-rename-source", "http://12
 /// In this order, in a share with the directory `a/b/c`: the request, and its round trips on a node that has just started and on
 /// one that knows its way.
 const BUDGET: &[(Ask, Budget)] = &[
-    (("PUT", "share/a/b/empty?restype=directory", PLAIN, b""), (0, 0)),
-    (("GET", "share/a/b/empty?restype=directory", PLAIN, b""), (0, 0)),
-    (("GET", "share/a/b/empty?restype=directory&comp=metadata", PLAIN, b""), (0, 0)),
-    (("PUT", "share/a/b/empty?restype=directory&comp=properties", PLAIN, b""), (0, 0)),
-    (("PUT", "share/a/b/empty?restype=directory&comp=metadata", PLAIN, b""), (0, 0)),
-    (("PUT", "share/a/b/c/file", CREATE, b""), (0, 0)),
-    (("PUT", "share/a/b/c/file", CREATE, b"first bytes"), (0, 0)),
-    (("HEAD", "share/a/b/c/file", PLAIN, b""), (0, 0)),
-    (("GET", "share/a/b/c/file?comp=metadata", PLAIN, b""), (0, 0)),
-    (("GET", "share/a/b/c/file", PLAIN, b""), (0, 0)),
-    (("PUT", "share/a/b/c/file?comp=range", UPDATE, b"data"), (0, 0)),
-    (("PUT", "share/a/b/c/file?comp=range", NEXT, b"data"), (0, 0)),
-    (("GET", "share/a/b/c/file?comp=rangelist", PLAIN, b""), (0, 0)),
-    (("PUT", "share/a/b/c/file?comp=range", CLEAR, b""), (0, 0)),
-    (("PUT", "share/a/b/c/file?comp=properties", PLAIN, b""), (0, 0)),
-    (("PUT", "share/a/b/c/file?comp=properties", SHORTER, b""), (0, 0)),
-    (("PUT", "share/a/b/c/file?comp=metadata", PLAIN, b""), (0, 0)),
-    (("PUT", "share/a/b/c/file?comp=lease", ACQUIRE, b""), (0, 0)),
-    (("PUT", "share/a/b/c/file?comp=lease", BREAK, b""), (0, 0)),
-    (("GET", "share/a/b/c?restype=directory&comp=list", PLAIN, b""), (0, 0)),
-    (("GET", "share/a/b/c/file?comp=listhandles", PLAIN, b""), (0, 0)),
-    (("PUT", "share/a/b/c/file?comp=forceclosehandles", HANDLE, b""), (0, 0)),
-    (("PUT", "share/a/renamed?comp=rename", FROM_FILE, b""), (0, 0)),
-    (("PUT", "share/a/moved?restype=directory&comp=rename", FROM_DIRECTORY, b""), (0, 0)),
-    (("DELETE", "share/a/renamed", PLAIN, b""), (0, 0)),
-    (("DELETE", "share/a/moved?restype=directory", PLAIN, b""), (0, 0)),
+    (("PUT", "share/a/b/empty?restype=directory", PLAIN, b""), (6, 3)),
+    (("GET", "share/a/b/empty?restype=directory", PLAIN, b""), (4, 1)),
+    (("GET", "share/a/b/empty?restype=directory&comp=metadata", PLAIN, b""), (4, 1)),
+    (("PUT", "share/a/b/empty?restype=directory&comp=properties", PLAIN, b""), (6, 3)),
+    (("PUT", "share/a/b/empty?restype=directory&comp=metadata", PLAIN, b""), (6, 3)),
+    // The first file in the share: the permission that it inherits is stored, too.
+    (("PUT", "share/a/b/c/file", CREATE, b""), (8, 5)),
+    (("PUT", "share/a/b/c/other", CREATE, b""), (8, 3)),
+    (("PUT", "share/a/b/c/file", CREATE, b"first bytes"), (8, 3)),
+    (("HEAD", "share/a/b/c/file", PLAIN, b""), (5, 1)),
+    (("GET", "share/a/b/c/file?comp=metadata", PLAIN, b""), (5, 1)),
+    // It has another map since it was replaced.
+    (("GET", "share/a/b/c/file", PLAIN, b""), (8, 4)),
+    (("GET", "share/a/b/c/file", PLAIN, b""), (8, 2)),
+    (("PUT", "share/a/b/c/file?comp=range", UPDATE, b"data"), (10, 4)),
+    // It is stored with what stands before it.
+    (("PUT", "share/a/b/c/file?comp=range", NEXT, b"data"), (10, 4)),
+    (("PUT", "share/a/b/c/file?comp=range", FAR, b"data"), (9, 3)),
+    (("GET", "share/a/b/c/file?comp=rangelist", PLAIN, b""), (7, 1)),
+    (("PUT", "share/a/b/c/file?comp=range", CLEAR, b""), (9, 3)),
+    (("PUT", "share/a/b/c/file?comp=properties", PLAIN, b""), (7, 3)),
+    (("PUT", "share/a/b/c/file?comp=properties", SHORTER, b""), (9, 4)),
+    (("PUT", "share/a/b/c/file?comp=metadata", PLAIN, b""), (7, 3)),
+    (("PUT", "share/a/b/c/file?comp=lease", ACQUIRE, b""), (7, 3)),
+    (("PUT", "share/a/b/c/file?comp=lease", BREAK, b""), (7, 3)),
+    (("GET", "share/a/b/c?restype=directory&comp=list", PLAIN, b""), (5, 1)),
+    (("GET", "share/a/b/c/file?comp=listhandles", PLAIN, b""), (5, 1)),
+    (("PUT", "share/a/b/c/file?comp=forceclosehandles", HANDLE, b""), (5, 1)),
+    (("PUT", "share/a/renamed?comp=rename", FROM_FILE, b""), (7, 3)),
+    (("PUT", "share/a/moved?restype=directory&comp=rename", FROM_DIRECTORY, b""), (6, 3)),
+    (("DELETE", "share/a/renamed", PLAIN, b""), (5, 3)),
+    (("DELETE", "share/a/moved?restype=directory", PLAIN, b""), (6, 4)),
 ];
 
 /// Operations on files that come later.

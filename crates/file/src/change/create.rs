@@ -70,7 +70,7 @@ pub fn file(
     spot.share.count(rows, before.map_or(0, Node::length), file.length, changes)?;
     view.create(changes);
     if let Some(staged) = first {
-        view.write(rows, ByteSpan { start: 0, end: staged.length() }, staged, tick, changes)?;
+        view.write_new(ByteSpan { start: 0, end: staged.length() }, staged, tick, changes);
     }
     match before {
         None => entry::add(spot, &node, changes),

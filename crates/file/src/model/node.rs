@@ -45,6 +45,7 @@ pub struct Node {
 }
 
 /// What only files, or only directories, have.
+#[expect(clippy::large_enum_variant, reason = "nearly every node is a file")]
 #[derive(Clone, PartialEq, Eq, Debug, Encode, Decode)]
 pub enum NodeKind {
     #[n(0)]

@@ -97,6 +97,9 @@ async fn use_by_state() {
 /// What becomes of the lease: the id that holds it, `None` for none, or the refusal.
 type After = Result<Option<&'static str>, LeaseRefusal>;
 
+/// An action with its headers and its status, and what becomes of a lease that is available, held or broken.
+type Row = (&'static str, Vec<(&'static str, &'static str)>, u16, [After; 3]);
+
 #[tokio::test]
 async fn actions_by_state() {
     use LeaseRefusal::{AlreadyPresent, IdMismatchWithLeaseOperation, NotPresentWithLeaseOperation};
@@ -110,7 +113,7 @@ async fn actions_by_state() {
     let release = |id| vec![("x-ms-lease-action", "release"), ("x-ms-lease-id", id)];
     const FRESH: &str = "fresh";
     // Available, Leased(A), Broken(A).
-    let table: Vec<(&str, Vec<(&str, &str)>, u16, [After; 3])> = vec![
+    let table: Vec<Row> = vec![
         ("acquire", acquire(None), 201, [Ok(Some(FRESH)), Err(AlreadyPresent), Ok(Some(FRESH))]),
         ("acquire A", acquire(Some(MY_LEASE)), 201, [Ok(Some(MY_LEASE)), Ok(Some(MY_LEASE)), Ok(Some(MY_LEASE))]),
         (
