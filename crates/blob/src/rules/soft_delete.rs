@@ -14,10 +14,9 @@
 use bytes::Bytes;
 use concurrency::{Lease, Timestamp};
 use engine::{Changes, Key, Rows, Tick, Unread, Visit, due};
-use service::space;
+use service::{codec, space};
 
 use crate::error::BlobError;
-use crate::model::codec;
 use crate::model::protection;
 use crate::model::tags;
 use crate::model::{
