@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use engine::collector::is_referred;
-use engine::{Changes, Engine, Rows, Staged, Stop};
+use engine::{Changes, ContentWriter, Engine, EngineError, Rows, Staged, Stop};
 use service::request::{self, BodySums};
 use service::{Failure, RequestError, reply};
 use wire::checksum::{Crc64, Md5};
@@ -79,11 +79,14 @@ pub struct Announced {
     pub length: u64,
     framing: Option<Decoder>,
     secret: Option<Secret>,
+    /// Bytes that are stored with the body, before and after it.
+    before: Bytes,
+    after: Bytes,
 }
 
 impl From<u64> for Announced {
     fn from(length: u64) -> Announced {
-        Announced { length, framing: None, secret: None }
+        Announced { length, framing: None, secret: None, before: Bytes::new(), after: Bytes::new() }
     }
 }
 
@@ -91,6 +94,11 @@ impl Announced {
     /// To be sealed with the customer-provided key, if there is one.
     pub fn sealed_with(self, secret: Option<&Secret>) -> Announced {
         Announced { secret: secret.cloned(), ..self }
+    }
+
+    /// To be stored as one content with what lies before and after it. Neither counts in the sums.
+    pub fn between(self, before: Bytes, after: Bytes) -> Announced {
+        Announced { before, after, ..self }
     }
 }
 
@@ -101,7 +109,7 @@ pub fn announced(head: &Head, body: &dyn Body, most: u64) -> Result<Announced, R
         false => Announced::from(sent),
         true => {
             let length = request::structured_content_length(head)?;
-            Announced { length, framing: Some(Decoder::new(sent, length)), secret: None }
+            Announced { framing: Some(Decoder::new(sent, length)), ..Announced::from(length) }
         }
     };
     if announced.length > most { Err(RequestError::RequestBodyTooLarge { most }) } else { Ok(announced) }
@@ -115,15 +123,12 @@ pub async fn receive<E: From<RequestError>>(
     announced: impl Into<Announced>,
     wanted: Wanted,
 ) -> Result<Received, Failure<E>> {
-    let Announced { length, mut framing, secret } = announced.into();
+    let Announced { length, mut framing, secret, before, after } = announced.into();
     let mut md5 = wanted.md5.then(Md5::new);
     let mut crc64 = wanted.crc64.then(Crc64::new);
-    let stored = if secret.is_some() { sealing::sealed_length(length) } else { length };
-    let mut writer = (length > 0).then(|| engine.writer(Some(stored)));
-    let mut sealer = match (&secret, &writer) {
-        (Some(secret), Some(writer)) => Some(Sealer::new(secret, Salt::random()?, writer.id().0, length)),
-        _ => None,
-    };
+    let whole = before.len() as u64 + length + after.len() as u64;
+    let mut store = Store::new(engine, whole, secret.as_ref())?;
+    store.write(before).await?;
     let mut arrived = 0_u64;
     while let Some(bytes) = body.next().await {
         let mut rest = bytes?;
@@ -138,16 +143,7 @@ pub async fn receive<E: From<RequestError>>(
             if let Some(sum) = &mut crc64 {
                 sum.update(&bytes);
             }
-            if let Some(writer) = &mut writer {
-                match &mut sealer {
-                    None => writer.write(bytes).await?,
-                    Some(sealer) => {
-                        for piece in sealer.next(bytes) {
-                            writer.write(piece).await?;
-                        }
-                    }
-                }
-            }
+            store.write(bytes).await?;
         }
     }
     if let Some(decoder) = &framing {
@@ -156,11 +152,43 @@ pub async fn receive<E: From<RequestError>>(
     if arrived != length {
         return Err(BodyError::Incomplete.into());
     }
-    let staged = match writer {
-        Some(writer) => Some(writer.finish().await?),
-        None => None,
-    };
+    store.write(after).await?;
+    let staged = store.finish().await?;
     Ok(Received { staged, shared: None, length, md5: md5.map(Md5::finish), crc64: crc64.map(Crc64::finish) })
+}
+
+/// A content on its way in, sealed if there is a key. One without bytes is not stored at all.
+struct Store {
+    writer: Option<Box<dyn ContentWriter>>,
+    sealer: Option<Sealer>,
+}
+
+impl Store {
+    fn new(engine: &dyn Engine, length: u64, secret: Option<&Secret>) -> Result<Store, EngineError> {
+        let stored = if secret.is_some() { sealing::sealed_length(length) } else { length };
+        let writer = (length > 0).then(|| engine.writer(Some(stored)));
+        let sealer = match (secret, &writer) {
+            (Some(secret), Some(writer)) => Some(Sealer::new(secret, Salt::random()?, writer.id().0, length)),
+            _ => None,
+        };
+        Ok(Store { writer, sealer })
+    }
+
+    async fn write(&mut self, bytes: Bytes) -> Result<(), EngineError> {
+        let Some(writer) = self.writer.as_mut().filter(|_| !bytes.is_empty()) else { return Ok(()) };
+        let Some(sealer) = &mut self.sealer else { return writer.write(bytes).await };
+        for piece in sealer.next(bytes) {
+            writer.write(piece).await?;
+        }
+        Ok(())
+    }
+
+    async fn finish(self) -> Result<Option<Staged>, EngineError> {
+        match self.writer {
+            Some(writer) => Ok(Some(writer.finish().await?)),
+            None => Ok(None),
+        }
+    }
 }
 
 /// Reads `length` bytes that are stored already, for their sums alone.

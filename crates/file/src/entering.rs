@@ -72,14 +72,14 @@ pub trait NodeChange: Send + Sync + 'static {
     /// What the operation is to the table.
     fn admission(&self) -> Admission;
 
+    /// Asks for rows that the operation will need, before it is known what stands at the path. Whether they are there does not
+    /// matter yet.
+    fn announce(&self, spot: &Spot, rows: &dyn Rows) {
+        let _ = (spot, rows);
+    }
+
     /// The rules of the operation. They may run more than once; after a refusal the changes are thrown away.
-    fn apply(
-        &self,
-        spot: &Spot,
-        rows: &dyn Rows,
-        tick: Tick,
-        changes: &mut Changes,
-    ) -> Result<Self::Outcome, Halt>;
+    fn apply(&self, spot: &Spot, rows: &dyn Rows, tick: Tick, changes: &mut Changes) -> Result<Self::Outcome, Halt>;
 }
 
 /// What an operation has entered the table for: a name in a directory, and what stood there.
@@ -106,7 +106,8 @@ pub async fn read<R: NodeRead>(call: Call<'_>, target: &Target, read: R) -> Resu
     let (target, read) = (Arc::new(target.clone()), Arc::new(read));
     // Without any handle there is nothing that could exclude the read, so one look at the rows is enough.
     if let Some(before) = call.opens.calm() {
-        let (_, outcome) = call.read(&Arc::new(Reading { target: Arc::clone(&target), read: Arc::clone(&read) })).await?;
+        let (_, outcome) =
+            call.read(&Arc::new(Reading { target: Arc::clone(&target), read: Arc::clone(&read) })).await?;
         if call.opens.calm() == Some(before) {
             return Ok(outcome?);
         }
@@ -148,12 +149,13 @@ pub async fn commit_at<C: NodeChange>(
 ) -> Result<C::Outcome, Failure> {
     let (target, change) = (Arc::new(target.clone()), Arc::new(change));
     let admission = change.admission();
+    let mut turn = None;
     for _ in 0..ATTEMPTS_MAX {
         let spot = match spot.take() {
             Some(spot) => spot,
             None => call.read(&Arc::new(Looking(Arc::clone(&target)))).await?,
         };
-        let _turn = turn(call, &spot, admission).await?;
+        take_turn(call, &spot, admission, &mut turn).await?;
         let _entry = enter(call, &spot, admission).await?;
         let (target, change) = (Arc::clone(&target), Arc::clone(&change));
         match call.commit(&Arc::new(Changing { target, entered: Entered::of(&spot), change })).await {
@@ -213,14 +215,9 @@ impl<C: NodeChange> Operation for Changing<C> {
         share_key(account, &self.target.share)
     }
 
-    fn apply(
-        &self,
-        rows: &dyn Rows,
-        account: u64,
-        tick: Tick,
-        changes: &mut Changes,
-    ) -> Result<Self::Outcome, Halt> {
-        let spot = tree::find(rows, account, &self.target)?;
+    fn apply(&self, rows: &dyn Rows, account: u64, tick: Tick, changes: &mut Changes) -> Result<Self::Outcome, Halt> {
+        let announce = |spot: &Spot| self.change.announce(spot, rows);
+        let spot = tree::find_announcing(rows, account, &self.target, &announce)?;
         self.entered.check(&spot)?;
         self.change.apply(&spot, rows, tick, changes)
     }
@@ -238,11 +235,13 @@ impl RenameNode {
     /// Where both paths lead. A source below a directory that is not there is as little there as any other.
     fn find(&self, rows: &dyn Rows, account: u64) -> Result<(Spot, Spot), Halt> {
         let share = guard(rows, account, &self.target.share)?;
-        let from = tree::find_in(rows, share, &self.source).map_err(|halt| match halt {
+        // Both are asked for before either is missed.
+        let (from, to) = (tree::find_in(rows, share, &self.source), tree::find_in(rows, share, &self.target.path));
+        let from = from.map_err(|halt| match halt {
             Stop::Refused(FileError::ParentNotFound) => refuse(FileError::ResourceNotFound),
             other => other,
-        })?;
-        Ok((from, tree::find_in(rows, share, &self.target.path)?))
+        });
+        Ok((from?, to?))
     }
 
     /// As what the rename enters for what has the new name.
@@ -257,9 +256,15 @@ impl RenameNode {
 pub async fn rename(call: Call<'_>, rename: RenameNode) -> Result<ShownNode, Failure> {
     let rename = Arc::new(rename);
     let looking = Arc::new(LookingAtBoth(Arc::clone(&rename)));
+    let mut turn: Option<((NameKey, NameKey), Turn)> = None;
     for _ in 0..ATTEMPTS_MAX {
         let (from, to) = call.read(&looking).await?;
-        let _turn = call.opens.turn_at_both(name_key(&from), name_key(&to)).await.map_err(FileError::from)?;
+        let names = (name_key(&from), name_key(&to));
+        if turn.as_ref().is_none_or(|(held, _)| *held != names) {
+            drop(turn.take());
+            let taken = call.opens.turn_at_both(names.0.clone(), names.1.clone()).await.map_err(FileError::from)?;
+            turn = Some((names, taken));
+        }
         let source = enter_source(call, &from).await?;
         let _replaced = match rename.access_to_target(&from, &to) {
             Some(access) => enter(call, &to, Admission::of(access)).await?,
@@ -326,11 +331,22 @@ fn place(rows: &dyn Rows, spot: &Spot, path: &FilePath) -> Result<Place, Halt> {
     Ok(Place { path: names.join("/"), above: spot.above.iter().rev().copied().collect() })
 }
 
-async fn turn(call: Call<'_>, spot: &Spot, admission: Admission) -> Result<Option<Turn>, FileError> {
-    if !admission.takes_turn {
-        return Ok(None);
+/// Takes the turn at the name, unless it is held already. Whoever begins anew keeps it: then nobody else changes what stands at the
+/// name, and the second attempt is not in vain.
+async fn take_turn(
+    call: Call<'_>,
+    spot: &Spot,
+    admission: Admission,
+    turn: &mut Option<(NameKey, Turn)>,
+) -> Result<(), FileError> {
+    let name = name_key(spot);
+    if !admission.takes_turn || turn.as_ref().is_some_and(|(held, _)| *held == name) {
+        return Ok(());
     }
-    Ok(Some(call.opens.turn(name_key(spot)).await?))
+    // Never two at once: others may wait for them in another order.
+    drop(turn.take());
+    *turn = Some((name.clone(), call.opens.turn(name).await?));
+    Ok(())
 }
 
 async fn enter(call: Call<'_>, spot: &Spot, admission: Admission) -> Result<Option<Entry>, FileError> {

@@ -60,6 +60,11 @@ pub enum FileError {
 
     /// Another file or directory, or none, stands at the path since it was looked up. It is never an answer: the operation begins anew.
     Moved,
+    /// Too many maps stand behind that of a file to put another in front. It is never an answer: the operation makes the map stand by
+    /// itself and begins anew.
+    Unsettled {
+        map: u64,
+    },
 }
 
 /// What a lease that refuses is on, and what was asked of it.
@@ -124,11 +129,9 @@ impl FileError {
                 (416, "InvalidRange", "The range specified is invalid for the current size of the resource.")
             }
             FileError::ParentNotFound => (404, "ParentNotFound", "The specified parent path does not exist."),
-            FileError::ReadOnlyAttribute => (
-                409,
-                "ReadOnlyAttribute",
-                "The specified resource is read-only and cannot be modified at this time.",
-            ),
+            FileError::ReadOnlyAttribute => {
+                (409, "ReadOnlyAttribute", "The specified resource is read-only and cannot be modified at this time.")
+            }
             FileError::ResourceAlreadyExists => {
                 (409, "ResourceAlreadyExists", "The specified resource already exists.")
             }
@@ -137,11 +140,9 @@ impl FileError {
                 (409, "ResourceTypeMismatch", "The resource type does not match the type of the specified resource.")
             }
             FileError::ShareAlreadyExists => (409, "ShareAlreadyExists", "The specified share already exists."),
-            FileError::ShareHasSnapshots => (
-                409,
-                "ShareHasSnapshots",
-                "The share has snapshots and the operation requires no snapshots.",
-            ),
+            FileError::ShareHasSnapshots => {
+                (409, "ShareHasSnapshots", "The share has snapshots and the operation requires no snapshots.")
+            }
             FileError::ShareNotFound => (404, "ShareNotFound", "The specified share does not exist."),
             FileError::ShareSizeLimitReached => {
                 (403, "ShareSizeLimitReached", "The share size limit has been reached.")
@@ -152,21 +153,15 @@ impl FileError {
                 "This request is not authorized to perform this operation using this permission.",
             ),
 
-            FileError::FileLockConflict => (
-                409,
-                "FileLockConflict",
-                "A portion of the specified file is locked by an SMB client.",
-            ),
-            FileError::SharingViolation => (
-                409,
-                "SharingViolation",
-                "The specified resource may be in use by an SMB client.",
-            ),
-            FileError::SmbDeletePending => (
-                409,
-                SMB_DELETE_PENDING,
-                "The specified resource is marked for deletion by an SMB client.",
-            ),
+            FileError::FileLockConflict => {
+                (409, "FileLockConflict", "A portion of the specified file is locked by an SMB client.")
+            }
+            FileError::SharingViolation => {
+                (409, "SharingViolation", "The specified resource may be in use by an SMB client.")
+            }
+            FileError::SmbDeletePending => {
+                (409, SMB_DELETE_PENDING, "The specified resource is marked for deletion by an SMB client.")
+            }
             FileError::CannotDeleteFileOrDirectory => (
                 409,
                 "CannotDeleteFileOrDirectory",
@@ -176,6 +171,7 @@ impl FileError {
 
             FileError::Lease(of, refusal) => lease(*of, *refusal),
             FileError::Moved => (503, "ServerBusy", "The path changes all the time. Try again."),
+            FileError::Unsettled { .. } => (503, "ServerBusy", "The file is being rewritten. Try again."),
         }
     }
 }
@@ -207,19 +203,19 @@ fn lease(of: Leased, refusal: LeaseRefusal) -> (u16, &'static str, &'static str)
         (LeaseRefusal::NotPresentWithLeaseOperation, _) => {
             (409, "LeaseNotPresentWithLeaseOperation", "There is currently no lease on the resource.")
         }
-        (LeaseRefusal::IdMissing, Leased::File) => {
-            (412, "LeaseIdMissing", "There is currently a lease on the file and no lease ID was specified in the request.")
-        }
+        (LeaseRefusal::IdMissing, Leased::File) => (
+            412,
+            "LeaseIdMissing",
+            "There is currently a lease on the file and no lease ID was specified in the request.",
+        ),
         (LeaseRefusal::IdMissing, Leased::Share) => (
             412,
             "LeaseIdMissing",
             "There is currently a lease on the file share and no lease ID was specified in the request.",
         ),
-        (LeaseRefusal::IdMismatch, Leased::File) => (
-            412,
-            "LeaseIdMismatchWithFileOperation",
-            "The lease ID specified did not match the lease ID for the file.",
-        ),
+        (LeaseRefusal::IdMismatch, Leased::File) => {
+            (412, "LeaseIdMismatchWithFileOperation", "The lease ID specified did not match the lease ID for the file.")
+        }
         (LeaseRefusal::IdMismatch, Leased::Share) => (
             412,
             "LeaseIdMismatchWithContainerOperation",

@@ -42,12 +42,16 @@ mod reply;
 mod request;
 #[cfg(test)]
 mod round_trips;
+#[cfg(test)]
+mod round_trips_files;
 mod route;
 pub mod security;
 mod share_settings;
 mod smb_headers;
 #[cfg(test)]
 mod testing;
+#[cfg(test)]
+mod tests;
 mod tree;
 
 use std::sync::Arc;
@@ -79,14 +83,13 @@ pub type Failure = service::Failure<FileError>;
 #[derive(Clone, Debug)]
 pub struct FileService {
     state: ServiceState,
-    engine: Arc<dyn Engine>,
     opens: Arc<Opens>,
 }
 
 impl FileService {
     #[must_use]
     pub fn new(engine: Arc<dyn Engine>, opens: Arc<Opens>) -> FileService {
-        FileService { state: ServiceState::new(Arc::clone(&engine)), engine, opens }
+        FileService { state: ServiceState::new(engine), opens }
     }
 }
 

@@ -65,9 +65,7 @@ fn share(head: &Head, comp: Option<&str>) -> Result<Op, FileError> {
         (
             _,
             None
-            | Some(
-                "properties" | "metadata" | "acl" | "stats" | "snapshot" | "undelete" | "lease" | "filepermission",
-            ),
+            | Some("properties" | "metadata" | "acl" | "stats" | "snapshot" | "undelete" | "lease" | "filepermission"),
         ) => return unsupported_verb(),
         (_, Some(other)) => return Err(FileError::query("comp", other)),
     })

@@ -7,8 +7,9 @@ use wire::http::Head;
 use crate::change::properties::{PermissionSetting, Semantics, SmbSettings, TimeSetting};
 use crate::error::FileError;
 use crate::model::Attributes;
+use crate::permission_format::PermissionFormat;
 use crate::request::{required, text};
-use crate::security::{PERMISSION_HEADER_BYTES_MAX, Permission, PermissionKey};
+use crate::security::{PERMISSION_HEADER_BYTES_MAX, PermissionKey};
 
 /// Before this version requests and answers had none of these headers.
 pub const SMB_HEADERS_SINCE: &str = "2019-02-02";
@@ -21,7 +22,6 @@ pub const LAST_WRITE_TIME: &str = "x-ms-file-last-write-time";
 const CHANGE_TIME: &str = "x-ms-file-change-time";
 const PERMISSION: &str = "x-ms-file-permission";
 const PERMISSION_KEY: &str = "x-ms-file-permission-key";
-const PERMISSION_FORMAT: &str = "x-ms-file-permission-format";
 const SEMANTICS: &str = "x-ms-file-property-semantics";
 /// What NFS sees instead. Shares here are for SMB.
 const OF_NFS: [&str; 3] = ["x-ms-owner", "x-ms-group", "x-ms-mode"];
@@ -116,17 +116,7 @@ fn permission(head: &Head) -> Result<PermissionSetting, FileError> {
         (Some(value), None) if value.len() > PERMISSION_HEADER_BYTES_MAX => {
             Err(FileError::header(PERMISSION, format!("{} bytes", value.len())))
         }
-        (Some(value), None) => Ok(PermissionSetting::Given(Box::new(format(head)?(value)?))),
-    }
-}
-
-/// How a permission in the format of the request is read.
-fn format(head: &Head) -> Result<fn(&str) -> Result<Permission, crate::security::PermissionError>, FileError> {
-    match text(head, PERMISSION_FORMAT)? {
-        None => Ok(Permission::from_sddl),
-        Some(value) if value.eq_ignore_ascii_case("sddl") => Ok(Permission::from_sddl),
-        Some(value) if value.eq_ignore_ascii_case("binary") => Ok(Permission::from_base64),
-        Some(value) => Err(FileError::header(PERMISSION_FORMAT, value)),
+        (Some(value), None) => Ok(PermissionSetting::Given(Box::new(PermissionFormat::of(head)?.read(value)?))),
     }
 }
 
@@ -142,8 +132,11 @@ fn semantics(head: &Head) -> Result<Semantics, FileError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::security::Permission;
     use crate::testing::request;
     use service::RequestError;
+
+    const PERMISSION_FORMAT: &str = "x-ms-file-permission-format";
 
     const SDDL: &str = "O:BAG:SYD:(A;;FA;;;BU)";
 

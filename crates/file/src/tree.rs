@@ -35,12 +35,22 @@ pub struct Spot {
 
 /// Looks a path up. The share and every directory above must be there; the last name may be free.
 pub fn find(rows: &dyn Rows, account: u64, target: &Target) -> Result<Spot, Halt> {
-    let share = guard(rows, account, &target.share)?;
-    find_in(rows, share, &target.path)
+    find_announcing(rows, account, target, &|_| ())
 }
 
-/// The same in a share that was looked up before.
+/// The same; `announce` is called with the spot before it is known what stands there. An engine that must fetch its rows fetches those
+/// that are asked for then together with the last one of the path.
+pub fn find_announcing(rows: &dyn Rows, account: u64, target: &Target, announce: &dyn Fn(&Spot)) -> Result<Spot, Halt> {
+    let share = guard(rows, account, &target.share)?;
+    walk(rows, share, &target.path, announce)
+}
+
+/// Looks a path up in a share that was looked up before.
 pub fn find_in(rows: &dyn Rows, share: ShareGuard, path: &FilePath) -> Result<Spot, Halt> {
+    walk(rows, share, path, &|_| ())
+}
+
+fn walk(rows: &dyn Rows, share: ShareGuard, path: &FilePath, announce: &dyn Fn(&Spot)) -> Result<Spot, Halt> {
     let Some((name, directories)) = path.names().split_last() else { return root(rows, share) };
     let mut above = Vec::with_capacity(path.names().len());
     above.push(share.generation);
@@ -51,8 +61,9 @@ pub fn find_in(rows: &dyn Rows, share: ShareGuard, path: &FilePath) -> Result<Sp
         parent = Some(Box::new(found));
     }
     let (name, spelling) = (name.folded(), name.as_str().to_owned());
-    let node = entry(rows, &entry_key(share.generation, last(&above), &name))?;
-    Ok(Spot { share, above, parent, name, spelling, node })
+    let spot = Spot { share, above, parent, name, spelling, node: None };
+    announce(&spot);
+    Ok(Spot { node: entry(rows, &spot.key())?, ..spot })
 }
 
 fn root(rows: &dyn Rows, share: ShareGuard) -> Result<Spot, Halt> {

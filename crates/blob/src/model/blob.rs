@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use concurrency::{ETag, Lease, Timestamp, Version};
-use content::map::View;
+use content::map::PageView;
 use engine::{Changes, ContentId, Key, Rows, Unread};
 use minicbor::{Decode, Encode};
 use service::{Deletion, HttpHeaders, Pairs, codec, space};
@@ -159,7 +159,7 @@ pub enum ContentRef {
     Blocks(#[n(0)] u64),
     /// A page map, at one epoch.
     #[n(3)]
-    Pages(#[n(0)] View),
+    Pages(#[n(0)] PageView),
     /// The rows of a list that belongs to another append blob, as far as the length of this one goes. Who appends to this
     /// one begins a list of its own.
     #[n(4)]
@@ -408,7 +408,7 @@ mod tests {
         let state = Committed {
             length: 4096,
             kind: BlobType::Page { sequence: 5 },
-            content: ContentRef::Pages(View { map: 0x8DE0_0000_0000_0064, epoch: 3 }),
+            content: ContentRef::Pages(PageView { map: 0x8DE0_0000_0000_0064, epoch: 3 }),
             headers,
             deleted: Some(Deletion { at: Timestamp(1), until: Timestamp(2), stamp: Timestamp(3) }),
             ..committed()

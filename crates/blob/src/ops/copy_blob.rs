@@ -7,7 +7,7 @@
 
 use auth::{Kind, Settings};
 use concurrency::{Conditions, DurationKind, Lease, LeaseId, Timestamp};
-use content::map::{self, PAGE_BYTES, View};
+use content::map::{PAGE_BYTES, PageView};
 use content::upload::{Received, Wanted};
 use engine::{Changes, Commit, Tick, commit, read};
 use service::RequestError;
@@ -378,7 +378,7 @@ impl WholeCopy {
             match outcome.await? {
                 Outcome::Done(done) => return Ok(Some(done)),
                 Outcome::Other => return Ok(None),
-                Outcome::Settle(map) => map::settle(call.engine, map).await?,
+                Outcome::Settle(map) => PageView::settle(call.engine, map).await?,
             }
         }
     }
@@ -477,7 +477,7 @@ impl WholeCopy {
             match state.kind {
                 BlobType::Block | BlobType::Append { .. } => state.length = 0,
                 BlobType::Page { .. } => {
-                    let view = View::new(tick.id(2));
+                    let view = PageView::new(tick.id(2));
                     view.create(&mut changes);
                     state.content = ContentRef::Pages(view);
                 }

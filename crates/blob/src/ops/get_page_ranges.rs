@@ -1,7 +1,7 @@
 //! Get Page Ranges: which pages of a page blob hold something, or which have changed since a snapshot.
 
 use concurrency::Timestamp;
-use content::map::{Changed, PAGE_BYTES, PageSpan, View};
+use content::map::{ByteSpan, Changed, PAGE_BYTES, PageView};
 use engine::{Rows, read};
 use service::sources::without_signature;
 use wire::http::{Head, HeaderValue, Reply, StatusCode};
@@ -101,9 +101,9 @@ impl GetPageRanges {
         &self,
         rows: &dyn Rows,
         account: u64,
-        (view, target): (View, &Committed),
+        (view, target): (PageView, &Committed),
         at: Timestamp,
-    ) -> Result<(View, Timestamp), Halt> {
+    ) -> Result<(PageView, Timestamp), Halt> {
         if matches!(self.read.which, Which::Snapshot(target) if target < at) {
             return Err(refuse(BlobError::PreviousSnapshotCannotBeNewer));
         }
@@ -121,11 +121,11 @@ impl GetPageRanges {
     }
 
     /// The pages to look at: those that the range touches, from the marker on.
-    fn span(&self, length: u64) -> Result<PageSpan, BlobError> {
+    fn span(&self, length: u64) -> Result<ByteSpan, BlobError> {
         let span = self.range.resolve(length).map_err(|_| BlobError::InvalidRange { length })?;
         let (start, end) = span.map_or((0, length), |span| (span.first, span.last + 1));
         let start = (start - start % PAGE_BYTES).max(self.from);
-        Ok(PageSpan { start, end: end.next_multiple_of(PAGE_BYTES).max(start) })
+        Ok(ByteSpan { start, end: end.next_multiple_of(PAGE_BYTES).max(start) })
     }
 }
 

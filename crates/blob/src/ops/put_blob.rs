@@ -2,7 +2,7 @@
 
 use auth::account::Kind;
 use concurrency::{Conditions, Lease, LeaseId, Timestamp};
-use content::map::View;
+use content::map::PageView;
 use content::upload::{self, Announced, Received, Wanted};
 use engine::{Changes, Commit, Tick, commit, read};
 use service::RequestError;
@@ -148,7 +148,7 @@ impl PutBlob {
             BlobType::Append { .. } | BlobType::Page { .. } => self.headers.content_md5.clone(),
         };
         let content = match (self.kind, &body.staged) {
-            (BlobType::Page { .. }, _) => ContentRef::Pages(View::new(tick.id(2))),
+            (BlobType::Page { .. }, _) => ContentRef::Pages(PageView::new(tick.id(2))),
             (BlobType::Block | BlobType::Append { .. }, Some(staged)) => ContentRef::Whole(staged.id().0),
             (BlobType::Block | BlobType::Append { .. }, None) => ContentRef::Empty,
         };

@@ -1,7 +1,7 @@
 //! Put Page: write or clear pages of a page blob.
 
 use concurrency::{Conditions, LeaseId, Timestamp};
-use content::map::{PAGE_BYTES, PageSpan, View};
+use content::map::{ByteSpan, PAGE_BYTES, PageView};
 use content::upload::{self, Received, Wanted};
 use engine::{Changes, Commit, Tick, commit, read};
 use service::{RequestError, codec};
@@ -27,7 +27,7 @@ pub(super) struct PutPage {
     sequence: SequenceConditions,
     lease: Option<LeaseId>,
     pub(super) write: PageWrite,
-    pub(super) span: PageSpan,
+    pub(super) span: ByteSpan,
     pub(super) sums: BodySums,
 }
 
@@ -99,7 +99,7 @@ fn page_write(head: &Head) -> Result<PageWrite, BlobError> {
 }
 
 /// The pages that are meant. Here a `Range` that means nothing cannot be ignored.
-fn span(head: &Head) -> Result<PageSpan, BlobError> {
+fn span(head: &Head) -> Result<ByteSpan, BlobError> {
     match request::range(head)? {
         RangeHeader::None => Err(BlobError::Request(RequestError::MissingRequiredHeader { name: "x-ms-range" })),
         RangeHeader::Ignored => Err(BlobError::header("range", request::text(head, "range")?.unwrap_or_default())),
@@ -107,7 +107,7 @@ fn span(head: &Head) -> Result<PageSpan, BlobError> {
         RangeHeader::Span { first, last: Some(last) } => {
             let end = last.checked_add(1).ok_or(BlobError::InvalidPageRange)?;
             let is_aligned = first.is_multiple_of(PAGE_BYTES) && end.is_multiple_of(PAGE_BYTES);
-            if is_aligned { Ok(PageSpan { start: first, end }) } else { Err(BlobError::InvalidPageRange) }
+            if is_aligned { Ok(ByteSpan { start: first, end }) } else { Err(BlobError::InvalidPageRange) }
         }
     }
 }
@@ -117,7 +117,7 @@ fn span(head: &Head) -> Result<PageSpan, BlobError> {
 struct Target {
     blob: Blob,
     state: Committed,
-    view: View,
+    view: PageView,
     sequence: u64,
 }
 
@@ -140,7 +140,7 @@ impl PutPage {
     }
 
     /// The blob as it becomes; its pages are changed beside it.
-    fn decide(&self, found: Option<Blob>, tick: Tick) -> Result<(Blob, View, u64), BlobError> {
+    fn decide(&self, found: Option<Blob>, tick: Tick) -> Result<(Blob, PageView, u64), BlobError> {
         let Target { blob, state, view, sequence } = self.judge(found, tick.now)?;
         let committed = Some(Committed { stamp: tick.stamp, ..state });
         Ok((Blob { committed, ..blob }, view, sequence))
@@ -234,14 +234,14 @@ mod tests {
             sequence,
             lease,
             write: PageWrite::Clear,
-            span: PageSpan { start: 0, end },
+            span: ByteSpan { start: 0, end },
             sums: BodySums::default(),
         }
     }
 
     fn blob(lease: Lease, kind: BlobType) -> Option<Blob> {
         let content = match kind {
-            BlobType::Page { .. } => ContentRef::Pages(View { map: 8, epoch: 1 }),
+            BlobType::Page { .. } => ContentRef::Pages(PageView { map: 8, epoch: 1 }),
             BlobType::Block | BlobType::Append { .. } => ContentRef::Empty,
         };
         let state = Committed { length: 1_024, content, kind, ..committed() };

@@ -1,7 +1,7 @@
 //! Set Blob Properties: the HTTP headers that a blob is read with, all six together; of a page blob also its length and its
 //! sequence number.
 
-use content::map::PageSpan;
+use content::map::ByteSpan;
 use engine::{Changes, Rows, Tick};
 use service::RequestError;
 use wire::http::{Head, HeaderValue, Reply, StatusCode};
@@ -107,7 +107,7 @@ impl Wanted {
         if let ContentRef::Pages(view) = state.content
             && after.length < state.length
         {
-            view.clear(rows, PageSpan { start: after.length, end: state.length }, tick, changes)?;
+            view.clear(rows, ByteSpan { start: after.length, end: state.length }, tick, changes)?;
         }
         *state = after;
         Ok(())

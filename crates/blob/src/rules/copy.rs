@@ -3,7 +3,7 @@
 //! A copy inside this server moves no bytes: the new blob refers to what the old one refers to, in the commit that looked at
 //! the old one. So it is as quick for a terabyte as for a byte, and whatever happens to its source later is nothing to it.
 
-use content::map::View;
+use content::map::PageView;
 use engine::{Changes, Key, Rows, Tick};
 use service::codec;
 
@@ -13,7 +13,7 @@ use crate::source::Place;
 /// The content of a source, as it becomes that of another blob.
 pub enum Shared {
     By(ContentRef),
-    /// Too many page maps stand behind this one: see [`content::map::settle`].
+    /// Too many page maps stand behind this one: see [`content::map::PageView::settle`].
     AfterSettling(u64),
 }
 
@@ -56,7 +56,7 @@ pub fn share(
 
 /// The blob that a copy was made of goes on in the next epoch, if it can change at all. If it is the one at `key`, it is being
 /// replaced, and does not.
-fn keep_epoch(rows: &dyn Rows, place: &Place, view: View, key: &Key, changes: &mut Changes) -> Result<(), Halt> {
+fn keep_epoch(rows: &dyn Rows, place: &Place, view: PageView, key: &Key, changes: &mut Changes) -> Result<(), Halt> {
     let source = blob_key(model::generation(rows, place.account, &place.container)?, &place.name);
     let Some(mut blob) = model::find_blob(rows, &source)? else { return Ok(()) };
     match &mut blob.committed {

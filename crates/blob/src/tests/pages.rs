@@ -2,10 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use content::map::{GROUP_BYTES, GROUP_PAGES, ORIGINS_MAX, PAGE_BYTES};
+use content::map::{GROUP_BYTES, ORIGINS_MAX, PAGE_BYTES};
 
 use crate::model::PAGE_BLOB_BYTES_MAX;
 use crate::testing::{Bench, Random, between, header};
+
+const GROUP_PAGES: u64 = GROUP_BYTES / PAGE_BYTES;
 
 /// A page as the reference has it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -1,11 +1,12 @@
 //! Creating a directory or a file, and replacing a file as a whole.
 
 use concurrency::{Lease, LeaseId, Timestamp};
-use content::map::{PageSpan, View as FileView};
+use content::map::{ByteSpan, FileView};
 use engine::{Changes, Rows, Staged, Tick};
 use service::{HttpHeaders, Pairs};
 
 use super::properties::SmbSettings;
+use super::write::MAP_ID;
 use super::{entry, permission};
 use crate::error::FileError;
 use crate::model::{FileState, Halt, Node, NodeKind, refuse};
@@ -30,17 +31,17 @@ pub struct NewFile {
     pub may_replace: bool,
 }
 
-/// The id of a new map among the fresh ids of a decision. The id of a new node is the first.
-const MAP_ID: u64 = 1;
+/// Asks for what a creation at a spot looks at.
+pub fn announce(spot: &Spot, new: &NewNode, file: Option<&NewFile>, rows: &dyn Rows) {
+    let kind = if file.is_some() { ChildKind::File } else { ChildKind::Directory };
+    permission::announce_new(spot, &new.settings, kind, rows);
+    if file.is_some() {
+        spot.share.announce_count(rows);
+    }
+}
 
 /// Creates a directory at a free name.
-pub fn directory(
-    spot: &Spot,
-    new: &NewNode,
-    rows: &dyn Rows,
-    tick: Tick,
-    changes: &mut Changes,
-) -> Result<Node, Halt> {
+pub fn directory(spot: &Spot, new: &NewNode, rows: &dyn Rows, tick: Tick, changes: &mut Changes) -> Result<Node, Halt> {
     if spot.node.is_some() {
         return Err(refuse(FileError::ResourceAlreadyExists));
     }
@@ -69,7 +70,7 @@ pub fn file(
     spot.share.count(rows, before.map_or(0, Node::length), file.length, changes)?;
     view.create(changes);
     if let Some(staged) = first {
-        view.write(rows, PageSpan { start: 0, end: staged.length() }, staged, tick, changes)?;
+        view.write_new(ByteSpan { start: 0, end: staged.length() }, staged, tick, changes);
     }
     match before {
         None => entry::add(spot, &node, changes),

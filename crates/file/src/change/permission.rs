@@ -30,6 +30,12 @@ pub fn of_new(
     }
 }
 
+/// Asks for what [`of_new`] looks at.
+pub fn announce_new(spot: &Spot, settings: &SmbSettings, kind: ChildKind, rows: &dyn Rows) {
+    // What it says counts for nothing, and neither does whether it could say anything.
+    _ = of_new(spot, settings, kind, rows, &mut Changes::none());
+}
+
 /// The permission of what stands at a spot, once the settings are made.
 pub fn of_changed(
     spot: &Spot,

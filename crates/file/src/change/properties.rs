@@ -78,7 +78,8 @@ impl SmbSettings {
     /// The attributes of something new.
     pub fn new_attributes(&self, is_directory: bool) -> Attributes {
         let given = self.attributes.unwrap_or_default();
-        let own = if self.semantics == Semantics::New && !is_directory { Attributes::ARCHIVE } else { Attributes::NONE };
+        let own =
+            if self.semantics == Semantics::New && !is_directory { Attributes::ARCHIVE } else { Attributes::NONE };
         of_kind(given.with(own), is_directory)
     }
 }

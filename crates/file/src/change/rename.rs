@@ -61,7 +61,9 @@ impl Renaming {
     fn source(&self, from: &Spot, to: &Spot, tick: Tick) -> Result<Node, FileError> {
         let mut node = from.existing()?.clone();
         if from.is_root() || to.is_root() {
-            return Err(FileError::InvalidInput { reason: "The root directory of a share cannot be renamed or replaced." });
+            return Err(FileError::InvalidInput {
+                reason: "The root directory of a share cannot be renamed or replaced.",
+            });
         }
         match (&mut node.kind, self.kind) {
             (NodeKind::File(state), RenamedKind::File) => {

@@ -96,7 +96,8 @@ pub fn file_lease(
 ) -> Result<(LeaseOutcome, Timestamp), Halt> {
     let mut node = spot.existing().map_err(refuse)?.clone();
     let state = node.as_written_file().map_err(refuse)?;
-    let (lease, outcome) = action.decide(&state.lease, tick).map_err(|refusal| refuse(FileError::file_lease(refusal)))?;
+    let (lease, outcome) =
+        action.decide(&state.lease, tick).map_err(|refusal| refuse(FileError::file_lease(refusal)))?;
     state.lease = lease;
     entry::replace(spot, &node, changes);
     Ok((outcome, node.stamp))

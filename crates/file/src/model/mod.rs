@@ -25,7 +25,8 @@ pub use attributes::Attributes;
 pub use keys::*;
 pub use node::{FileState, Node, NodeKind, NodePlace};
 pub use share::{
-    AccessTier, DeletedShare, Protocol, Provisioned, RootSquash, Share, ShareGuard, existing_share, find_guard, find_share, guard,
+    AccessTier, DeletedShare, Protocol, Provisioned, RootSquash, Share, ShareGuard, existing_share, find_guard,
+    find_share, guard,
 };
 pub use usage::{Usage, find_usage};
 

@@ -1,7 +1,7 @@
 //! Files and directories: the row of a directory entry.
 
 use concurrency::{Lease, Timestamp};
-use content::map::View as FileView;
+use content::map::FileView;
 use engine::Tick;
 use minicbor::{Decode, Encode};
 use service::{HttpHeaders, Pairs, codec};
@@ -45,6 +45,7 @@ pub struct Node {
 }
 
 /// What only files, or only directories, have.
+#[expect(clippy::large_enum_variant, reason = "nearly every node is a file")]
 #[derive(Clone, PartialEq, Eq, Debug, Encode, Decode)]
 pub enum NodeKind {
     #[n(0)]

@@ -25,6 +25,11 @@ pub fn find_usage(rows: &dyn Rows, generation: u64) -> Result<Usage, Unread> {
 }
 
 impl ShareGuard {
+    /// Asks for the row that [`ShareGuard::count`] will look at.
+    pub fn announce_count(&self, rows: &dyn Rows) {
+        rows.prefetch(&[usage_key(self.generation)]);
+    }
+
     /// Counts a file whose length changes, within the quota. A file that does not grow is never over quota, and a change that
     /// keeps the length does not touch the row.
     pub fn count(&self, rows: &dyn Rows, before: u64, after: u64, changes: &mut Changes) -> Result<(), Halt> {
@@ -32,7 +37,8 @@ impl ShareGuard {
             return Ok(());
         }
         let usage = find_usage(rows, self.generation)?;
-        let rest = usage.bytes.checked_sub(before).ok_or_else(|| codec::corrupt("a share's usage is below its files"))?;
+        let rest =
+            usage.bytes.checked_sub(before).ok_or_else(|| codec::corrupt("a share's usage is below its files"))?;
         let bytes = rest.saturating_add(after);
         if after > before && bytes > self.quota_bytes() {
             return Err(refuse(FileError::ShareSizeLimitReached));

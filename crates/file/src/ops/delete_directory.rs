@@ -43,3 +43,26 @@ pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
         Err(failure) => Err(failure),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Bench;
+
+    const URL: &str = "share/dir?restype=directory";
+
+    #[tokio::test]
+    async fn an_empty_directory_goes_and_leaves_nothing() {
+        let bench = Bench::with_share().await;
+        bench.mkdir("other").await;
+        let before = bench.figures();
+        bench.mkdir("dir").await;
+        bench.mkdir("dir/sub").await;
+        assert_eq!(bench.refused("DELETE", URL, &[]).await, FileError::DirectoryNotEmpty);
+        bench.call("DELETE", "share/DIR/Sub/?restype=directory", &[], b"").await.unwrap();
+        assert_eq!(bench.call("DELETE", URL, &[], b"").await.unwrap().status, 202);
+        assert_eq!(bench.refused("DELETE", URL, &[]).await, FileError::ResourceNotFound);
+        bench.sweep().await;
+        assert_eq!(bench.figures(), before);
+    }
+}

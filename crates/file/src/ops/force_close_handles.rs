@@ -70,3 +70,85 @@ pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
     }
     Ok(answer)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Bench, header};
+    use concurrency::share_mode::Access;
+    use service::RequestError;
+
+    async fn close(bench: &Bench, path: &str, id: &str, is_recursive: bool) -> (String, Option<String>) {
+        let headers = [("x-ms-handle-id", id), ("x-ms-recursive", if is_recursive { "true" } else { "false" })];
+        let answer = bench.call("PUT", &format!("share/{path}?comp=forceclosehandles"), &headers, b"").await.unwrap();
+        assert_eq!(header(&answer, "x-ms-number-of-handles-failed"), Some("0"));
+        let marker = header(&answer, "x-ms-marker").map(str::to_owned);
+        (header(&answer, "x-ms-number-of-handles-closed").unwrap().to_owned(), marker)
+    }
+
+    #[tokio::test]
+    async fn one_all_and_all_below() {
+        let bench = Bench::with_share().await;
+        bench.mkdir("dir").await;
+        bench.create("dir/file", 0).await;
+        bench.create("other", 0).await;
+        assert_eq!(close(&bench, "dir/file", "*", false).await, ("0".into(), None));
+        let mut handles = Vec::new();
+        for path in ["dir/file", "dir/file", "dir", "other"] {
+            handles.push(bench.open(path, Access::READ, Access::ALL).await);
+        }
+        let first = handles[0].id().0.to_string();
+        assert_eq!(close(&bench, "other", &first, false).await.0, "0", "it is not a handle of that file");
+        assert_eq!(close(&bench, "dir/file", &first, false).await.0, "1");
+        assert_eq!(close(&bench, "dir/file", &first, false).await.0, "0");
+        assert_eq!(close(&bench, "dir", "*", false).await.0, "1");
+        assert_eq!(close(&bench, "", "*", true).await.0, "2");
+        assert!(bench.opens.is_empty());
+        assert!(handles.iter().all(|handle| handle.set_delete_pending(true).is_err()));
+    }
+
+    #[tokio::test]
+    async fn many_are_closed_in_steps() {
+        let bench = Bench::with_share().await;
+        bench.create("file", 0).await;
+        let mut handles = Vec::new();
+        for _ in 0..CLOSED_AT_ONCE_MAX + 1 {
+            handles.push(bench.open("file", Access::READ, Access::ALL).await);
+        }
+        let (closed, marker) = close(&bench, "file", "*", false).await;
+        assert_eq!((closed.as_str(), marker.is_some()), ("1000", true));
+        let headers = [("x-ms-handle-id", "*")];
+        let url = format!("share/file?comp=forceclosehandles&marker={}", marker.unwrap());
+        let answer = bench.call("PUT", &url, &headers, b"").await.unwrap();
+        assert_eq!(header(&answer, "x-ms-number-of-handles-closed"), Some("1"));
+        assert_eq!(header(&answer, "x-ms-marker"), None);
+    }
+
+    #[tokio::test]
+    async fn a_directory_that_is_to_be_deleted_stays_if_something_is_in_it() {
+        let bench = Bench::with_share().await;
+        bench.mkdir("dir").await;
+        let handle = bench.open("dir", Access::DELETE, Access::ALL).await;
+        handle.set_delete_pending(true).unwrap();
+        bench.create("dir/file", 0).await;
+        assert_eq!(close(&bench, "dir", "*", false).await.0, "1");
+        assert_eq!(bench.names("").await, ["dir"]);
+        bench.call("DELETE", "share/dir/file", &[], b"").await.unwrap();
+        let handle = bench.open("dir", Access::DELETE, Access::ALL).await;
+        handle.set_delete_pending(true).unwrap();
+        assert_eq!(close(&bench, "dir", "*", false).await.0, "1");
+        assert!(bench.names("").await.is_empty());
+    }
+
+    #[tokio::test]
+    async fn refusals_and_two_at_once() {
+        let bench = Bench::with_share().await;
+        let url = "share/no?comp=forceclosehandles";
+        let missing = RequestError::MissingRequiredHeader { name: HANDLE_ID };
+        assert_eq!(bench.refused("PUT", url, &[]).await, missing.into());
+        for id in ["x", "-1", "18446744073709551616"] {
+            assert_eq!(bench.refused("PUT", url, &[(HANDLE_ID, id)]).await, FileError::header(HANDLE_ID, id));
+        }
+        assert_eq!(bench.refused("PUT", url, &[(HANDLE_ID, "7")]).await, FileError::ResourceNotFound);
+    }
+}

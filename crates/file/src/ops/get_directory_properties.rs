@@ -46,3 +46,36 @@ pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
     shown.set_on(&mut answer.headers, call.head);
     Ok(answer)
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{Bench, header};
+
+    #[tokio::test]
+    async fn the_root_has_properties_and_the_id_0() {
+        let bench = Bench::with_share().await;
+        for url in ["share?restype=directory", "share/?restype=directory"] {
+            let root = bench.call("GET", url, &[], b"").await.unwrap();
+            for (name, value) in [
+                ("x-ms-file-id", "0"),
+                ("x-ms-file-parent-id", "0"),
+                ("x-ms-file-attributes", "Directory"),
+                ("x-ms-server-encrypted", "true"),
+            ] {
+                assert_eq!(header(&root, name), Some(value), "{name}");
+            }
+            assert!(header(&root, "x-ms-file-permission-key").is_some());
+            assert_eq!((header(&root, "x-ms-type"), header(&root, "x-ms-lease-state")), (None, None));
+        }
+    }
+
+    #[tokio::test]
+    async fn before_smb_had_headers_there_are_none() {
+        let bench = Bench::with_share().await;
+        let mut head = crate::testing::request("GET", "share?restype=directory", &[]);
+        head.version = "2018-11-09".into();
+        let root = bench.send(head, &mut wire::http::FixedBody::new(&b""[..])).await.unwrap();
+        assert!(header(&root, "etag").is_some());
+        assert!(!root.headers.keys().any(|name| name.as_str().starts_with("x-ms-file-")));
+    }
+}

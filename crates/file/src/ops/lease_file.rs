@@ -59,3 +59,26 @@ pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
     reply::set_version(&mut answer.headers, stamp);
     Ok(answer)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Bench, MY_LEASE};
+    use service::RequestError;
+
+    #[tokio::test]
+    async fn the_request_is_told_before_what_it_names() {
+        let bench = Bench::with_share().await;
+        let url = "share/no/file?comp=lease";
+        let missing = |name| FileError::from(RequestError::MissingRequiredHeader { name });
+        assert_eq!(bench.refused("PUT", url, &[]).await, missing("x-ms-lease-action"));
+        let acquire = ("x-ms-lease-action", "acquire");
+        assert_eq!(bench.refused("PUT", url, &[acquire]).await, missing("x-ms-lease-duration"));
+        let release = ("x-ms-lease-action", "release");
+        assert_eq!(bench.refused("PUT", url, &[release]).await, missing("x-ms-lease-id"));
+        let bad = [release, ("x-ms-lease-id", "me")];
+        assert_eq!(bench.refused("PUT", url, &bad).await, FileError::header("x-ms-lease-id", "me"));
+        let good = [release, ("x-ms-lease-id", MY_LEASE)];
+        assert_eq!(bench.refused("PUT", url, &good).await, FileError::ParentNotFound);
+    }
+}

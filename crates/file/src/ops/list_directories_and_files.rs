@@ -221,5 +221,173 @@ fn text_element(xml: &mut XmlWriter, head: &Head, element: &str, text: &str) {
 
 /// Names have no control characters, so two characters remain that XML cannot carry.
 fn is_encoded(head: &Head, text: &str) -> bool {
-    head.since(ENCODED_SINCE) && text.contains(|letter: char| letter.is_control() || matches!(letter, '\u{FFFE}' | '\u{FFFF}'))
+    head.since(ENCODED_SINCE)
+        && text.contains(|letter: char| letter.is_control() || matches!(letter, '\u{FFFE}' | '\u{FFFF}'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Bench, between, header, request as head_of, text};
+    use service::RequestError;
+    use wire::http::FixedBody;
+
+    const URL: &str = "share/dir?restype=directory&comp=list";
+
+    async fn bench() -> Bench {
+        let bench = Bench::with_share().await;
+        bench.mkdir("dir").await;
+        bench.create("dir/b", 7).await;
+        bench.mkdir("dir/A").await;
+        bench.create("dir/C", 0).await;
+        bench
+    }
+
+    #[tokio::test]
+    async fn files_and_directories_mixed_without_case() {
+        let bench = bench().await;
+        let (directory, file) = (bench.directory("dir").await, bench.file("dir/b").await);
+        let id = |reply| header(reply, "x-ms-file-id").unwrap().to_owned();
+        let (inner, other) = (bench.directory("dir/a").await, bench.file("dir/c").await);
+        let expected = format!(
+            "<EnumerationResults ServiceEndpoint=\"http://127.0.0.1:10003/acct/\" ShareName=\"share\" DirectoryPath=\"dir\">\
+             <DirectoryId>{}</DirectoryId><Entries>\
+             <Directory><Name>A</Name><FileId>{}</FileId><Properties /></Directory>\
+             <File><Name>b</Name><FileId>{}</FileId><Properties><Content-Length>7</Content-Length></Properties></File>\
+             <File><Name>C</Name><FileId>{}</FileId><Properties><Content-Length>0</Content-Length></Properties></File>\
+             </Entries><NextMarker /></EnumerationResults>",
+            id(&directory),
+            id(&inner),
+            id(&file),
+            id(&other),
+        );
+        let list = bench.text("GET", URL).await;
+        assert!(list.ends_with(&expected), "{list}");
+        let root = bench.text("GET", "share?restype=directory&comp=list").await;
+        assert!(root.contains("DirectoryPath=\"\"><DirectoryId>0</DirectoryId>"), "{root}");
+        assert_eq!(between(&root, "<Name>", "<"), ["dir"]);
+        assert!(bench.names("dir/a").await.is_empty());
+    }
+
+    #[tokio::test]
+    async fn what_is_included() {
+        let bench = bench().await;
+        bench.advance(3).await;
+        bench.write("dir/b", 0, b"x").await;
+        let file = bench.file("dir/b").await;
+        let of = |name| header(&file, name).unwrap();
+        let list = bench.text("GET", &format!("{URL}&include=Timestamps,ETag&include=Attributes,PermissionKey")).await;
+        let shown = between(&list, "<File>", "</File>")[0];
+        let created = of("x-ms-file-creation-time");
+        let expected = format!(
+            "<Properties><Content-Length>7</Content-Length><CreationTime>{created}</CreationTime>\
+             <LastAccessTime>{created}</LastAccessTime><LastWriteTime>{}</LastWriteTime><ChangeTime>{}</ChangeTime>\
+             <Last-Modified>{}</Last-Modified><Etag>{}</Etag></Properties><Attributes>Archive</Attributes>\
+             <PermissionKey>{}</PermissionKey>",
+            of("x-ms-file-last-write-time"),
+            of("x-ms-file-change-time"),
+            of("last-modified"),
+            of("etag"),
+            of("x-ms-file-permission-key"),
+        );
+        let plain = |text: &str| text.replace("&quot;", "\"");
+        assert!(plain(shown).ends_with(&expected), "{shown}\n{expected}");
+        let directory = between(&list, "<Directory>", "</Directory>")[0];
+        assert!(directory.contains("<Properties><CreationTime>") && directory.contains("<Attributes>Directory<"));
+        let etags = bench.text("GET", &format!("{URL}&include=etag")).await;
+        assert!(etags.contains("<Etag>") && !etags.contains("<CreationTime>") && !etags.contains("<Attributes>"));
+        let unknown = bench.refused("GET", &format!("{URL}&include=owner"), &[]).await;
+        assert_eq!(unknown, FileError::query("include", "owner"));
+        let extended = bench.refused("GET", URL, &[("x-ms-file-extended-info", "maybe")]).await;
+        assert_eq!(extended, FileError::header("x-ms-file-extended-info", "maybe"));
+    }
+
+    #[tokio::test]
+    async fn pages_of_any_size_show_each_entry_once() {
+        let bench = Bench::with_share().await;
+        bench.mkdir("dir").await;
+        for number in 0..30 {
+            let name = if number % 2 == 0 { format!("dir/File{number:02}") } else { format!("dir/file{number:02}") };
+            if number % 3 == 0 { bench.mkdir(&name).await } else { bench.create(&name, 0).await }
+        }
+        let all = bench.names("dir").await;
+        assert_eq!(all.len(), 30);
+        assert!(all.is_sorted_by_key(|name| name.to_ascii_uppercase()));
+        for max in [1, 7, 29, 30, 31] {
+            let (mut seen, mut marker) = (Vec::new(), String::new());
+            loop {
+                let page = bench.text("GET", &format!("{URL}&maxresults={max}&marker={marker}&prefix=fIL")).await;
+                assert!(page.contains(&format!("<Prefix>fIL</Prefix><MaxResults>{max}</MaxResults>")), "{page}");
+                assert_eq!(page.contains("<Marker>"), !marker.is_empty());
+                let names = between(&page, "<Name>", "<");
+                assert!(names.len() <= max);
+                seen.extend(names.iter().map(|name| (*name).to_owned()));
+                marker = between(&page, "<NextMarker>", "<").first().map_or("", |marker| *marker).to_owned();
+                if marker.is_empty() {
+                    assert!(page.contains("<NextMarker />"));
+                    break;
+                }
+                // What comes and goes before the marker changes nothing for the pages behind it.
+                bench.create("dir/fil", 0).await;
+                bench.call("DELETE", "share/dir/fil", &[], b"").await.unwrap();
+            }
+            assert_eq!(seen, all, "{max}");
+        }
+    }
+
+    #[tokio::test]
+    async fn prefixes() {
+        let bench = Bench::with_share().await;
+        for name in ["Straße", "STRAND", "str", "Über", "über2", "%25"] {
+            bench.create(name, 0).await;
+        }
+        let list = async |prefix: &str| {
+            let prefix = wire::percent::encode_value(prefix).into_owned();
+            let page = bench.text("GET", &format!("share?restype=directory&comp=list&prefix={prefix}")).await;
+            between(&page, "<Name>", "<").into_iter().map(str::to_owned).collect::<Vec<_>>()
+        };
+        assert_eq!(list("stra").await, ["STRAND", "Straße"]);
+        assert_eq!(list("ÜB").await, ["Über", "über2"]);
+        assert_eq!(list("%").await, ["%"]);
+        assert_eq!(list("x").await, [""; 0]);
+        assert_eq!(list("").await.len(), 6);
+    }
+
+    #[tokio::test]
+    async fn names_that_xml_cannot_carry_are_encoded() {
+        let bench = Bench::with_share().await;
+        let name = wire::percent::encode_name("a\u{FFFE}<b>").into_owned().replace("%3C", "").replace("%3E", "");
+        bench.mkdir(&name).await;
+        let list = bench.text("GET", "share?restype=directory&comp=list&prefix=a%EF%BF%BE").await;
+        assert!(list.contains("<Name Encoded=\"true\">a%EF%BF%BEb</Name>"), "{list}");
+        assert!(list.contains("<Prefix Encoded=\"true\">a%EF%BF%BE</Prefix>"), "{list}");
+        let inner = bench.text("GET", &format!("share/{name}?restype=directory&comp=list")).await;
+        assert!(inner.contains("DirectoryPath=\"a%EF%BF%BEb\" Encoded=\"true\">"), "{inner}");
+        let old = async |version: &str| {
+            let mut head = head_of("GET", "share?restype=directory&comp=list", &[]);
+            head.version = version.into();
+            text(bench.send(head, &mut FixedBody::new(&b""[..])).await.unwrap()).await
+        };
+        let before = old("2021-10-04").await;
+        assert!(before.contains("<Name>a\u{FFFD}b</Name><FileId>"), "{before}");
+        assert!(!old("2020-08-04").await.contains("Id>"));
+    }
+
+    #[tokio::test]
+    async fn refusals_and_two_at_once() {
+        let bench = Bench::with_share().await;
+        let refused = async |query: &str| {
+            bench.refused("GET", &format!("share/no?restype=directory&comp=list&{query}"), &[]).await
+        };
+        for value in ["0", "-1"] {
+            let error = refused(&format!("maxresults={value}")).await;
+            assert!(
+                matches!(error, FileError::Request(RequestError::OutOfRangeQueryParameterValue { .. })),
+                "{error:?}"
+            );
+        }
+        assert_eq!(refused("maxresults=x").await, FileError::query("maxresults", "x"));
+        assert_eq!(refused("marker=*").await, FileError::InvalidMarker);
+        assert_eq!(refused("marker=QQ").await, FileError::ResourceNotFound);
+    }
 }

@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use concurrency::share_mode::Access;
 use concurrency::Timestamp;
+use concurrency::share_mode::Access;
 use engine::Rows;
 use service::{ReadOperation, listing, reply};
 use wire::dates;
@@ -98,4 +98,87 @@ fn element(xml: &mut XmlWriter, handle: &HandleInfo) {
         xml.leaf_if("AccessRight", handle.access.contains(access).then_some(name));
     }
     xml.close("AccessRightList").close("Handle");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Bench, between, header, text};
+
+    async fn list(bench: &Bench, path: &str, query: &str, is_recursive: bool) -> String {
+        let headers = [("x-ms-recursive", if is_recursive { "true" } else { "false" })];
+        let url = format!("share/{path}?comp=listhandles{query}");
+        text(bench.call("GET", &url, &headers, b"").await.unwrap()).await
+    }
+
+    #[tokio::test]
+    async fn without_smb_there_are_none() {
+        let bench = Bench::with_share().await;
+        bench.create("file", 0).await;
+        for path in ["file", ""] {
+            let listed = list(&bench, path, "", false).await;
+            assert!(
+                listed.ends_with("<EnumerationResults><Entries></Entries><NextMarker /></EnumerationResults>"),
+                "{listed}"
+            );
+        }
+    }
+
+    #[tokio::test]
+    async fn a_handle_and_its_client() {
+        let bench = Bench::with_share().await;
+        bench.mkdir("dir").await;
+        bench.create("dir/file", 0).await;
+        let handle = bench.open("dir/file", Access::READ.and(Access::DELETE), Access::ALL).await;
+        let listed = list(&bench, "DIR/File", "", false).await;
+        let id = |reply: &Reply| header(reply, "x-ms-file-id").unwrap().to_owned();
+        let expected = format!(
+            "<Handle><HandleId>{}</HandleId><Path>dir/file</Path><FileId>{}</FileId><ParentId>{}</ParentId>\
+             <SessionId>7</SessionId><ClientIp>10.0.0.1:50000</ClientIp><ClientName>client</ClientName><OpenTime>",
+            handle.id().0,
+            id(&bench.file("dir/file").await),
+            id(&bench.directory("dir").await),
+        );
+        assert!(listed.contains(&expected), "{listed}");
+        let rights =
+            "<AccessRightList><AccessRight>Read</AccessRight><AccessRight>Delete</AccessRight></AccessRightList>";
+        assert!(listed.contains(rights) && !listed.contains("LastReconnectTime"), "{listed}");
+        let root = bench.open("", Access::NONE, Access::ALL).await;
+        let listed = list(&bench, "", "", false).await;
+        assert_eq!(between(&listed, "<HandleId>", "<"), [root.id().0.to_string()]);
+        assert!(listed.contains("<FileId>0</FileId><ParentId>0</ParentId>"), "{listed}");
+        assert_eq!(between(&list(&bench, "", "", true).await, "<HandleId>", "<").len(), 2);
+    }
+
+    #[tokio::test]
+    async fn pages() {
+        let bench = Bench::with_share().await;
+        bench.create("file", 0).await;
+        let mut handles = Vec::new();
+        for _ in 0..5 {
+            handles.push(bench.open("file", Access::READ, Access::ALL).await);
+        }
+        let (mut seen, mut marker) = (Vec::new(), String::new());
+        loop {
+            let page = list(&bench, "file", &format!("&maxresults=2&marker={marker}"), false).await;
+            seen.extend(between(&page, "<HandleId>", "<").into_iter().map(str::to_owned));
+            match between(&page, "<NextMarker>", "<").first() {
+                Some(next) => marker = (*next).to_owned(),
+                None => break,
+            }
+        }
+        assert_eq!(seen, handles.iter().map(|handle| handle.id().0.to_string()).collect::<Vec<_>>());
+    }
+
+    #[tokio::test]
+    async fn refusals_and_two_at_once() {
+        let bench = Bench::with_share().await;
+        bench.create("file", 0).await;
+        let recursive = ("x-ms-recursive", "true");
+        let refused = async |url: &str, headers: &[(&str, &str)]| bench.refused("GET", url, headers).await;
+        let on_a_file = refused("share/file?comp=listhandles", &[recursive]).await;
+        assert_eq!(on_a_file, FileError::header("x-ms-recursive", "true"));
+        assert_eq!(refused("share/no?comp=listhandles", &[recursive]).await, FileError::ResourceNotFound);
+        assert_eq!(refused("share/no?comp=listhandles&marker=x", &[recursive]).await, FileError::InvalidMarker);
+    }
 }

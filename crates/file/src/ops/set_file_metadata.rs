@@ -44,3 +44,32 @@ pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
     let (target, set) = parse(call.head)?;
     Ok(node::metadata_set(entering::commit(call, &target, set).await?))
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{Bench, header};
+
+    const URL: &str = "share/file?comp=metadata";
+
+    #[tokio::test]
+    async fn all_of_it_is_replaced_and_the_contents_do_not_count_as_written() {
+        let bench = Bench::with_share().await;
+        bench.create("file", 4).await;
+        bench.call("PUT", URL, &[("x-ms-meta-a", "1")], b"").await.unwrap();
+        bench.advance(1).await;
+        let before = bench.file("file").await;
+        let set = bench.call("PUT", URL, &[("x-ms-meta-Colour", "blue")], b"").await.unwrap();
+        let told = bench.call("GET", URL, &[], b"").await.unwrap();
+        assert_eq!((header(&told, "x-ms-meta-a"), header(&told, "x-ms-meta-colour")), (None, Some("blue")));
+        assert_eq!(header(&told, "etag"), header(&set, "etag"));
+        let after = bench.file("file").await;
+        for name in ["etag", "x-ms-file-change-time"] {
+            assert_ne!(header(&after, name), header(&before, name), "{name}");
+        }
+        for name in ["x-ms-file-last-write-time", "x-ms-file-creation-time", "x-ms-file-id", "content-length"] {
+            assert_eq!(header(&after, name), header(&before, name), "{name}");
+        }
+        bench.call("PUT", URL, &[], b"").await.unwrap();
+        assert_eq!(header(&bench.file("file").await, "x-ms-meta-colour"), None);
+    }
+}

@@ -2,7 +2,9 @@
 
 use bytes::Bytes;
 use concurrency::Timestamp;
-use service::reply::{REQUEST_SERVER_ENCRYPTED, SERVER_ENCRYPTED, TRUE, reply, set_lease, set_md5, set_metadata, set_version, value};
+use service::reply::{
+    REQUEST_SERVER_ENCRYPTED, SERVER_ENCRYPTED, TRUE, reply, set_lease, set_md5, set_metadata, set_version, value,
+};
 use wire::dates;
 use wire::http::{Head, HeaderMap, HeaderName, HeaderValue, Reply, StatusCode};
 

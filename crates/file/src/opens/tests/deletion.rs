@@ -141,6 +141,7 @@ fn a_withdrawn_open_deletes_nothing_and_no_deletion_waits_for_it() {
     assert!(removal.is_some(), "the open that waits is nobody's handle yet");
     drop(reading);
     assert_eq!(waiting.poll().unwrap().err(), Some(OpenRefusal::DeletePending));
+    assert_pending(&opens);
     drop(removal);
     drop(asked);
     assert!(opens.is_empty());

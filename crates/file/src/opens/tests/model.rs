@@ -183,6 +183,11 @@ impl Model {
         Ok(())
     }
 
+    /// A range that the handle has locked, if there is any.
+    pub fn locked_by(&self, owner: Key) -> Option<LockRange> {
+        self.locks.iter().find(|lock| lock.owner == owner).map(|lock| lock.range)
+    }
+
     pub fn withdraw_lock(&mut self, key: Key) {
         let claim = self.claims.remove(self.claims.iter().position(|claim| claim.key == key).unwrap());
         if claim.is_queued {

@@ -101,7 +101,8 @@ async fn opposite_renames_and_single_turns_never_hang_and_never_overlap() {
         })
         .collect();
     for task in tasks {
-        task.await.unwrap();
+        let limit = std::time::Duration::from_secs(60);
+        tokio::time::timeout(limit, task).await.expect("no two wait for each other").unwrap();
     }
     assert!(opens.is_empty());
 }

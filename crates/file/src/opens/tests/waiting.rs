@@ -98,7 +98,9 @@ async fn an_open_and_a_lock_are_woken_when_the_operation_leaves() {
     }
     assert!(!locking.is_finished() && !opening.is_finished());
     drop(entry);
-    assert!(locking.await.unwrap().is_ok() && opening.await.unwrap().is_ok());
+    let limit = std::time::Duration::from_secs(10);
+    let both = async { locking.await.unwrap().is_ok() && opening.await.unwrap().is_ok() };
+    assert!(tokio::time::timeout(limit, both).await.expect("they are woken"));
     assert!(opens.is_empty());
 }
 
