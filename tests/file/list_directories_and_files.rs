@@ -25,6 +25,7 @@ const LISTINGS: &[(&str, &str)] = &[
     ("&prefix=zetas",     ""),
     ("&prefix=deep",      "deep/"),
     ("&include=Timestamps", "100 A aB a_b b Beta/ deep/ x_y z%/ zeta Ärger ärmel/"),
+    ("&include=timestamps,Etag,attributes,permissionkey", "100 A aB a_b b Beta/ deep/ x_y z%/ zeta Ärger ärmel/"),
     ("&include=Timestamps,ETag,Attributes,PermissionKey", "100 A aB a_b b Beta/ deep/ x_y z%/ zeta Ärger ärmel/"),
 ];
 
