@@ -26,6 +26,7 @@ const STORIES: &[Story] = &[
     ("a clear over a whole page",        10_000, &["write 0 1536", "clear 500 600"], "0-511 1024-1535"),
     ("a clear of what was not written",  10_000, &["clear 100 10"], ""),
     ("a clear of part of the last page", 1_000,  &["write 0 1000", "clear 600 300"], "0-999"),
+    ("a clear up to the end",            1_000,  &["write 0 1000", "clear 512 488"], "0-511"),
     ("cleared, then written",            10_000, &["write 0 1536", "clear 0 1536", "write 600 1"], "512-1023"),
     ("cut in a page",                    10_000, &["write 0 2000", "size 700"], "0-699"),
     ("cut and longer again",             10_000, &["write 0 2000", "size 700", "size 5000"], "0-1023"),
