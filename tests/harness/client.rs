@@ -86,18 +86,18 @@ impl Client {
         self.exchange(line, &head, body)
     }
 
-    /// The same, but `None` when the server goes away before the whole answer is there. The next call connects anew.
-    pub fn try_call(&self, line: &str, headers: Headers<'_>, body: impl AsRef<[u8]>) -> Option<Answer> {
+    /// The same, but an error when the server goes away before the whole answer is there. The next call connects anew.
+    pub fn try_call(&self, line: &str, headers: Headers<'_>, body: impl AsRef<[u8]>) -> Result<Answer, NoAnswer> {
         let body = body.as_ref();
         let head = self.head(line, headers, Some(body.len() as u64));
         let mut connection = match self.kept() {
             Some(connection) => connection,
-            None => self.try_connect().ok()?,
+            None => self.try_connect().map_err(|_| NoAnswer::NotSent)?,
         };
-        connection.get_mut().write_all(&[head.as_bytes(), body].concat()).ok()?;
-        let answer = Answer::read(&mut connection, is_head(line))?;
+        connection.get_mut().write_all(&[head.as_bytes(), body].concat()).map_err(|_| NoAnswer::Lost)?;
+        let answer = Answer::read(&mut connection, is_head(line)).ok_or(NoAnswer::Lost)?;
         self.connection.replace(Some(connection));
-        Some(answer)
+        Ok(answer)
     }
 
     /// The same with a head made by hand: `head` says what comes, `body` is what comes. The connection ends with it.
@@ -216,6 +216,15 @@ impl Client {
         stream.set_nodelay(true)?;
         Ok(BufReader::new(stream))
     }
+}
+
+/// Why a call has no answer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NoAnswer {
+    /// There was no connection, so the server never saw the request.
+    NotSent,
+    /// The connection ended; the request may have been carried out or not.
+    Lost,
 }
 
 /// An answer whose body is still to come.

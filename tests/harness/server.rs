@@ -168,9 +168,12 @@ impl Server {
 
     /// How much memory the server takes, where that can be told.
     pub fn resident_bytes(&self) -> Option<u64> {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.node.process.id())).ok()?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-        line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib << 10)
+        self.node.memory("VmRSS:")
+    }
+
+    /// How much it has ever taken.
+    pub fn peak_bytes(&self) -> Option<u64> {
+        self.node.memory("VmHWM:")
     }
 
     /// Lets time pass.
@@ -210,6 +213,13 @@ impl Drop for Server {
 }
 
 impl Node {
+    #[allow(dead_code)] // Not every suite asks.
+    fn memory(&self, name: &str) -> Option<u64> {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.process.id())).ok()?;
+        let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+        line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib << 10)
+    }
+
     /// Kills it. Whether it had ended by itself before.
     fn kill(&mut self) -> bool {
         let ended_early = self.process.try_wait().is_ok_and(|ended| ended.is_some());

@@ -12,21 +12,20 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::{Bytes, BytesMut};
 use concurrency::Timestamp;
+use content::map::{ByteSpan, PAGE_BYTES, PageView};
 use engine::collector::Handled;
 use engine::due::{self, Due};
 use engine::{Changes, Commit, Engine, EngineError, Key, Rows, Staged, Tick, Unread, commit};
 use minicbor::{Decode, Encode};
-use service::space;
+use service::{codec, space};
 use wire::http::{Body, HeaderMap, HeaderValue, header};
 
 use crate::BlobService;
 use crate::collect::failed;
 use crate::model::blocks;
-use crate::model::codec;
 use crate::model::copy_state::{CopyState, CopyStatus};
 use crate::model::tier::TierSet;
 use crate::model::{self, Blob, BlobType, Committed, ContentRef, ListEntry, chunk_key};
-use crate::pages::{PAGE_BYTES, PageSpan, View};
 use crate::source::{Fetched, Running};
 
 /// How often somebody looks whether a copy is being done.
@@ -247,7 +246,7 @@ pub fn end(
 
 /// A page map in which nothing is written.
 fn no_pages(tick: Tick, changes: &mut Changes) -> ContentRef {
-    let view = View::new(tick.id(2));
+    let view = PageView::new(tick.id(2));
     view.create(changes);
     ContentRef::Pages(view)
 }
@@ -519,7 +518,7 @@ impl Copy<'_> {
                 let mut writer = self.engine.writer(Some(span.end - span.start));
                 writer.write(bytes.slice(span.start as usize..span.end as usize)).await?;
                 let staged = writer.finish().await?;
-                self.write(PageSpan { start: written + span.start, end: written + span.end }, staged).await?;
+                self.write(ByteSpan { start: written + span.start, end: written + span.end }, staged).await?;
             }
             written += length as u64;
             self.tell(written).await?;
@@ -527,7 +526,7 @@ impl Copy<'_> {
         Ok(())
     }
 
-    async fn write(&self, span: PageSpan, staged: Staged) -> Result<(), Halted> {
+    async fn write(&self, span: ByteSpan, staged: Staged) -> Result<(), Halted> {
         self.change(move |state, rows, tick, changes| match state.content {
             ContentRef::Pages(view) => {
                 // Readers see it, so it is another state of the blob.
@@ -660,8 +659,8 @@ impl Pace {
 }
 
 /// The pages that hold something, merged where they touch.
-fn written_pages(bytes: &Bytes) -> Vec<PageSpan> {
-    let mut spans: Vec<PageSpan> = Vec::new();
+fn written_pages(bytes: &Bytes) -> Vec<ByteSpan> {
+    let mut spans: Vec<ByteSpan> = Vec::new();
     for (at, page) in bytes.chunks(PAGE_BYTES as usize).enumerate() {
         if page.iter().all(|byte| *byte == 0) {
             continue;
@@ -670,7 +669,7 @@ fn written_pages(bytes: &Bytes) -> Vec<PageSpan> {
         let end = start + page.len() as u64;
         match spans.last_mut() {
             Some(last) if last.end == start => last.end = end,
-            _ => spans.push(PageSpan { start, end }),
+            _ => spans.push(ByteSpan { start, end }),
         }
     }
     spans

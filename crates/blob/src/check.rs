@@ -10,11 +10,9 @@ use std::collections::HashSet;
 
 use bytes::Bytes;
 use engine::{Engine, EngineError, Key, KeyReader, Rows, Unread, Visit, read};
-use service::space;
-use service::unrefused;
+use service::{codec, space, unrefused};
 
 use crate::model;
-use crate::model::codec;
 use crate::model::protection::Protection;
 use crate::model::tags;
 use crate::model::{Blob, Committed, snapshots_of, versions_of};

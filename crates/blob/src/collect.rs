@@ -10,24 +10,20 @@ use bytes::Bytes;
 use engine::collector::{Handled, Handler, is_referred, steps};
 use engine::due::Due;
 use engine::{BoxFuture, Changes, Engine, EngineError, Key, NotCommitted, Rows, Tick, Unread, Visit, read};
-use service::space;
+use service::{codec, space};
 
+use crate::BlobService;
 use crate::model::blocks::for_each_chunk;
-use crate::model::codec;
 use crate::model::{
     self, Blob, Block, Committed, DeletedContainer, ListChunk, blocks_of, list_rows, moved_key, purge_due,
     snapshots_of, versions_of,
 };
 use crate::rules::soft_delete::{self, Expiring};
-use crate::{BlobService, pages};
 
 /// How many rows of one kind a step removes. Each brings a few others with it.
 const ROWS_PER_STEP: usize = 50;
 /// How many entries of a list a step removes, or one row. The rows of a block list hold many, those of an append blob one.
 const LIST_ENTRIES_PER_STEP: usize = 1_000;
-
-/// A step walks over so many rows that cannot be read before it gives up on what is behind them.
-const UNREAD_ROWS_MAX: usize = 10_000;
 
 /// What earlier versions wrote in place of a space.
 const BLOCK_LIST_BEFORE: u8 = 2;
@@ -44,7 +40,6 @@ impl Handler for BlobService {
             space::BLOCK,
             space::SNAPSHOT,
             space::BLOCK_LIST,
-            space::PAGE_MAP,
             space::VERSION,
             space::COPY,
             BLOCK_LIST_BEFORE,
@@ -74,11 +69,6 @@ impl Handler for BlobService {
                 Task::DropStates(all) => {
                     steps(engine, due, move |rows, tick, changes| drop_states(rows, &all, tick, changes))
                 }
-                // A long map is done piece by piece, and each piece asks for the next.
-                Task::PrunePages { map, from } => steps(engine, due, move |rows, tick, changes| {
-                    pages::prune(rows, map, from, tick, changes)?;
-                    Ok(false)
-                }),
                 Task::Expire(which, key) => steps(engine, due, move |rows, tick, changes| {
                     soft_delete::expire(rows, which, &key, tick, changes)?;
                     Ok(false)
@@ -107,8 +97,6 @@ enum Task {
     PurgeContainer(u64),
     /// To remove the rows of snapshots or versions that nobody can find any longer.
     DropStates(Key),
-    /// To prune a page map from a group on.
-    PrunePages { map: u64, from: u64 },
     /// To end a retention.
     Expire(Expiring, Key),
     /// To end the time in which a container can be restored.
@@ -130,7 +118,6 @@ impl Task {
             space::CONTAINER_DELETED => Some(Task::EndContainer(key())),
             space::SNAPSHOT => id.map(|uid| Task::DropStates(snapshots_of(uid))),
             space::VERSION => id.map(|uid| Task::DropStates(versions_of(uid))),
-            space::PAGE_MAP => pages::due_owner(&due.owner).map(|(map, from)| Task::PrunePages { map, from }),
             space::BLOB => Expiring::from_owner(&due.owner).map(|(which, key)| Task::Expire(which, key)),
             space::COPY => id.map(Task::Copy),
             _ => None,
@@ -158,7 +145,7 @@ fn drop_list(rows: &dyn Rows, list: u64, tick: Tick, changes: &mut Changes) -> R
         count += usize::from(count == 0 || entries <= LIST_ENTRIES_PER_STEP);
         if entries < LIST_ENTRIES_PER_STEP { Visit::Next } else { Visit::Stop }
     })?;
-    remove(rows, &all, count, changes, |_, chunk: ListChunk, changes| {
+    remove_rows(rows, &all, count, changes, |_, chunk: ListChunk, changes| {
         for entry in chunk.entries {
             changes.unrefer(space::CONTENT, entry.content, list, tick.now);
         }
@@ -188,7 +175,7 @@ fn drop_staging(
     tick: Tick,
     changes: &mut Changes,
 ) -> Result<bool, Unread> {
-    remove(rows, &blocks_of(staging), ROWS_PER_STEP, changes, |_, block: Block, changes| {
+    remove_rows(rows, &blocks_of(staging), ROWS_PER_STEP, changes, |_, block: Block, changes| {
         if !listed.contains(&block.content) {
             changes.unrefer(space::CONTENT, block.content, staging, tick.now);
         }
@@ -232,56 +219,16 @@ fn end_container(rows: &dyn Rows, key: &Key, tick: Tick, changes: &mut Changes) 
 fn purge_container(rows: &dyn Rows, generation: u64, tick: Tick, changes: &mut Changes) -> Result<bool, Unread> {
     let all = Key::new(space::BLOB).number(generation);
     changes.delete(moved_key(generation));
-    remove(rows, &all, ROWS_PER_STEP, changes, |key, blob: Blob, changes| {
+    remove_rows(rows, &all, ROWS_PER_STEP, changes, |key, blob: Blob, changes| {
         blob.let_go(key, changes, tick.now);
     })
 }
 
 /// The snapshots or versions of a blob that is gone, or that has taken another uid.
 fn drop_states(rows: &dyn Rows, all: &Key, tick: Tick, changes: &mut Changes) -> Result<bool, Unread> {
-    remove(rows, all, ROWS_PER_STEP, changes, |_, state: Committed, changes| {
+    remove_rows(rows, all, ROWS_PER_STEP, changes, |_, state: Committed, changes| {
         state.let_go(changes, tick.now);
     })
-}
-
-/// Removes some rows below `prefix`, with what `each` adds for them, and says whether there are more.
-///
-/// A row that cannot be read stays: nobody knows what it refers to. The rows behind it go first; when only such rows are left
-/// the step fails with their names, and whoever repairs or removes them lets it end.
-fn remove<T>(
-    rows: &dyn Rows,
-    prefix: &Key,
-    most: usize,
-    changes: &mut Changes,
-    mut each: impl FnMut(&Key, T, &mut Changes),
-) -> Result<bool, Unread>
-where
-    T: for<'b> minicbor::Decode<'b, ()>,
-{
-    let (mut count, mut more, mut unread) = (0, false, Vec::new());
-    rows.scan(prefix, &prefix.after_all(), most + 1, &mut |key, row| {
-        let key = Key::from_bytes(key);
-        let Ok(value) = codec::decode(row) else {
-            unread.push(key);
-            return if unread.len() < UNREAD_ROWS_MAX { Visit::Next } else { Visit::Stop };
-        };
-        if count == most {
-            more = true;
-            return Visit::Stop;
-        }
-        count += 1;
-        each(&key, value, changes);
-        changes.delete(key);
-        Visit::Next
-    })?;
-    match unread.first() {
-        Some(first) if count == 0 => {
-            let others = unread.len() - 1;
-            Err(codec::corrupt(&format!("the row {first:?} cannot be read and stays, and so do {others} others")))
-        }
-        Some(_) => Ok(true),
-        None => Ok(more),
-    }
 }
 
 #[cfg(test)]
@@ -290,6 +237,7 @@ mod tests {
     use crate::BlobError;
     use crate::model::blocks;
     use crate::testing::{Bench, refusal};
+    use content::map::MapCollector;
     use engine::collector;
 
     const NOTHING: (u64, u64) = (0, 0);
@@ -360,7 +308,7 @@ mod tests {
             bench.call("DELETE", "cont/blob", &[], b"").await.unwrap();
             if list_first {
                 let handler = AllBut(space::BLOCK, &bench);
-                while collector::sweep(&*bench.engine, &[&handler]).await.unwrap() > 0 {}
+                while collector::sweep(&*bench.engine, &[&handler, &MapCollector]).await.unwrap() > 0 {}
                 assert_ne!(bench.figures(), (1, 0));
             }
             bench.sweep().await;
@@ -576,7 +524,7 @@ mod tests {
     async fn swept(bench: &Bench) -> (u64, u64, String) {
         let mut last = None;
         loop {
-            let failed = collector::sweep(&*bench.engine, &[&bench.service]).await.err();
+            let failed = collector::sweep(&*bench.engine, &[&bench.service, &MapCollector]).await.err();
             if last.replace(bench.figures()) == Some(bench.figures()) {
                 let (rows, contents) = bench.figures();
                 return (rows, contents, failed.map_or(String::new(), |error| error.to_string()));

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use auth::Settings;
+use content::map::MapCollector;
 use engine::Engine;
 use engine::collector;
 use engine::fault::{Fault, FaultyEngine};
@@ -285,7 +286,7 @@ async fn tell(
 /// Does everything that is due, unless something fails.
 async fn sweep(engine: &dyn Engine, service: &BlobService) -> bool {
     loop {
-        match collector::sweep(engine, &[service]).await {
+        match collector::sweep(engine, &[service, &MapCollector]).await {
             Ok(0) => return true,
             Ok(_) => {}
             Err(_) => return false,

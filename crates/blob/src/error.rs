@@ -2,11 +2,9 @@
 
 use concurrency::{LeaseRefusal, Unmet};
 use service::RequestError;
-use wire::base64;
 use wire::http::ErrorReply;
 use wire::metadata::MetadataError;
 use wire::names::NameError;
-use wire::structured::Fault;
 use wire::tags::TagsError;
 use wire::xml::XmlError;
 
@@ -26,29 +24,17 @@ pub enum BlobError {
     AccessTierNotSupportedForBlobType,
     BlobAccessTierNotSupportedForAccountType,
     BlockListTooLong,
-    BothCrc64AndMd5HeaderPresent,
     ConditionHeadersNotSupported,
-    Crc64Mismatch {
-        given: u64,
-        computed: u64,
-    },
     InvalidBlobOrBlock,
     InvalidBlockList,
     /// A query that cannot be run, and why.
     InvalidQuery(String),
-    /// A structured body is not one.
-    InvalidInput(Fault),
     /// A search for tags that cannot be run, and why.
     InvalidTagQuery {
         message: String,
         query: String,
     },
-    InvalidMd5,
     InvalidOperation,
-    Md5Mismatch {
-        given: [u8; 16],
-        computed: [u8; 16],
-    },
     MultipleConditionHeadersNotSupported,
     PreviousSnapshotCannotBeNewer,
     Tags(TagsError),
@@ -211,37 +197,16 @@ impl BlobError {
             BlobError::BlockListTooLong => {
                 (400, "BlockListTooLong", "The block list may not contain more than 50,000 blocks.")
             }
-            BlobError::BothCrc64AndMd5HeaderPresent => (
-                400,
-                "BothCrc64AndMd5HeaderPresent",
-                "Both x-ms-content-crc64 header and content-md5 header are present.",
-            ),
             BlobError::ConditionHeadersNotSupported => {
                 (400, "ConditionHeadersNotSupported", "Condition headers are not supported.")
             }
-            BlobError::Crc64Mismatch { .. } => (
-                400,
-                "Crc64Mismatch",
-                "The CRC64 value specified in the request did not match with the CRC64 value calculated by the server.",
-            ),
             BlobError::InvalidBlobOrBlock => {
                 (400, "InvalidBlobOrBlock", "The specified blob or block content is invalid.")
             }
             BlobError::InvalidBlockList => (400, "InvalidBlockList", "The specified block list is invalid."),
             BlobError::InvalidQuery(_) => (400, "InvalidInput", "The query cannot be run."),
             BlobError::InvalidTagQuery { .. } => (400, "InvalidQueryParameterValue", ""),
-            BlobError::InvalidInput(_) => (400, "InvalidInput", "One of the request inputs is not valid."),
-            BlobError::InvalidMd5 => (
-                400,
-                "InvalidMd5",
-                "The MD5 value specified in the request is invalid. MD5 value must be 128 bits and base64 encoded.",
-            ),
             BlobError::InvalidOperation => (400, "InvalidOperation", "Invalid operation against a blob snapshot."),
-            BlobError::Md5Mismatch { .. } => (
-                400,
-                "Md5Mismatch",
-                "The MD5 value specified in the request did not match with the MD5 value calculated by the server.",
-            ),
             BlobError::MultipleConditionHeadersNotSupported => {
                 (400, "MultipleConditionHeadersNotSupported", "Multiple condition headers are not supported.")
             }
@@ -482,12 +447,6 @@ impl BlobError {
         match self {
             BlobError::Request(error) => error.clone().into(),
             BlobError::UnsupportedHeader { name } => reply.detail("HeaderName", *name),
-            BlobError::Md5Mismatch { given, computed } => reply
-                .detail("UserSpecifiedMd5", base64::encode(given))
-                .detail("ServerCalculatedMd5", base64::encode(computed)),
-            BlobError::Crc64Mismatch { given, computed } => reply
-                .detail("UserSpecifiedCrc64", base64::encode_crc64(*given))
-                .detail("ServerCalculatedCrc64", base64::encode_crc64(*computed)),
             BlobError::InvalidQuery(reason) => reply.detail("Reason", reason),
             BlobError::InvalidTagQuery { message, query } => ErrorReply::new(status, code, &**message)
                 .detail("QueryParameterName", "where")
@@ -506,7 +465,6 @@ impl BlobError {
                 }
                 reply
             }
-            BlobError::InvalidInput(fault) => reply.detail("Reason", fault.to_string()),
             BlobError::InvalidRange { length } => reply.header("content-range", format!("bytes */{length}")),
             _ => reply,
         }
@@ -530,17 +488,6 @@ impl From<Unmet> for BlobError {
 impl From<RequestError> for BlobError {
     fn from(error: RequestError) -> BlobError {
         BlobError::Request(error)
-    }
-}
-
-impl From<Fault> for BlobError {
-    fn from(fault: Fault) -> BlobError {
-        match fault {
-            Fault::SegmentSum { given, computed, .. } | Fault::MessageSum { given, computed } => {
-                BlobError::Crc64Mismatch { given, computed }
-            }
-            other => BlobError::InvalidInput(other),
-        }
     }
 }
 
@@ -600,7 +547,7 @@ mod tests {
             (BlobError::InvalidBlobOrBlock, "The specified blob or block content is invalid."),
             (BlobError::Tags(TagsError::DuplicateTagNames), "The tags specified contain duplicate names."),
             (
-                BlobError::Md5Mismatch { given: [0; 16], computed: [1; 16] },
+                BlobError::Request(RequestError::Md5Mismatch { given: [0; 16], computed: [1; 16] }),
                 "The MD5 value specified in the request did not match with the MD5 value calculated by the server.",
             ),
         ] {

@@ -3,9 +3,9 @@
 use concurrency::{Lease, Timestamp};
 use engine::Unread;
 use minicbor::Decode;
+use service::codec;
 use wire::http::Head;
 
-use crate::model::codec;
 use crate::model::tags;
 use crate::model::{
     Blob, Block, Committed, Container, ContainerGuard, DeletedContainer, ListChunk, ListEntry, PublicAccess,
@@ -33,7 +33,7 @@ pub fn rows(row: &[u8]) {
         (read::<Container>(row).is_ok(), read::<DeletedContainer>(row).is_ok(), read::<ContainerGuard>(row).is_ok());
     let _ = (read::<ListChunk>(row).is_ok(), read::<ListEntry>(row).is_ok());
     let _ = tags::Place::read(row).is_ok();
-    crate::pages::fuzz(row);
+    content::map::fuzz(row);
     crate::background_copy::fuzz(row);
 }
 

@@ -22,25 +22,21 @@ mod error;
 #[cfg(any(test, feature = "testing"))]
 #[doc(hidden)]
 pub mod fuzzing;
-mod lease_action;
 mod listing;
 mod model;
 mod op;
 mod ops;
-mod pages;
 mod reply;
 mod request;
 #[cfg(test)]
 mod round_trips;
 mod route;
 mod rules;
-mod sealing;
 mod source;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]
 mod tests;
-mod upload;
 mod website;
 
 use std::sync::Arc;

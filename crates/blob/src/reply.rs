@@ -1,11 +1,14 @@
 //! What operations have in common in what they answer: headers of containers and blobs.
 
-use bytes::Bytes;
-use concurrency::{DurationKind, ETag, Lease, LeaseId, LeaseState, Timestamp};
-use wire::http::{HeaderMap, HeaderName, HeaderValue, Reply, StatusCode, header};
-pub use wire::metadata::{element as metadata_element, set as set_metadata};
+use concurrency::{Lease, Timestamp};
+pub use service::reply::{
+    CONTENT_MD5, CONTENT_TYPE_DEFAULT, FALSE, REQUEST_SERVER_ENCRYPTED, SERVER_ENCRYPTED, SNAPSHOT, TRUE, date, flag,
+    lease_duration, lease_state, lease_status, metadata_element, reply, set_crc64, set_lease, set_md5, set_metadata,
+    set_version, value, xml,
+};
+use wire::dates;
+use wire::http::{HeaderMap, HeaderName, HeaderValue, header};
 use wire::xml::XmlWriter;
-use wire::{base64, dates};
 
 use crate::model::tier::Tier;
 use crate::model::{BlobType, Committed, PublicAccess, VersionId};
@@ -31,8 +34,6 @@ names! {
     BLOB_SEQUENCE_NUMBER = "x-ms-blob-sequence-number";
     BLOB_SEALED = "x-ms-blob-sealed";
     BLOB_TYPE = "x-ms-blob-type";
-    CONTENT_CRC64 = "x-ms-content-crc64";
-    CONTENT_MD5 = "content-md5";
     CREATION_TIME = "x-ms-creation-time";
     DEFAULT_ENCRYPTION_SCOPE = "x-ms-default-encryption-scope";
     DELETE_TYPE_PERMANENT = "x-ms-delete-type-permanent";
@@ -43,41 +44,13 @@ names! {
     HAS_LEGAL_HOLD = "x-ms-has-legal-hold";
     IMMUTABLE_STORAGE = "x-ms-immutable-storage-with-versioning-enabled";
     IS_CURRENT_VERSION = "x-ms-is-current-version";
-    LEASE_DURATION = "x-ms-lease-duration";
-    LEASE_ID = "x-ms-lease-id";
-    LEASE_STATE = "x-ms-lease-state";
-    LEASE_STATUS = "x-ms-lease-status";
-    LEASE_TIME = "x-ms-lease-time";
     LEGAL_HOLD = "x-ms-legal-hold";
     POLICY_MODE = "x-ms-immutability-policy-mode";
     POLICY_UNTIL = "x-ms-immutability-policy-until-date";
     REHYDRATE_PRIORITY = "x-ms-rehydrate-priority";
-    REQUEST_SERVER_ENCRYPTED = "x-ms-request-server-encrypted";
-    SERVER_ENCRYPTED = "x-ms-server-encrypted";
     SMART_ACCESS_TIER = "x-ms-smart-access-tier";
-    SNAPSHOT = "x-ms-snapshot";
-    STRUCTURED_BODY = "x-ms-structured-body";
-    STRUCTURED_CONTENT_LENGTH = "x-ms-structured-content-length";
     TAG_COUNT = "x-ms-tag-count";
     VERSION_ID = "x-ms-version-id";
-}
-
-/// Most answers about a blob have between 15 and 24 headers; the server adds a few.
-const HEADERS_USUAL: usize = 32;
-
-pub const TRUE: HeaderValue = HeaderValue::from_static("true");
-pub const FALSE: HeaderValue = HeaderValue::from_static("false");
-
-pub fn reply(status: StatusCode) -> Reply {
-    let mut reply = Reply::new(status);
-    reply.headers = HeaderMap::with_capacity(HEADERS_USUAL);
-    reply
-}
-
-/// ETag and Last-Modified, which are made of one stamp.
-pub fn set_version(headers: &mut HeaderMap, stamp: Timestamp) {
-    headers.insert(header::ETAG, value(ETag::new(stamp).quoted()));
-    headers.insert(header::LAST_MODIFIED, date(stamp));
 }
 
 /// The same of what was just written, with the version id that it got.
@@ -90,39 +63,6 @@ pub fn set_version_id(headers: &mut HeaderMap, id: Option<VersionId>) {
     if let Some(VersionId(at)) = id {
         headers.insert(&VERSION_ID, value(dates::iso_ticks(at).as_str().to_owned()));
     }
-}
-
-pub fn set_lease(headers: &mut HeaderMap, lease: &Lease, now: Timestamp) {
-    headers.insert(&LEASE_STATUS, HeaderValue::from_static(lease_status(lease, now)));
-    headers.insert(&LEASE_STATE, HeaderValue::from_static(lease_state(lease, now)));
-    if let Some(duration) = lease_duration(lease, now) {
-        headers.insert(&LEASE_DURATION, HeaderValue::from_static(duration));
-    }
-}
-
-pub fn lease_status(lease: &Lease, now: Timestamp) -> &'static str {
-    if lease.is_locked(now) { "locked" } else { "unlocked" }
-}
-
-pub fn lease_state(lease: &Lease, now: Timestamp) -> &'static str {
-    match lease.state(now) {
-        LeaseState::Available => "available",
-        LeaseState::Leased => "leased",
-        LeaseState::Expired => "expired",
-        LeaseState::Breaking => "breaking",
-        LeaseState::Broken => "broken",
-    }
-}
-
-pub fn lease_duration(lease: &Lease, now: Timestamp) -> Option<&'static str> {
-    lease.duration_kind(now).map(|kind| match kind {
-        DurationKind::Infinite => "infinite",
-        DurationKind::Fixed => "fixed",
-    })
-}
-
-pub fn set_lease_id(headers: &mut HeaderMap, id: LeaseId) {
-    headers.insert(&LEASE_ID, value(id.to_string()));
 }
 
 pub fn public_access(access: PublicAccess) -> Option<&'static str> {
@@ -167,12 +107,7 @@ pub fn set_blob(headers: &mut HeaderMap, blob: &Committed, lease: Option<&Lease>
     if let Some(copy) = &blob.copy {
         copy.tell(headers, now);
     }
-    let own = &blob.headers;
-    set_text(headers, header::CONTENT_TYPE, own.content_type.as_deref());
-    set_text(headers, header::CONTENT_ENCODING, own.content_encoding.as_deref());
-    set_text(headers, header::CONTENT_LANGUAGE, own.content_language.as_deref());
-    set_text(headers, header::CONTENT_DISPOSITION, own.content_disposition.as_deref());
-    set_text(headers, header::CACHE_CONTROL, own.cache_control.as_deref());
+    blob.headers.set_on(headers);
 }
 
 fn set_tier(headers: &mut HeaderMap, blob: &Committed, now: Timestamp) {
@@ -199,40 +134,6 @@ fn set_protection(headers: &mut HeaderMap, blob: &Committed) {
     if let Some(hold) = blob.legal_hold() {
         headers.insert(&LEGAL_HOLD, flag(hold));
     }
-}
-
-pub fn flag(is_set: bool) -> HeaderValue {
-    if is_set { TRUE } else { FALSE }
-}
-
-/// The content type of a blob whose creator names none. Set Blob Properties without one leaves none.
-pub const CONTENT_TYPE_DEFAULT: &str = "application/octet-stream";
-
-fn set_text(headers: &mut HeaderMap, name: HeaderName, text: Option<&str>) {
-    if let Some(text) = text {
-        headers.insert(name, value(text.to_owned()));
-    }
-}
-
-pub fn set_md5(headers: &mut HeaderMap, name: &HeaderName, md5: &[u8]) {
-    headers.insert(name, value(base64::encode(md5)));
-}
-
-pub fn set_crc64(headers: &mut HeaderMap, sum: u64) {
-    headers.insert(&CONTENT_CRC64, value(base64::encode_crc64(sum)));
-}
-
-pub fn date(at: Timestamp) -> HeaderValue {
-    value(Bytes::copy_from_slice(dates::http_date(at).as_bytes()))
-}
-
-/// A value from text of our own or text that came in a header: both fit.
-pub fn value(text: impl Into<Bytes>) -> HeaderValue {
-    HeaderValue::from_maybe_shared(text.into()).unwrap_or(HeaderValue::from_static(""))
-}
-
-pub fn xml(status: StatusCode, xml: XmlWriter) -> Reply {
-    reply(status).with_body("application/xml", xml.finish())
 }
 
 /// Tags inside a listing, or as an answer of their own.

@@ -2,19 +2,22 @@
 //!
 //! Everything here turns text into values that cannot be wrong; a refusal names the header or parameter.
 
-use concurrency::{Conditions, ETagMatch, LeaseId, TagExpression, Timestamp};
-use service::RequestError;
-use wire::http::{Body, Head};
-use wire::metadata::Metadata;
+use concurrency::{Conditions, ETagMatch, TagExpression};
+use content::map::PAGE_BYTES;
+pub use service::request::{
+    BodySums, RangeSum, SUMMED_RANGE_BYTES_MAX, body_sums, date, flag, lease_id, md5, metadata, no_body, number, range,
+    range_sum, required, source_sums, stored, structured_body, text,
+};
+use service::{HttpHeaderNames, RequestError};
+use wire::dates;
+use wire::http::Head;
 use wire::names::{BlobName, ContainerName};
 use wire::tags::Tags;
-use wire::{base64, dates};
 
 use crate::error::BlobError;
 use crate::model::protection::{Mode, Policy};
 use crate::model::tier::{Priority, Tier};
-use crate::model::{HttpHeaders, PAGE_BLOB_BYTES_MAX, Pairs, PublicAccess, VersionId, Which};
-use crate::pages::PAGE_BYTES;
+use crate::model::{HttpHeaders, PAGE_BLOB_BYTES_MAX, PublicAccess, VersionId, Which};
 use crate::rules::encryption;
 
 /// The container that a container operation names.
@@ -65,29 +68,6 @@ pub fn only_base(head: &Head) -> Result<(), BlobError> {
     }
 }
 
-/// A header as text, if it says anything. One that is not visible ASCII, or that is there twice, is refused and not passed
-/// over.
-pub fn text<'a>(head: &'a Head, name: &'static str) -> Result<Option<&'a str>, BlobError> {
-    let mut values = head.headers.get_all(name).iter();
-    let Some(value) = values.next() else { return Ok(None) };
-    match (value.to_str(), values.next()) {
-        (Ok(text), None) => Ok(Some(text).filter(|text| !text.is_empty())),
-        _ => Err(BlobError::header(name, String::from_utf8_lossy(value.as_bytes()))),
-    }
-}
-
-pub fn required<'a>(head: &'a Head, name: &'static str) -> Result<&'a str, BlobError> {
-    text(head, name)?.ok_or(BlobError::Request(RequestError::MissingRequiredHeader { name }))
-}
-
-/// A number that is not negative.
-pub fn number(head: &Head, name: &'static str) -> Result<Option<u64>, BlobError> {
-    let Some(value) = text(head, name)? else { return Ok(None) };
-    // Also refuses a sign, which `parse` would take.
-    let digits = Some(value).filter(|value| value.bytes().all(|byte| byte.is_ascii_digit()));
-    digits.and_then(|digits| digits.parse().ok()).map(Some).ok_or_else(|| BlobError::header(name, value))
-}
-
 pub const BLOB_CONTENT_LENGTH: &str = "x-ms-blob-content-length";
 
 /// The length that a page blob is to have: whole pages.
@@ -112,16 +92,7 @@ pub const SEQUENCE_NUMBER_MAX: u64 = i64::MAX as u64;
 
 /// Where the client believes an append blob to end.
 pub fn append_position(head: &Head) -> Result<Option<u64>, BlobError> {
-    number(head, "x-ms-blob-condition-appendpos")
-}
-
-pub fn lease_id(head: &Head) -> Result<Option<LeaseId>, BlobError> {
-    guid(head, "x-ms-lease-id")
-}
-
-pub fn guid(head: &Head, name: &'static str) -> Result<Option<LeaseId>, BlobError> {
-    let Some(value) = text(head, name)? else { return Ok(None) };
-    LeaseId::parse(value).map(Some).ok_or_else(|| BlobError::header(name, value))
+    Ok(number(head, "x-ms-blob-condition-appendpos")?)
 }
 
 /// The four conditional headers.
@@ -200,16 +171,6 @@ fn etags(head: &Head, name: &'static str) -> Result<Option<ETagMatch>, BlobError
     ETagMatch::parse(value).map(Some).ok_or_else(|| BlobError::header(name, value))
 }
 
-pub fn date(head: &Head, name: &'static str) -> Result<Option<Timestamp>, BlobError> {
-    let Some(value) = text(head, name)? else { return Ok(None) };
-    dates::parse_http_date(value).map(Some).ok_or_else(|| BlobError::header(name, value))
-}
-
-/// The metadata in the `x-ms-meta-*` headers.
-pub fn metadata(head: &Head) -> Result<Pairs, BlobError> {
-    Ok(Metadata::of(head)?.into_pairs())
-}
-
 pub fn public_access(head: &Head) -> Result<PublicAccess, BlobError> {
     const NAME: &str = "x-ms-blob-public-access";
     match text(head, NAME)? {
@@ -222,84 +183,19 @@ pub fn public_access(head: &Head) -> Result<PublicAccess, BlobError> {
 
 pub const BLOB_CONTENT_MD5: &str = "x-ms-blob-content-md5";
 
+/// The headers that set the blob's own.
+pub const BLOB_HEADERS: HttpHeaderNames = HttpHeaderNames {
+    content_type: "x-ms-blob-content-type",
+    content_encoding: "x-ms-blob-content-encoding",
+    content_language: "x-ms-blob-content-language",
+    content_disposition: "x-ms-blob-content-disposition",
+    cache_control: "x-ms-blob-cache-control",
+    content_md5: BLOB_CONTENT_MD5,
+};
+
 /// The `x-ms-blob-*` headers that become the blob's own.
 pub fn blob_headers(head: &Head) -> Result<HttpHeaders, BlobError> {
-    Ok(HttpHeaders {
-        content_type: stored(head, "x-ms-blob-content-type")?,
-        content_encoding: stored(head, "x-ms-blob-content-encoding")?,
-        content_language: stored(head, "x-ms-blob-content-language")?,
-        content_disposition: stored(head, "x-ms-blob-content-disposition")?,
-        cache_control: stored(head, "x-ms-blob-cache-control")?,
-        content_md5: stored_md5(head)?,
-    })
-}
-
-/// Whether any of them is there.
-pub fn has_blob_headers(head: &Head) -> bool {
-    let names =
-        ["content-type", "content-encoding", "content-language", "content-disposition", "cache-control", "content-md5"];
-    names.iter().any(|name| head.has_header(&format!("x-ms-blob-{name}")))
-}
-
-/// A header to keep.
-pub fn stored(head: &Head, name: &'static str) -> Result<Option<String>, BlobError> {
-    Ok(text(head, name)?.map(str::to_owned))
-}
-
-/// An MD5 to keep as it is given: nobody holds it against the bytes, so its length is the client's business, too.
-fn stored_md5(head: &Head) -> Result<Option<Vec<u8>>, BlobError> {
-    let Some(value) = text(head, BLOB_CONTENT_MD5)? else { return Ok(None) };
-    base64::decode(value).map(Some).ok_or(BlobError::InvalidMd5)
-}
-
-pub fn md5(head: &Head, name: &'static str) -> Result<Option<[u8; 16]>, BlobError> {
-    let Some(value) = text(head, name)? else { return Ok(None) };
-    base64::md5_header(value).map(Some).ok_or(BlobError::InvalidMd5)
-}
-
-/// What the client says the body's checksum is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct BodySums {
-    pub md5: Option<[u8; 16]>,
-    pub crc64: Option<u64>,
-}
-
-pub fn body_sums(head: &Head) -> Result<BodySums, BlobError> {
-    sums(head, "content-md5", "x-ms-content-crc64")
-}
-
-/// What the client says the checksum of a copy's source is.
-pub fn source_sums(head: &Head) -> Result<BodySums, BlobError> {
-    sums(head, "x-ms-source-content-md5", "x-ms-source-content-crc64")
-}
-
-fn sums(head: &Head, md5_name: &'static str, crc64_name: &'static str) -> Result<BodySums, BlobError> {
-    let md5 = md5(head, md5_name)?;
-    let crc64 = match text(head, crc64_name)? {
-        None => None,
-        Some(value) => Some(base64::crc64_header(value).ok_or_else(|| BlobError::header(crc64_name, value))?),
-    };
-    if md5.is_some() && crc64.is_some() {
-        return Err(BlobError::BothCrc64AndMd5HeaderPresent);
-    }
-    Ok(BodySums { md5, crc64 })
-}
-
-pub const STRUCTURED_BODY: &str = "x-ms-structured-body";
-
-/// Whether the body comes, or is to go, as a structured one. There is only one kind of it.
-pub fn structured_body(head: &Head) -> Result<bool, BlobError> {
-    match text(head, STRUCTURED_BODY)? {
-        None => Ok(false),
-        Some(value) if wire::structured::is_known(value) => Ok(true),
-        Some(other) => Err(BlobError::header(STRUCTURED_BODY, other)),
-    }
-}
-
-/// How many bytes of content a structured body has.
-pub fn structured_content_length(head: &Head) -> Result<u64, BlobError> {
-    const NAME: &str = "x-ms-structured-content-length";
-    number(head, NAME)?.ok_or(BlobError::Request(RequestError::MissingRequiredHeader { name: NAME }))
+    Ok(HttpHeaders::parse(head, &BLOB_HEADERS)?)
 }
 
 pub const ACCESS_TIER: &str = "x-ms-access-tier";
@@ -342,30 +238,7 @@ pub fn policy(head: &Head) -> Result<Option<Policy>, BlobError> {
 
 /// Whether a blob is to be held.
 pub fn legal_hold(head: &Head) -> Result<Option<bool>, BlobError> {
-    match text(head, LEGAL_HOLD)? {
-        None => Ok(None),
-        Some(value) if value.eq_ignore_ascii_case("true") => Ok(Some(true)),
-        Some(value) if value.eq_ignore_ascii_case("false") => Ok(Some(false)),
-        Some(other) => Err(BlobError::header(LEGAL_HOLD, other)),
-    }
-}
-
-/// A header that says yes or no.
-pub fn flag(head: &Head, name: &'static str) -> Result<Option<bool>, BlobError> {
-    match text(head, name)? {
-        None => Ok(None),
-        Some(value) if value.eq_ignore_ascii_case("true") => Ok(Some(true)),
-        Some(value) if value.eq_ignore_ascii_case("false") => Ok(Some(false)),
-        Some(value) => Err(BlobError::header(name, value)),
-    }
-}
-
-/// A request that takes its bytes from elsewhere has none of its own.
-pub fn no_body(body: &dyn Body) -> Result<(), BlobError> {
-    match body.length() {
-        None | Some(0) => Ok(()),
-        Some(length) => Err(BlobError::header("content-length", length.to_string())),
-    }
+    Ok(flag(head, LEGAL_HOLD)?)
 }
 
 /// Which tags a copy gets: those of the request, or those of its source.
@@ -433,6 +306,7 @@ const ENCRYPTION: [&str; 6] = [
 mod tests {
     use super::*;
     use crate::testing::request;
+    use concurrency::Timestamp;
 
     fn with(headers: &[(&str, &str)]) -> Head {
         request("PUT", "cont/blob", headers)
@@ -474,32 +348,14 @@ mod tests {
 
     #[test]
     fn malformed_headers_are_named() {
-        let cases: [(&str, &str); 4] = [
-            ("if-modified-since", "soon"),
-            ("if-none-match", "\"a"),
-            ("x-ms-lease-id", "me"),
-            ("x-ms-content-crc64", "A"),
-        ];
-        for (name, value) in cases {
-            let head = with(&[(name, value)]);
-            let refused = conditions(&head).err().or(lease_id(&head).err()).or(body_sums(&head).err());
-            assert_eq!(refused, Some(BlobError::header(name, value)));
+        for (name, value) in [("if-modified-since", "soon"), ("if-none-match", "\"a")] {
+            assert_eq!(conditions(&with(&[(name, value)])), Err(BlobError::header(name, value)));
         }
         let twice = with(&[
             ("if-modified-since", "Sun, 15 Nov 2026 18:00:00 GMT"),
             ("if-modified-since", "Sun, 15 Nov 2026 18:00:01 GMT"),
         ]);
         assert!(conditions(&twice).is_err());
-        let mine = "01010101-0101-0101-0101-010101010101";
-        assert!(lease_id(&with(&[("x-ms-lease-id", mine), ("x-ms-lease-id", mine)])).is_err());
-    }
-
-    #[test]
-    fn two_checksums_are_one_too_many() {
-        let sums =
-            body_sums(&with(&[("content-md5", "1B2M2Y8AsgTpgAmY7PhCfg=="), ("x-ms-content-crc64", "AQAAAAAAAAA=")]));
-        assert_eq!(sums, Err(BlobError::BothCrc64AndMd5HeaderPresent));
-        assert_eq!(body_sums(&with(&[("content-md5", "AAAA")])), Err(BlobError::InvalidMd5));
     }
 
     #[test]

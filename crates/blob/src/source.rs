@@ -10,23 +10,23 @@ use std::fmt::Debug;
 use auth::Service;
 use bytes::Bytes;
 use concurrency::{Conditions, Timestamp};
+use content::pieces::{self, Piece};
+use content::upload::{self, Announced, Received, Wanted};
 use engine::{BoxFuture, Engine, Rows, read};
+use service::RequestError;
+use service::sources::{Located, Manner, Wish, without_signature};
 use wire::http::{Body, BodyError, ErrorReply, Head, HeaderMap, HeaderValue, header};
 use wire::names::{BlobName, ContainerName};
 use wire::ranges::{RangeHeader, Span};
 use wire::tags::Tags;
 
-use service::RequestError;
-use service::sources::{Located, Manner, Wish, without_signature};
-
-use crate::download::{self, Piece};
+use crate::download;
 use crate::error::{BlobError, CopySourceFault};
 use crate::model::blocks::for_each_chunk;
 use crate::model::{self, Committed, ContentRef, Halt, Seen, Which, refuse};
 use crate::ops::Call;
 use crate::request::BodySums;
 use crate::rules::encryption::{self, CustomerKey};
-use crate::upload::{self, Announced, Received, Wanted};
 use crate::{Failure, request};
 
 /// From the REST reference.
@@ -244,7 +244,10 @@ impl Source {
                     let mut state = place.look(rows, &source.conditions, now)?.state;
                     let span = source.span(state.length).map_err(refuse)?;
                     let share = shared(rows, &state, span)?;
-                    let pieces = download::unlocked(download::open(rows, &state, span)?, source.key.as_ref());
+                    let pieces = pieces::unlocked(
+                        download::open(rows, &state, span)?,
+                        source.key.as_ref().map(|key| &key.secret),
+                    );
                     encryption::reveal(&mut state, source.key.as_ref())?;
                     let length = span.map_or(state.length, |span| span.count());
                     let body = PieceBody { pieces, length };
@@ -399,7 +402,7 @@ impl Opened {
 
     /// Reads the bytes for their sums, which are held against what the client says.
     pub async fn sum(mut self, wanted: Wanted, sums: &BodySums) -> Result<Received, Failure> {
-        let summed = upload::sum(&mut *self.body, self.length, wanted).await.map_err(broken)?;
+        let summed = upload::sum(&mut *self.body, self.length, wanted).await.map_err(|error| broken(error.into()))?;
         upload::verify(sums, summed.md5, summed.crc64)?;
         Ok(summed)
     }
@@ -426,11 +429,12 @@ impl Opened {
                 Received { shared: Some(content), ..Received::nothing(self.length) }
             }
             Some(content) => {
-                let summed = upload::sum(&mut *self.body, self.length, wanted).await.map_err(broken)?;
+                let summed =
+                    upload::sum(&mut *self.body, self.length, wanted).await.map_err(|error| broken(error.into()))?;
                 Received { shared: Some(content), ..summed }
             }
             None => {
-                let announced = Announced::from(self.length).sealed_with(key);
+                let announced = Announced::from(self.length).sealed_with(key.map(|key| &key.secret));
                 upload::receive(engine, &mut *self.body, announced, wanted).await.map_err(broken)?
             }
         };
@@ -465,6 +469,6 @@ impl Body for PieceBody {
     }
 
     fn next(&mut self) -> BoxFuture<'_, Option<Result<Bytes, BodyError>>> {
-        Box::pin(async { download::next(&mut self.pieces).await.map_err(|_| BodyError::Incomplete).transpose() })
+        Box::pin(async { pieces::next(&mut self.pieces).await.map_err(|_| BodyError::Incomplete).transpose() })
     }
 }

@@ -7,6 +7,7 @@ use crate::source::{Fetched, Outside, Running, Unreached};
 use auth::Settings;
 use bytes::Bytes;
 use concurrency::{Lease, LeaseDuration, LeaseId, Timestamp, Until};
+use content::map::MapCollector;
 use engine::memory::MemoryEngine;
 use engine::{BoxFuture, Decision, Engine, EngineError, Tick, Wrapper};
 use service::sources::{Located, Sources, Wish};
@@ -151,7 +152,7 @@ impl Bench {
 
     /// Does everything that is due now, and what that makes due.
     pub async fn sweep(&self) {
-        service::testing::sweep(&*self.engine, &self.service).await;
+        service::testing::sweep(&*self.engine, &[&self.service, &MapCollector]).await;
     }
 
     /// What `lazurite check` would say of the rows of the service.

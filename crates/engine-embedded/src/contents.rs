@@ -272,7 +272,7 @@ impl Extents {
         let left = self.length.map(|length| length - self.written);
         let capacity = left.map_or(EXTENT_BYTES_UNKNOWN, |left| left.min(EXTENT_BYTES));
         let lane = usize::from(self.length.is_none_or(|length| length > LARGE));
-        if !inner.space.takes(&inner.folder, EXTENT_HEADER + capacity) {
+        if !inner.takes(EXTENT_HEADER + capacity) {
             return Err(io::ErrorKind::StorageFull.into());
         }
         let (hold, header_at) = inner.lanes.reserve(inner, lane, EXTENT_HEADER + capacity)?;

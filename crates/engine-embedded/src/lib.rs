@@ -36,6 +36,7 @@ mod segment;
 mod sync;
 mod tree;
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -68,7 +69,7 @@ use segment::Segments;
 use sync::{AtomicBool, AtomicU64, JoinHandle, Mutex};
 use tree::{Pin, Tree};
 
-/// A scan that expects more rows than this may have to wait for the disk: the runtime's other tasks do not wait with it.
+/// How many rows the scans of a query may visit on a worker of the runtime, whose other tasks wait meanwhile.
 const ROWS_ON_A_WORKER: usize = 16;
 
 /// When a write is acknowledged.
@@ -114,8 +115,8 @@ pub struct Options {
     pub log_bytes: u64,
     /// A data segment is closed at this size.
     pub segment_bytes: u64,
-    /// Growing writes are refused when less than this, or a quarter of the disk, is free. Deletes, flushes, compaction and
-    /// collection go on below it.
+    /// Growing writes are refused when less than this, or a quarter of the disk, is free, and sooner when compaction is behind
+    /// and needs more. Deletes, flushes, compaction and collection go on below it.
     pub reserve_bytes: u64,
     /// How many decisions may wait.
     pub waiting_max: usize,
@@ -374,11 +375,14 @@ struct Snapshot<'a> {
     inner: &'a Arc<Inner>,
     pin: Pin<'a>,
     patience: Patience,
+    /// How many rows scans may still visit.
+    left: Cell<usize>,
 }
 
 impl<'a> Snapshot<'a> {
     fn new(inner: &'a Arc<Inner>, patience: Patience) -> Snapshot<'a> {
-        Snapshot { inner, pin: inner.tree.pin(), patience }
+        let rows_max = if patience == Patience::Waits { usize::MAX } else { ROWS_ON_A_WORKER };
+        Snapshot { inner, pin: inner.tree.pin(), patience, left: Cell::new(rows_max) }
     }
 
     fn row(&self, key: &[u8]) -> Result<Option<Bytes>, Unread> {
@@ -401,10 +405,24 @@ impl Rows for Snapshot<'_> {
         about: usize,
         visit: &mut dyn FnMut(&[u8], &Bytes) -> Visit,
     ) -> Result<(), Unread> {
-        if self.patience == Patience::OnlyAtHand && about > ROWS_ON_A_WORKER {
+        let (from, to) = (from.as_bytes(), to.as_bytes());
+        let tree = &self.inner.tree;
+        if self.patience == Patience::OnlyAtHand && (about > self.left.get() || tree.is_on_disk(from, to)) {
             return Err(Unread::NotYet);
         }
-        Ok(self.inner.tree.scan(from.as_bytes(), to.as_bytes(), self.pin.at, visit)?)
+        // However few it expects: a filter that matches nothing looks at every row there is.
+        let mut is_over = false;
+        tree.scan(from, to, self.pin.at, &mut |key, value| match self.left.get().checked_sub(1) {
+            Some(left) => {
+                self.left.set(left);
+                visit(key, value)
+            }
+            None => {
+                is_over = true;
+                Visit::Stop
+            }
+        })?;
+        if is_over { Err(Unread::NotYet) } else { Ok(()) }
     }
 
     fn content(&self, id: ContentId) -> Result<Content, Unread> {
@@ -440,9 +458,19 @@ impl Inner {
         Some(value)
     }
 
+    /// Looks at the disk. Returns how much can be written, the reserve included; if nobody knows, anything can.
+    fn look_at_space(&self) -> u64 {
+        self.space.look(&self.folder, self.tree.unwritten_bytes()).unwrap_or(u64::MAX)
+    }
+
     /// Whether so much can be written, the reserve included.
     fn has_room_for(&self, bytes: u64) -> bool {
-        self.space.look(&self.folder).is_none_or(|free| free > bytes)
+        self.look_at_space() > bytes
+    }
+
+    /// Whether a growing write of so many bytes may be made.
+    fn takes(&self, bytes: u64) -> bool {
+        self.space.takes(&self.folder, bytes, || self.tree.unwritten_bytes())
     }
 
     /// Whether the collector may copy so much: it leaves a part of the reserve to logs, flushes and STATE.

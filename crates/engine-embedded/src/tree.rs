@@ -37,6 +37,11 @@ const PAUSE_MAX: Duration = Duration::from_millis(250);
 /// is one and those it overlaps.
 pub const TABLES_AT_ONCE: u64 = 8;
 const TABLES_OF_LEVEL_1: u64 = 4;
+/// Where space is short, tables of this share of their size are made. The tree merges with at most fifty times as much of the
+/// next level, so that must be more than one table.
+const SMALL_TABLE_SHARE: u64 = 16;
+/// No level outgrows tables of this size, so that none is merged.
+const LARGER_THAN_ANY_LEVEL: u64 = 1 << 50;
 /// Before a skip starts a new search it steps over this many rows: near targets are cheaper that way.
 const STEPS_BEFORE_SEEK: usize = 8;
 
@@ -166,6 +171,12 @@ impl Tree {
         }
     }
 
+    /// Whether a scan of this range may have to read the tree's files.
+    pub fn is_on_disk(&self, from: &[u8], to: &[u8]) -> bool {
+        let version = self.tree.current_version();
+        version.iter_levels().flat_map(|level| level.iter()).any(|run| run.range_overlap_indexes(&(from..to)).is_some())
+    }
+
     fn is_all_in_the_memtable(&self) -> bool {
         self.tree.sealed_memtable_count() == 0 && self.tree.table_count() == 0
     }
@@ -245,7 +256,8 @@ impl Tree {
         })?;
         // Those that were sealed meanwhile are still there.
         let mut sealed = self.sealed.lock().expect("nothing panics under this lock");
-        let written = sealed.len().saturating_sub(self.tree.sealed_memtable_count());
+        let left = self.tree.sealed_memtable_count();
+        let written = sealed.len().checked_sub(left).expect("each was noted when it was sealed");
         sealed.drain(..written);
         Ok(())
     }
@@ -255,23 +267,56 @@ impl Tree {
         self.sealed.lock().expect("nothing panics under this lock").iter().sum()
     }
 
-    /// About how much one round of compaction writes before it can remove anything. Level 0 is merged whole, and it is large when
-    /// compaction is behind.
-    pub fn compaction_bytes(&self) -> u64 {
-        let level0 = self.tree.current_version().l0().size();
-        let tables = TABLES_AT_ONCE.max(level0.div_ceil(self.table_bytes) + TABLES_OF_LEVEL_1);
-        self.tree.disk_space().min(tables * self.table_bytes)
+    /// How much flushes and compaction will write of what is in memory and on level 0, before they give anything back.
+    pub fn unwritten_bytes(&self) -> u64 {
+        let in_memory = self.sealed_bytes() + self.memtable_bytes();
+        in_memory + self.compaction_bytes(in_memory)
     }
 
-    /// One round of compaction. `true`: something changed, there may be more to do.
-    pub fn compact(&self) -> io::Result<bool> {
+    /// About how much one round of compaction writes before it can remove anything, once `more` bytes have come to level 0. That
+    /// level is merged whole, and it is large when compaction is behind.
+    fn compaction_bytes(&self, more: u64) -> u64 {
+        let level0 = self.tree.current_version().l0().size() + more;
+        let tables = TABLES_AT_ONCE.max(level0.div_ceil(self.table_bytes) + TABLES_OF_LEVEL_1);
+        (self.tree.disk_space() + more).min(tables * self.table_bytes)
+    }
+
+    /// One round of compaction that fits into `room`: what is not begun leaves no half-written tables behind. `true`: something
+    /// changed, there may be more to do.
+    pub fn compact(&self, room: u64, is_disk_full: bool) -> io::Result<bool> {
+        let Some(strategy) = self.strategy(room, is_disk_full) else { return Ok(false) };
         let before = self.tree.current_version().id();
+        let strategy = Arc::new(strategy);
         self.disk.tree_work(&mut || {
-            let strategy = Leveled::default().with_table_target_size(self.table_bytes);
-            self.tree.compact(Arc::new(strategy), self.watermark()).map_err(io_error)?;
+            self.tree.compact(Arc::clone(&strategy) as _, self.watermark()).map_err(io_error)?;
             Ok(())
         })?;
         Ok(self.tree.current_version().id() != before)
+    }
+
+    /// What may be compacted where so much is free. `None`: nothing.
+    ///
+    /// Level 0 can only be merged whole. Where that does not fit, deeper levels are merged, a few tables at a time; where that
+    /// does not fit either, tables are only moved from one level to the next, which writes nothing.
+    fn strategy(&self, room: u64, is_disk_full: bool) -> Option<Leveled> {
+        let version = self.tree.current_version();
+        let level1 = version.iter_levels().skip(1).find(|level| !level.is_empty()).map_or(0, |level| level.size());
+        let (all, deeper) = (self.tree.disk_space(), TABLES_AT_ONCE * self.table_bytes);
+        let small_tables = self.table_bytes / SMALL_TABLE_SHARE;
+        // On a full disk deletes are carried down to what they delete, however few they are. Small tables reach it in small
+        // steps, because they lie above few of those below them.
+        let strategy = if is_disk_full {
+            Leveled::default().with_level_ratio_policy(vec![1.0]).with_l0_threshold(1)
+        } else {
+            Leveled::default()
+        };
+        if room > deeper.max(version.l0().size() + level1).min(all) {
+            return Some(strategy.with_table_target_size(if is_disk_full { small_tables } else { self.table_bytes }));
+        }
+        // With a threshold above what it holds, level 0 is left alone.
+        let above_level0 = u8::try_from(version.l0().table_count() + 1).ok()?;
+        let tables = if room > deeper.min(all) { small_tables } else { LARGER_THAN_ANY_LEVEL };
+        Some(strategy.with_l0_threshold(above_level0).with_table_target_size(tables))
     }
 
     /// Forgets versions nobody reads any more, and the memtables they keep alive.
@@ -384,7 +429,31 @@ mod tests {
             tree.flush().expect("written out");
         }
         assert_eq!(tree.tree.l0_run_count(), 8);
-        assert!(tree.compaction_bytes() >= 64 * MIB as u64, "{}", tree.compaction_bytes());
+        assert!(tree.compaction_bytes(0) >= 64 * MIB as u64, "{}", tree.compaction_bytes(0));
+    }
+
+    #[test]
+    fn level_zero_is_merged_only_where_that_fits() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let tree = open(folder.path());
+        fill(&tree, 2, 0);
+        tree.rotate(1);
+        tree.flush().expect("written out");
+        assert!(
+            tree.compact(0, false).expect("compacted"),
+            "a run that nothing lies below is moved, which writes nothing"
+        );
+        for round in 1..=6 {
+            fill(&tree, 2, round);
+            tree.rotate(u64::from(round) + 1);
+            tree.flush().expect("written out");
+        }
+        for is_disk_full in [false, true] {
+            assert!(!tree.compact(13 * MIB as u64, is_disk_full).expect("compacted"), "14 MiB do not fit");
+        }
+        assert_eq!(tree.tree.l0_run_count(), 6);
+        assert!(tree.compact(15 * MIB as u64, false).expect("compacted"));
+        assert_eq!(tree.tree.l0_run_count(), 0);
     }
 
     #[test]

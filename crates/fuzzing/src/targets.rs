@@ -48,6 +48,7 @@ fn request(bytes: &[u8]) {
 fn xml(bytes: &[u8]) {
     let _ = xml::ServiceProperties::parse(bytes);
     let _ = xml::ServiceProperties::parse_common(bytes);
+    let _ = xml::ServiceProperties::parse_for_files(bytes);
     let _ = xml::SignedIdentifiers::parse(bytes);
     let _ = xml::KeyInfo::parse(bytes);
     let _ = xml::QueryRequest::parse(bytes);

@@ -196,7 +196,7 @@ const FLAGS: &[Flag] = &[
     flag("admin-names", "NAME,...", Section::Network, "call it by these, too, beside addresses and localhost"),
     flag("connections", "NUMBER", Section::Network, "at once, on each port of a service [8192]"),
     flag("connections-per-address", "NUMBER", Section::Network, "and from one address [half of them]"),
-    flag("first-request-timeout", "SECONDS", Section::Network, "a new connection must ask within this time [10]"),
+    flag("first-request-timeout", "SECONDS", Section::Network, "how long who has not signed in may be silent [10]"),
     flag("tls", "auto", Section::Network, "https with a certificate for localhost, made here"),
     flag("cert", "FILE", Section::Network, "https with this certificate: PEM, or PFX with --pwd"),
     flag("key", "FILE", Section::Network, "the key of a PEM certificate"),

@@ -142,7 +142,7 @@ impl Bench {
 
     /// Does everything that is due now, and what that makes due.
     pub async fn sweep(&self) {
-        service::testing::sweep(&*self.engine, &self.service).await;
+        service::testing::sweep(&*self.engine, &[&self.service]).await;
     }
 
     /// How many rows there are.

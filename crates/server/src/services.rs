@@ -16,6 +16,7 @@ use ::blob::Outside;
 use ::service::properties::Rules;
 use ::service::{Asker, StoredPolicy};
 use auth::Need;
+use content::map::MapCollector;
 use engine::collector::Handler;
 use engine::{Engine, EngineError};
 use wire::http::{Body, ErrorReply, Head, Reply};
@@ -209,9 +210,9 @@ macro_rules! services {
                 }
             }
 
-            /// Those who look after what is due.
+            /// Who handles due rows: the services, and the collector of the maps that they share.
             pub(crate) fn handlers(&self) -> Vec<Arc<dyn Handler>> {
-                vec![$(Arc::clone(&self.$field) as _),*]
+                vec![$(Arc::clone(&self.$field) as _,)* Arc::new(MapCollector)]
             }
 
             pub(crate) fn is_built(service: Service) -> bool {

@@ -1,4 +1,4 @@
-//! What the Blob, Queue and Table services share.
+//! What the Blob, File, Queue and Table services share.
 //!
 //! - [`codec`]: values to rows and back.
 //! - [`current`]: values that are replaced while the server runs, the accounts and their keys above all.
@@ -6,6 +6,11 @@
 //! - [`RequestError`]: faults of a request that are found before anything is read; every service gives them the same
 //!   codes.
 //! - [`properties`]: the settings of a service in an account, CORS rules among them.
+//! - [`request`], [`reply`]: headers of requests as values, and headers of answers.
+//! - [`LeaseAction`]: the actions of Lease Container, Lease Blob, Lease Share and Lease File.
+//! - [`Deletion`]: the mark of what is soft-deleted.
+//! - [`remove_rows`]: how the rows of what is gone are removed in the background.
+//! - [`HttpHeaders`]: the HTTP headers that a blob or a file stores.
 //! - [`StoredPolicy`]: a stored access policy, of a container, a queue, a table or a share.
 //! - [`sources`]: finds the source of a copy by its URL.
 //! - [`listing`]: the parameters that every listing takes.
@@ -17,16 +22,22 @@
 pub mod codec;
 pub mod current;
 mod delegation;
+mod http_headers;
 mod http_service;
+mod lease_action;
 pub mod listing;
 mod operation;
 mod policy;
 pub mod properties;
+mod remove_rows;
+pub mod reply;
+pub mod request;
 mod request_error;
+mod soft_delete;
 pub mod sources;
 pub mod space;
 mod stats;
-#[cfg(feature = "testing")]
+#[cfg(any(test, feature = "testing"))]
 #[doc(hidden)]
 pub mod testing;
 
@@ -37,10 +48,14 @@ use engine::{EngineError, NotCommitted};
 use wire::http::BodyError;
 
 pub use delegation::user_delegation_key;
+pub use http_headers::{HttpHeaderNames, HttpHeaders};
 pub use http_service::{Call, HttpService, ServiceState};
+pub use lease_action::{LeaseAction, LeaseKind, LeaseOutcome};
 pub use operation::{Operation, ReadOperation, commit, read};
 pub use policy::StoredPolicy;
+pub use remove_rows::remove_rows;
 pub use request_error::RequestError;
+pub use soft_delete::Deletion;
 use sources::Sources;
 pub use stats::stats;
 
@@ -122,6 +137,12 @@ pub enum Failure<E> {
 impl<E> From<EngineError> for Failure<E> {
     fn from(error: EngineError) -> Failure<E> {
         Failure::Failed(error)
+    }
+}
+
+impl<E: From<RequestError>> From<RequestError> for Failure<E> {
+    fn from(error: RequestError) -> Failure<E> {
+        Failure::Refused(error.into())
     }
 }
 

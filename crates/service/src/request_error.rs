@@ -1,8 +1,10 @@
 //! Faults of a request that are the same in every service.
 
+use wire::base64;
 use wire::http::ErrorReply;
 use wire::metadata::MetadataError;
 use wire::names::NameError;
+use wire::structured::Fault;
 use wire::xml::XmlError;
 
 /// A refusal because of the request itself. Nothing was read, nothing was changed.
@@ -10,15 +12,23 @@ use wire::xml::XmlError;
 pub enum RequestError {
     /// Not built yet (501). It must not be 500, because clients retry a 500 for minutes.
     NotImplemented,
+    BothCrc64AndMd5HeaderPresent,
     /// A CORS preflight without one of its required headers.
     CorsHeaderMissing {
         name: &'static str,
     },
     CorsPreflightFailure,
+    Crc64Mismatch {
+        given: u64,
+        computed: u64,
+    },
     InvalidHeaderValue {
         name: &'static str,
         value: String,
     },
+    /// A structured body that is none.
+    InvalidInput(Fault),
+    InvalidMd5,
     InvalidQueryParameterValue {
         name: &'static str,
         value: String,
@@ -28,6 +38,10 @@ pub enum RequestError {
     InvalidXmlNodeValue {
         node: &'static str,
         value: String,
+    },
+    Md5Mismatch {
+        given: [u8; 16],
+        computed: [u8; 16],
     },
     Metadata(MetadataError),
     MissingContentLengthHeader,
@@ -69,15 +83,31 @@ impl RequestError {
     pub fn table(&self) -> (u16, &'static str, &'static str) {
         match self {
             RequestError::NotImplemented => (501, "APINotImplemented", "This operation is not implemented yet."),
+            RequestError::BothCrc64AndMd5HeaderPresent => (
+                400,
+                "BothCrc64AndMd5HeaderPresent",
+                "Both x-ms-content-crc64 header and content-md5 header are present.",
+            ),
             RequestError::CorsHeaderMissing { .. } => {
                 (400, "InvalidHeaderValue", "A required CORS header is not present.")
             }
             RequestError::CorsPreflightFailure => {
                 (403, "CorsPreflightFailure", "CORS not enabled or no matching rule found for this request.")
             }
+            RequestError::Crc64Mismatch { .. } => (
+                400,
+                "Crc64Mismatch",
+                "The CRC64 value specified in the request did not match with the CRC64 value calculated by the server.",
+            ),
             RequestError::InvalidHeaderValue { .. } => {
                 (400, "InvalidHeaderValue", "The value for one of the HTTP headers is not in the correct format.")
             }
+            RequestError::InvalidInput(_) => (400, "InvalidInput", "One of the request inputs is not valid."),
+            RequestError::InvalidMd5 => (
+                400,
+                "InvalidMd5",
+                "The MD5 value specified in the request is invalid. MD5 value must be 128 bits and base64 encoded.",
+            ),
             RequestError::InvalidQueryParameterValue { .. } => (
                 400,
                 "InvalidQueryParameterValue",
@@ -92,6 +122,11 @@ impl RequestError {
             RequestError::InvalidXmlNodeValue { .. } => {
                 (400, "InvalidXmlNodeValue", "The value for one of the XML nodes is not in the correct format.")
             }
+            RequestError::Md5Mismatch { .. } => (
+                400,
+                "Md5Mismatch",
+                "The MD5 value specified in the request did not match with the MD5 value calculated by the server.",
+            ),
             RequestError::Metadata(MetadataError::EmptyMetadataKey) => {
                 (400, "EmptyMetadataKey", "The key for one of the metadata key-value pairs is empty.")
             }
@@ -145,6 +180,13 @@ impl From<RequestError> for ErrorReply {
             RequestError::InvalidHeaderValue { name, value } => {
                 reply.detail("HeaderName", name).detail("HeaderValue", value)
             }
+            RequestError::InvalidInput(fault) => reply.detail("Reason", fault.to_string()),
+            RequestError::Md5Mismatch { given, computed } => reply
+                .detail("UserSpecifiedMd5", base64::encode(&given))
+                .detail("ServerCalculatedMd5", base64::encode(&computed)),
+            RequestError::Crc64Mismatch { given, computed } => reply
+                .detail("UserSpecifiedCrc64", base64::encode_crc64(given))
+                .detail("ServerCalculatedCrc64", base64::encode_crc64(computed)),
             RequestError::MissingRequiredHeader { name } | RequestError::CorsHeaderMissing { name } => {
                 reply.detail("HeaderName", name)
             }
@@ -163,7 +205,9 @@ impl From<RequestError> for ErrorReply {
             RequestError::MissingRequiredXmlNode { node } => reply.detail("XmlNodeName", node),
             RequestError::RequestBodyTooLarge { most } => reply.detail("MaxLimit", most.to_string()),
             RequestError::NotImplemented
+            | RequestError::BothCrc64AndMd5HeaderPresent
             | RequestError::CorsPreflightFailure
+            | RequestError::InvalidMd5
             | RequestError::InvalidResourceName
             | RequestError::InvalidXmlDocument
             | RequestError::Metadata(_)
@@ -189,6 +233,17 @@ impl From<wire::cors::Refused> for RequestError {
         match refused {
             wire::cors::Refused::Missing(name) => RequestError::CorsHeaderMissing { name },
             wire::cors::Refused::NotAllowed => RequestError::CorsPreflightFailure,
+        }
+    }
+}
+
+impl From<Fault> for RequestError {
+    fn from(fault: Fault) -> RequestError {
+        match fault {
+            Fault::SegmentSum { given, computed, .. } | Fault::MessageSum { given, computed } => {
+                RequestError::Crc64Mismatch { given, computed }
+            }
+            other => RequestError::InvalidInput(other),
         }
     }
 }

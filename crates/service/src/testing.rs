@@ -93,8 +93,8 @@ pub fn between<'a>(text: &'a str, before: &str, after: &str) -> Vec<&'a str> {
 ///
 /// # Panics
 /// If the engine fails.
-pub async fn sweep(engine: &dyn Engine, handler: &dyn Handler) {
-    while collector::sweep(engine, &[handler]).await.expect("a sweep") > 0 {}
+pub async fn sweep(engine: &dyn Engine, handlers: &[&dyn Handler]) {
+    while collector::sweep(engine, handlers).await.expect("a sweep") > 0 {}
 }
 
 /// One of the engine's figures, by its name.

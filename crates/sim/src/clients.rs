@@ -9,6 +9,7 @@ use std::task::Poll;
 
 use bytes::Bytes;
 use concurrency::{BreakPeriod, LeaseDuration, LeaseId};
+use content::map::MapCollector;
 use engine::{EngineError, collector};
 use engine_embedded::{EmbeddedEngine, virtual_time};
 use histories::{Dice, History, Ticket};
@@ -325,7 +326,7 @@ impl World {
     }
 
     fn sweep(&self) {
-        let handlers: [&dyn collector::Handler; 3] = [&self.blobs, &self.queues, &self.tables];
+        let handlers: [&dyn collector::Handler; 4] = [&self.blobs, &self.queues, &self.tables, &MapCollector];
         let swept = shuttle::future::block_on(collector::sweep(&*self.engine, &handlers));
         self.notes.story.tell(format_args!("swept: {swept:?}"));
         if let Err(EngineError::Corrupt(what)) = swept {

@@ -2,23 +2,20 @@
 
 use bytes::Bytes;
 use concurrency::{ETag, Lease, Timestamp, Version};
-use engine::{Changes, ContentId, Key, Rows, Tick, Unread};
+use content::map::PageView;
+use engine::{Changes, ContentId, Key, Rows, Unread};
 use minicbor::{Decode, Encode};
-use service::Pairs;
-use service::space;
+use service::{Deletion, HttpHeaders, Pairs, codec, space};
 use wire::names::BlobName;
 
 use super::blocks::Staging;
-use super::codec;
 use super::copy_state::CopyState;
 use super::encryption::Encryption;
 use super::keys::{blob_key, snapshot_key, snapshots_due, version_key, versions_due};
 use super::protection::{self, Protection};
 use super::tags::{self, Tagged};
 use super::tier::{Rehydration, TierSet};
-use crate::pages::View;
 
-const SECONDS_PER_DAY: u64 = 24 * 3600;
 /// The longest page blob: 8 TiB.
 pub const PAGE_BLOB_BYTES_MAX: u64 = 8 << 40;
 
@@ -68,19 +65,6 @@ pub struct Past {
     /// The type of the previous versions, which all have one; the rest of it is of one of them.
     #[cbor(n(6), default)]
     pub kind: Option<BlobType>,
-}
-
-/// The mark of a state that is deleted and can come back.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Encode, Decode)]
-pub struct Deletion {
-    #[cbor(n(0), with = "codec::time")]
-    pub at: Timestamp,
-    /// From then on it is gone.
-    #[cbor(n(1), with = "codec::time")]
-    pub until: Timestamp,
-    /// Tells it apart from undeletions of the same time.
-    #[cbor(n(2), with = "codec::time")]
-    pub stamp: Timestamp,
 }
 
 /// When everything that was deleted came back. So that takes one row, however much it is.
@@ -175,7 +159,7 @@ pub enum ContentRef {
     Blocks(#[n(0)] u64),
     /// A page map, at one epoch.
     #[n(3)]
-    Pages(#[n(0)] View),
+    Pages(#[n(0)] PageView),
     /// The rows of a list that belongs to another append blob, as far as the length of this one goes. Who appends to this
     /// one begins a list of its own.
     #[n(4)]
@@ -200,25 +184,6 @@ impl BlobType {
             BlobType::Page { .. } => "PageBlob",
         }
     }
-}
-
-/// What a client wants to be told when it reads the blob.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Encode, Decode)]
-#[cbor(map)]
-pub struct HttpHeaders {
-    #[n(0)]
-    pub content_type: Option<String>,
-    #[n(1)]
-    pub content_encoding: Option<String>,
-    #[n(2)]
-    pub content_language: Option<String>,
-    #[n(3)]
-    pub content_disposition: Option<String>,
-    #[n(4)]
-    pub cache_control: Option<String>,
-    /// What the client says it is; only Put Blob checks it.
-    #[cbor(n(5), with = "minicbor::bytes")]
-    pub content_md5: Option<Vec<u8>>,
 }
 
 impl Blob {
@@ -311,19 +276,6 @@ impl Past {
 
     fn is_nothing(&self) -> bool {
         !self.has_versions() && self.deleted_snapshots == 0 && self.deleted.is_none()
-    }
-}
-
-impl Deletion {
-    /// Made now, for some days.
-    pub fn new(days: u16, tick: Tick) -> Deletion {
-        let until = tick.now.plus_seconds(u64::from(days) * SECONDS_PER_DAY);
-        Deletion { at: tick.now, until, stamp: tick.stamp }
-    }
-
-    /// Whether what it marks can still come back.
-    pub fn is_kept(&self, now: Timestamp) -> bool {
-        now < self.until
     }
 }
 
@@ -430,4 +382,39 @@ pub enum Which {
     Base,
     Snapshot(Timestamp),
     Version(VersionId),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{HELD, committed};
+
+    /// A page blob as the first released version stored it, byte by byte: rows from before are read as they were meant.
+    #[test]
+    fn stored_page_blobs_stay_as_they_are() {
+        let row = "01a400030184015001010101010101010101010101010101001bffffffffffffffff02a90004011b08ddfffffffffc18\
+                   021b08ddfffffffff8300319100004820381821b8de00000000000640305a60063612f620164677a697002626465\
+                   0366696e6c696e6504686e6f2d63616368650550010101010101010101010101010101010680088202810510830102030400";
+        let digits = |at: usize| u8::from_str_radix(&row[at..at + 2], 16).unwrap();
+        let row: Vec<u8> = (0..row.len()).step_by(2).map(digits).collect();
+        let headers = HttpHeaders {
+            content_type: Some("a/b".into()),
+            content_encoding: Some("gzip".into()),
+            content_language: Some("de".into()),
+            content_disposition: Some("inline".into()),
+            cache_control: Some("no-cache".into()),
+            content_md5: Some(vec![1; 16]),
+        };
+        let state = Committed {
+            length: 4096,
+            kind: BlobType::Page { sequence: 5 },
+            content: ContentRef::Pages(PageView { map: 0x8DE0_0000_0000_0064, epoch: 3 }),
+            headers,
+            deleted: Some(Deletion { at: Timestamp(1), until: Timestamp(2), stamp: Timestamp(3) }),
+            ..committed()
+        };
+        let blob = Blob { uid: 3, lease: HELD, committed: Some(state), ..Blob::default() };
+        assert_eq!(codec::encode(&blob), row);
+        assert_eq!(codec::decode::<Blob>(&row), Ok(blob));
+    }
 }

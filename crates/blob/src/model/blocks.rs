@@ -4,11 +4,10 @@ use bytes::Bytes;
 use concurrency::Timestamp;
 use engine::{Changes, Key, KeyReader, Rows, Unread, Visit, due};
 use minicbor::{Decode, Encode};
-use service::space;
+use service::{codec, space};
 use wire::base64;
 
 use super::blob::{Committed, ContentRef};
-use super::codec;
 use super::encryption::Encryption;
 use super::keys::{blocks_of, chunk_key, list_rows};
 

@@ -3,12 +3,12 @@
 use concurrency::{Lease, Timestamp, Version};
 use engine::{Rows, Unread};
 use minicbor::{Decode, Encode};
-use service::{Pairs, StoredPolicy};
+use service::{Deletion, Pairs, StoredPolicy, codec};
 use wire::names::ContainerName;
 
-use super::blob::{Deletion, version};
+use super::blob::version;
 use super::keys::{container_key, moved_key};
-use super::{Halt, codec, refuse};
+use super::{Halt, refuse};
 use crate::error::BlobError;
 
 #[derive(Clone, PartialEq, Eq, Debug, Encode, Decode)]

@@ -3,12 +3,12 @@
 use concurrency::{LeaseId, Timestamp};
 use engine::Tick;
 use minicbor::{Decode, Encode};
+use service::codec;
 use service::sources::without_signature;
 use wire::dates;
 use wire::http::{HeaderMap, HeaderValue};
 use wire::xml::XmlWriter;
 
-use super::codec;
 use crate::reply;
 
 /// The last copy into a blob. It is forgotten when the blob is written to, except by leases, pages and blocks.

@@ -2,11 +2,10 @@
 
 use concurrency::Timestamp;
 use engine::{Key, KeyReader, Unread, due};
-use service::space;
+use service::{Deletion, codec, space};
 use wire::names::{BlobName, ContainerName};
 
-use super::blob::{Deletion, VersionId};
-use super::codec;
+use super::blob::VersionId;
 
 pub fn container_key(account: u64, name: &ContainerName) -> Key {
     Key::new(space::CONTAINER).number(account).text(name.as_str())

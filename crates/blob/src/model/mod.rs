@@ -13,7 +13,6 @@
 
 pub mod blob;
 pub mod blocks;
-pub mod codec;
 pub mod container;
 pub mod copy_state;
 pub mod encryption;
@@ -24,13 +23,13 @@ pub mod target;
 pub mod tier;
 
 use engine::Stop;
-pub use service::{Pairs, StoredPolicy};
+pub use service::{Deletion, HttpHeaders, Pairs, StoredPolicy};
 
 use crate::error::BlobError;
 
 pub use blob::{
-    Blob, BlobType, Committed, ContentRef, Deletion, HttpHeaders, PAGE_BLOB_BYTES_MAX, Past, Seen, Undeletion,
-    VersionId, Which, content, find_blob, find_state, see,
+    Blob, BlobType, Committed, ContentRef, PAGE_BLOB_BYTES_MAX, Past, Seen, Undeletion, VersionId, Which, content,
+    find_blob, find_state, see,
 };
 pub use blocks::{Block, ListChunk, ListEntry, Staging};
 #[cfg(any(test, feature = "testing"))]

@@ -6,10 +6,9 @@
 use concurrency::Timestamp;
 use engine::{Changes, Key, KeyReader};
 use minicbor::{Decode, Encode};
-use service::space;
+use service::{codec, space};
 
 use super::blob::Committed;
-use super::codec;
 
 /// What protects one state of a blob.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Encode, Decode)]

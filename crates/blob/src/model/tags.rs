@@ -9,11 +9,11 @@
 
 use engine::{Changes, Key, KeyReader, Unread};
 use minicbor::{Decode, Encode};
-use service::space;
+use service::{codec, space};
 use wire::names::ContainerName;
 use wire::tags::Tags;
 
-use super::{Pairs, codec};
+use super::Pairs;
 
 /// The tags of one state of a blob, with all that their rows in the index need: whoever removes a blob may know nothing but
 /// its key. A state without tags has none of these.

@@ -4,11 +4,12 @@
 
 use concurrency::Lease;
 use engine::{Changes, Key, Rows, Unread};
+use service::codec;
 use wire::names::BlobName;
 
 use super::blob::{Blob, Committed, Which, find_blob};
 use super::keys::{blob_key, snapshot_key, version_key};
-use super::{codec, protection, tags};
+use super::{protection, tags};
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Target {

@@ -2,8 +2,7 @@
 
 use concurrency::Timestamp;
 use minicbor::{Decode, Encode};
-
-use super::codec;
+use service::codec;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Encode, Decode)]
 #[cbor(index_only)]

@@ -2,14 +2,13 @@
 
 use concurrency::{LeaseId, Timestamp};
 use engine::{Changes, Commit, commit};
-use service::RequestError;
+use service::{RequestError, codec};
 use wire::http::{Head, Reply, StatusCode};
 use wire::names::{BlobName, ContainerName};
 
 use super::Call;
 use crate::background_copy;
 use crate::error::BlobError;
-use crate::model::codec;
 use crate::model::copy_state::CopyStatus;
 use crate::model::{self, Blob, blob_key, refuse};
 use crate::{Failure, reply, request};

@@ -4,12 +4,12 @@
 
 use concurrency::{Conditions, LeaseId, Timestamp};
 use engine::{Changes, Commit, commit};
+use service::codec;
 use wire::http::{Head, Reply, StatusCode};
 use wire::names::{BlobName, ContainerName};
 
 use super::Call;
 use crate::error::BlobError;
-use crate::model::codec;
 use crate::model::{self, Blob, BlobType, Committed, blob_key, refuse};
 use crate::{Failure, reply, request};
 

@@ -4,8 +4,9 @@
 //! append writes one row of the blob's list, however long that has become.
 
 use concurrency::{Conditions, LeaseId, Timestamp};
+use content::upload::{self, Received, Wanted};
 use engine::{Changes, Commit, Rows, Tick, Unread, commit, read};
-use service::space;
+use service::{codec, space};
 use wire::http::{Body, Head, HeaderValue, Reply, StatusCode};
 use wire::names::{BlobName, ContainerName};
 
@@ -13,11 +14,9 @@ use super::Call;
 use crate::error::BlobError;
 use crate::model::blocks::for_each_chunk;
 use crate::model::blocks::list_chunks;
-use crate::model::codec;
 use crate::model::{self, Blob, BlobType, Committed, ContentRef, ListChunk, ListEntry, blob_key, chunk_key, refuse};
 use crate::request::BodySums;
 use crate::rules::encryption::{self, Asked};
-use crate::upload::{self, Received, Wanted};
 use crate::{Failure, reply, request};
 
 const MIB: u64 = 1024 * 1024;
@@ -125,7 +124,7 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
     }
     op.may(call, &asked, length).await?;
 
-    let announced = announced.sealed_with(asked.key.as_ref());
+    let announced = announced.sealed_with(asked.key.as_ref().map(|key| &key.secret));
     let received = upload::receive(call.engine, body, announced, Wanted::of_block(call.head, &op.sums)).await?;
     upload::verify(&op.sums, received.md5, received.crc64)?;
 
@@ -164,7 +163,7 @@ impl AppendBlock {
             if let Some(before) = before {
                 take_over(rows, &before, list, tick.now, &mut changes)?;
             }
-            if let Some(content) = received.keep(rows, list, &mut changes)? {
+            if let Some(content) = received.keep(rows, list, &mut changes, BlobError::SourceConditionNotMet)? {
                 let entry = ListEntry { id: Vec::new(), content, size: length };
                 let row = codec::encode(&ListChunk { start: offset, entries: vec![entry] });
                 changes.put(chunk_key(list, offset + length), row);
@@ -362,7 +361,10 @@ mod tests {
         let over = bench.call_with("PUT", URL, &[], b"", Some(100 * MIB + 1)).await;
         assert_eq!(refused(over), BlobError::Request(RequestError::RequestBodyTooLarge { most: 100 * MIB }));
         let wrong = [("content-md5", "1B2M2Y8AsgTpgAmY7PhCfg==")];
-        assert!(matches!(refused(bench.call("PUT", URL, &wrong, b"x").await), BlobError::Md5Mismatch { .. }));
+        assert!(matches!(
+            refused(bench.call("PUT", URL, &wrong, b"x").await),
+            BlobError::Request(RequestError::Md5Mismatch { .. })
+        ));
         for name in ["x-ms-blob-condition-appendpos", "x-ms-blob-condition-maxsize"] {
             let result = bench.call("PUT", URL, &[(name, "-1")], b"x").await;
             assert_eq!(refused(result), BlobError::header(name, "-1"));

@@ -1,12 +1,12 @@
 //! Append Block From URL: bytes from elsewhere at the end of an append blob.
 
+use content::upload::Wanted;
 use wire::http::{Body, Reply};
 
 use super::{Call, append_block};
 use crate::error::BlobError;
 use crate::rules::encryption::Asked;
 use crate::source::Source;
-use crate::upload::Wanted;
 use crate::{Failure, request};
 
 pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> {

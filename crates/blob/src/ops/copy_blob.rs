@@ -7,12 +7,13 @@
 
 use auth::{Kind, Settings};
 use concurrency::{Conditions, DurationKind, Lease, LeaseId, Timestamp};
+use content::map::{PAGE_BYTES, PageView};
+use content::upload::{Received, Wanted};
 use engine::{Changes, Commit, Tick, commit, read};
+use service::RequestError;
 use service::sources::Manner;
 use wire::http::{Body, Head, HeaderMap, HeaderValue, Reply, StatusCode, header};
 use wire::names::{BlobName, ContainerName};
-
-use service::RequestError;
 
 use super::Call;
 use crate::background_copy;
@@ -22,14 +23,12 @@ use crate::model::encryption::Encryption;
 use crate::model::tags::Tagged;
 use crate::model::tier::{Priority, Tier};
 use crate::model::{self, Blob, BlobType, Committed, ContentRef, HttpHeaders, Pairs, blob_key, refuse};
-use crate::pages::{self, View};
 use crate::rules::copy;
 use crate::rules::creation_options::CreationOptions;
 use crate::rules::encryption::{self, Asked};
 use crate::rules::soft_delete::{self, Keeping, Written};
 use crate::rules::writable;
 use crate::source::{self, Opened, Place, Source};
-use crate::upload::{Received, Wanted};
 use crate::{Failure, Reach, reply, request};
 
 /// A copy of a whole source.
@@ -137,7 +136,7 @@ impl Described {
         let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
         let number = |name: &str| text(name).and_then(|text| text.parse().ok()).unwrap_or(0);
         let kind = match text("x-ms-blob-type").as_deref() {
-            Some("PageBlob") if length.is_multiple_of(pages::PAGE_BYTES) => {
+            Some("PageBlob") if length.is_multiple_of(PAGE_BYTES) => {
                 BlobType::Page { sequence: number("x-ms-blob-sequence-number") }
             }
             Some("AppendBlob") => {
@@ -379,7 +378,7 @@ impl WholeCopy {
             match outcome.await? {
                 Outcome::Done(done) => return Ok(Some(done)),
                 Outcome::Other => return Ok(None),
-                Outcome::Settle(map) => copy::settle(call.engine, map).await?,
+                Outcome::Settle(map) => PageView::settle(call.engine, map).await?,
             }
         }
     }
@@ -438,7 +437,7 @@ impl WholeCopy {
             let there = found.as_ref().filter(|blob| blob.is_there(tick.now));
             let (lease, mut state) = op.decide(there, &described, tick).map_err(refuse)?;
             let mut changes = Changes::none();
-            let content = bytes.keep(rows, tick.id(1), &mut changes)?;
+            let content = bytes.keep(rows, tick.id(1), &mut changes, BlobError::SourceConditionNotMet)?;
             state.content = content.map_or(ContentRef::Empty, ContentRef::Whole);
             state.encryption = encryption::effective(rows, account, &op.container, asked.encryption.as_ref())?;
             let (copy, encryption) = (state.copy.clone(), state.encryption.clone());
@@ -478,7 +477,7 @@ impl WholeCopy {
             match state.kind {
                 BlobType::Block | BlobType::Append { .. } => state.length = 0,
                 BlobType::Page { .. } => {
-                    let view = View::new(tick.id(2));
+                    let view = PageView::new(tick.id(2));
                     view.create(&mut changes);
                     state.content = ContentRef::Pages(view);
                 }
@@ -775,7 +774,7 @@ mod tests {
             assert_eq!(header(&answer, "content-md5"), Some(right));
             assert!(header(&answer, "x-ms-content-crc64").is_some());
             let refused = copy(&bench, "cont/blob", "cont/source", &[manner, ("x-ms-source-content-md5", wrong)]).await;
-            assert!(matches!(refusal(refused), BlobError::Md5Mismatch { .. }));
+            assert!(matches!(refusal(refused), BlobError::Request(RequestError::Md5Mismatch { .. })));
         }
         // What was summed is what is copied, or nothing is.
         let interrupted = Interrupted::by(&bench, request("PUT", "cont/source", &[PUT]), b"other");
@@ -1024,7 +1023,7 @@ mod tests {
         let small = append(&[("x-ms-blob-condition-maxsize", "1100")]).await;
         assert_eq!(refusal(small), BlobError::MaxBlobSizeConditionNotMet);
         let crc = append(&[("x-ms-source-content-crc64", "AQAAAAAAAAA=")]).await;
-        assert!(matches!(refusal(crc), BlobError::Crc64Mismatch { .. }));
+        assert!(matches!(refusal(crc), BlobError::Request(RequestError::Crc64Mismatch { .. })));
         assert_eq!(bench.get("cont/append").await, [7; 1_034]);
         bench.put_pages("cont/pages", 2_048).await;
         let pages = async |headers: &[(&str, &str)]| {

@@ -2,13 +2,12 @@
 
 use concurrency::{Lease, Timestamp};
 use engine::{Changes, Commit, Tick, commit};
-use service::RequestError;
+use service::{RequestError, codec};
 use wire::http::{Reply, StatusCode};
 use wire::names::ContainerName;
 
 use super::Call;
 use crate::error::BlobError;
-use crate::model::codec;
 use crate::model::{self, Container, Pairs, PublicAccess, container_key, refuse};
 use crate::rules::encryption::{self, ACCOUNT_SCOPE};
 use crate::{Failure, reply, request};

@@ -4,12 +4,12 @@
 use bytes::Bytes;
 use concurrency::{Conditions, Lease, LeaseId, Timestamp};
 use engine::{Changes, Commit, commit};
+use service::codec;
 use wire::http::{Head, Reply, StatusCode};
 use wire::names::ContainerName;
 
 use super::Call;
 use crate::error::BlobError;
-use crate::model::codec;
 use crate::model::{
     self, Container, DeletedContainer, Deletion, container_key, deleted_container_due, deleted_container_key,
     purge_due, refuse,

@@ -3,24 +3,20 @@
 use std::collections::VecDeque;
 
 use concurrency::{Conditions, LeaseId, Timestamp};
+use content::pieces::{self, Piece};
 use engine::{Rows, read};
 use service::RequestError;
-use wire::checksum::{Crc64, Md5};
-use wire::http::{Head, HeaderValue, Reply, ReplyBody, StatusCode, header};
+use wire::http::{Head, Reply, StatusCode, header};
 use wire::names::{BlobName, ContainerName};
 use wire::ranges::{RangeHeader, Span};
-use wire::structured;
 
 use super::Call;
-use crate::download::{self, Piece};
+use crate::download;
 use crate::error::BlobError;
 use crate::model::Which;
 use crate::model::{self, Halt, Seen, refuse};
 use crate::rules::encryption::{self, CustomerKey};
 use crate::{Failure, reply, request};
-
-/// A sum of the range itself is computed for ranges up to this size.
-const SUMMED_RANGE_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
 /// A read of a blob's state; Get Blob Properties and Get Blob Metadata are the same kind.
 pub struct ReadBlob {
@@ -72,58 +68,18 @@ impl ReadBlob {
 struct GetBlob {
     read: ReadBlob,
     range: RangeHeader,
-    sum: Option<RangeSum>,
+    sum: Option<request::RangeSum>,
     structured: bool,
 }
 
-/// Which sum of the range is wanted.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum RangeSum {
-    Md5,
-    Crc64,
-}
-
 fn parse(head: &Head) -> Result<GetBlob, BlobError> {
-    let range = range(head)?;
+    let range = request::range(head)?;
     Ok(GetBlob {
         read: ReadBlob::parse(head)?,
         range,
-        sum: range_sum(head, range)?,
+        sum: request::range_sum(head, range)?,
         structured: request::structured_body(head)?,
     })
-}
-
-/// `x-ms-range` counts before `Range`. A `Range` that means nothing is ignored, as HTTP has it; ours is refused.
-pub fn range(head: &Head) -> Result<RangeHeader, BlobError> {
-    const NAME: &str = "x-ms-range";
-    match request::text(head, NAME)? {
-        Some(text) => match RangeHeader::parse(Some(text)) {
-            RangeHeader::Ignored => Err(BlobError::header(NAME, text)),
-            range => Ok(range),
-        },
-        None => Ok(RangeHeader::parse(head.header(header::RANGE.as_str()))),
-    }
-}
-
-fn range_sum(head: &Head, range: RangeHeader) -> Result<Option<RangeSum>, BlobError> {
-    let asked = |name: &'static str| match request::text(head, name)? {
-        None => Ok(false),
-        Some(value) if value.eq_ignore_ascii_case("true") => Ok(true),
-        Some(value) if value.eq_ignore_ascii_case("false") => Ok(false),
-        Some(value) => Err(BlobError::header(name, value)),
-    };
-    const MD5: &str = "x-ms-range-get-content-md5";
-    const CRC64: &str = "x-ms-range-get-content-crc64";
-    let (sum, name) = match (asked(MD5)?, asked(CRC64)?) {
-        (false, false) => return Ok(None),
-        (true, true) => return Err(BlobError::BothCrc64AndMd5HeaderPresent),
-        (true, false) => (RangeSum::Md5, MD5),
-        (false, true) => (RangeSum::Crc64, CRC64),
-    };
-    match range {
-        RangeHeader::Span { .. } => Ok(Some(sum)),
-        RangeHeader::None | RangeHeader::Ignored => Err(BlobError::header(name, "true")),
-    }
 }
 
 impl GetBlob {
@@ -131,7 +87,7 @@ impl GetBlob {
     fn span(&self, length: u64) -> Result<Option<Span>, BlobError> {
         let span = self.range.resolve(length).map_err(|_| BlobError::InvalidRange { length })?;
         match span {
-            Some(span) if self.sum.is_some() && span.count() > SUMMED_RANGE_BYTES_MAX => {
+            Some(span) if self.sum.is_some() && span.count() > request::SUMMED_RANGE_BYTES_MAX => {
                 Err(BlobError::Request(RequestError::OutOfRangeInput))
             }
             span => Ok(span),
@@ -146,7 +102,8 @@ impl GetBlob {
             return Err(refuse(BlobError::OperationNotAllowedOnIncrementalCopyBlob));
         }
         let span = self.span(seen.state.length).map_err(refuse)?;
-        let pieces = download::unlocked(download::open(rows, &seen.state, span)?, self.read.key.as_ref());
+        let pieces =
+            pieces::unlocked(download::open(rows, &seen.state, span)?, self.read.key.as_ref().map(|key| &key.secret));
         Ok(Found { pieces, seen, span, now })
     }
 }
@@ -173,22 +130,7 @@ pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
         let name = if found.span.is_some() { &reply::BLOB_CONTENT_MD5 } else { &reply::CONTENT_MD5 };
         reply::set_md5(&mut answer.headers, name, md5);
     }
-    answer.body = match sum {
-        None => download::body(found.pieces).await?,
-        Some(sum) => {
-            let bytes = download::whole(found.pieces).await?;
-            match sum {
-                RangeSum::Md5 => reply::set_md5(&mut answer.headers, &reply::CONTENT_MD5, &Md5::of(&bytes)),
-                RangeSum::Crc64 => reply::set_crc64(&mut answer.headers, Crc64::of(&bytes)),
-            }
-            ReplyBody::Bytes(bytes)
-        }
-    };
-    if structured {
-        answer.headers.insert(&reply::STRUCTURED_BODY, HeaderValue::from_static(structured::VALUE));
-        answer.headers.insert(&reply::STRUCTURED_CONTENT_LENGTH, HeaderValue::from(answer.body.length()));
-        answer.body = download::structured(answer.body);
-    }
+    answer.body = pieces::reply_body(&mut answer.headers, found.pieces, sum, structured).await?;
     Ok(answer)
 }
 

@@ -1,6 +1,7 @@
 //! Get Page Ranges: which pages of a page blob hold something, or which have changed since a snapshot.
 
 use concurrency::Timestamp;
+use content::map::{ByteSpan, Changed, PAGE_BYTES, PageView};
 use engine::{Rows, read};
 use service::sources::without_signature;
 use wire::http::{Head, HeaderValue, Reply, StatusCode};
@@ -9,12 +10,11 @@ use wire::xml::XmlWriter;
 use wire::{base64, dates, percent};
 
 use super::Call;
-use super::get_blob::{self, ReadBlob};
+use super::get_blob::ReadBlob;
 use crate::error::BlobError;
 use crate::model::Which;
 use crate::model::copy_state::Incremental;
 use crate::model::{self, Committed, ContentRef, Halt, Seen, refuse};
-use crate::pages::{Changed, PAGE_BYTES, PageSpan, View};
 use crate::request;
 use crate::{Failure, listing, reply};
 
@@ -38,7 +38,7 @@ fn parse(head: &Head) -> Result<GetPageRanges, BlobError> {
     let is_paged = head.since(PAGED_SINCE);
     Ok(GetPageRanges {
         read,
-        range: get_blob::range(head)?,
+        range: request::range(head)?,
         since: since(head)?,
         from: if is_paged { marker(head)? } else { 0 },
         most: if is_paged { listing::max_results_of(head, RESULTS_MAX)? } else { usize::MAX },
@@ -101,9 +101,9 @@ impl GetPageRanges {
         &self,
         rows: &dyn Rows,
         account: u64,
-        (view, target): (View, &Committed),
+        (view, target): (PageView, &Committed),
         at: Timestamp,
-    ) -> Result<(View, Timestamp), Halt> {
+    ) -> Result<(PageView, Timestamp), Halt> {
         if matches!(self.read.which, Which::Snapshot(target) if target < at) {
             return Err(refuse(BlobError::PreviousSnapshotCannotBeNewer));
         }
@@ -121,11 +121,11 @@ impl GetPageRanges {
     }
 
     /// The pages to look at: those that the range touches, from the marker on.
-    fn span(&self, length: u64) -> Result<PageSpan, BlobError> {
+    fn span(&self, length: u64) -> Result<ByteSpan, BlobError> {
         let span = self.range.resolve(length).map_err(|_| BlobError::InvalidRange { length })?;
         let (start, end) = span.map_or((0, length), |span| (span.first, span.last + 1));
         let start = (start - start % PAGE_BYTES).max(self.from);
-        Ok(PageSpan { start, end: end.next_multiple_of(PAGE_BYTES).max(start) })
+        Ok(ByteSpan { start, end: end.next_multiple_of(PAGE_BYTES).max(start) })
     }
 }
 

@@ -4,6 +4,7 @@
 //! the snapshot, like any copy.
 
 use concurrency::{Conditions, Lease, Timestamp};
+use content::map::PageView;
 use engine::{Changes, Commit, Key, Tick, commit};
 use service::sources::Manner;
 use wire::http::{Body, Head, Reply, StatusCode};
@@ -164,7 +165,7 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
     let (written, id) = loop {
         match copy(&op, call, &place, at).await? {
             Outcome::Done(written, id) => break (written, id),
-            Outcome::Settle(map) => copy::settle(call.engine, map).await?,
+            Outcome::Settle(map) => PageView::settle(call.engine, map).await?,
         }
     };
     let mut answer = reply::reply(StatusCode::ACCEPTED);

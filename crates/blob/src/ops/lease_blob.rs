@@ -2,13 +2,12 @@
 
 use concurrency::{Conditions, Timestamp};
 use engine::{Changes, Commit, Tick, commit};
+use service::{LeaseAction, LeaseKind, LeaseOutcome, codec};
 use wire::http::{Head, Reply};
 use wire::names::{BlobName, ContainerName};
 
 use super::Call;
 use crate::error::BlobError;
-use crate::lease_action::{LeaseAction, Told};
-use crate::model::codec;
 use crate::model::{self, Blob, blob_key, refuse};
 use crate::{Failure, reply, request};
 
@@ -25,12 +24,12 @@ fn parse(head: &Head) -> Result<LeaseBlob, BlobError> {
     request::no_foreign_headers(head)?;
     let conditions = request::conditions(head)?;
     conditions.check_write_combination()?;
-    Ok(LeaseBlob { container, name, conditions, action: LeaseAction::parse(head)? })
+    Ok(LeaseBlob { container, name, conditions, action: LeaseAction::parse(head, LeaseKind::Timed)? })
 }
 
 impl LeaseBlob {
     /// ETag and Last-Modified stay as they are. A blob of uncommitted blocks can be leased too.
-    fn decide(&self, found: Option<Blob>, tick: Tick) -> Result<(Blob, Told), BlobError> {
+    fn decide(&self, found: Option<Blob>, tick: Tick) -> Result<(Blob, LeaseOutcome), BlobError> {
         let version = found.as_ref().and_then(Blob::version);
         self.conditions.check_write(version.as_ref())?;
         let blob = found.ok_or(BlobError::BlobNotFound)?;
@@ -44,7 +43,7 @@ pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
     let op = parse(call.head)?;
     let account = call.account;
     let partition = model::blob_partition(account, &op.container, &op.name);
-    let (told, stamp): (Told, Option<Timestamp>) = commit(call.engine, partition, move |rows, tick| {
+    let (told, stamp): (LeaseOutcome, Option<Timestamp>) = commit(call.engine, partition, move |rows, tick| {
         let generation = model::generation(rows, account, &op.container)?;
         let key = blob_key(generation, &op.name);
         let found = model::find_blob(rows, &key)?.filter(|blob| blob.is_there(tick.now));
@@ -89,7 +88,7 @@ mod tests {
         let change = LeaseAction::Change { id: MINE, proposed: YOURS };
         assert_eq!(decide(change, free(), blob(Lease::Available)), Some(BlobError::LeaseNotPresentWithLeaseOperation));
         let (after, told) = ask(change, free()).decide(blob(HELD), tick()).unwrap();
-        assert_eq!((after.lease.holder(tick().now), told), (Some(YOURS), Told::Kept(YOURS)));
+        assert_eq!((after.lease.holder(tick().now), told), (Some(YOURS), LeaseOutcome::Kept(YOURS)));
         assert_eq!(after.committed, Some(committed()));
     }
 

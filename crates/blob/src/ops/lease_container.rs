@@ -2,13 +2,12 @@
 
 use concurrency::{Conditions, Timestamp};
 use engine::{Changes, Commit, Tick, commit};
+use service::{LeaseAction, LeaseKind, LeaseOutcome, codec};
 use wire::http::{Head, Reply};
 use wire::names::ContainerName;
 
 use super::Call;
 use crate::error::BlobError;
-use crate::lease_action::{LeaseAction, Told};
-use crate::model::codec;
 use crate::model::{self, Container, container_key, refuse};
 use crate::{Failure, reply, request};
 
@@ -22,13 +21,13 @@ fn parse(head: &Head) -> Result<LeaseContainer, BlobError> {
     Ok(LeaseContainer {
         name: request::container(head)?,
         conditions: request::container_conditions(head)?,
-        action: LeaseAction::parse(head)?,
+        action: LeaseAction::parse(head, LeaseKind::Timed)?,
     })
 }
 
 impl LeaseContainer {
     /// ETag and Last-Modified stay as they are.
-    fn decide(&self, found: Option<Container>, tick: Tick) -> Result<(Container, Told), BlobError> {
+    fn decide(&self, found: Option<Container>, tick: Tick) -> Result<(Container, LeaseOutcome), BlobError> {
         let container = found.ok_or(BlobError::ContainerNotFound)?;
         self.conditions.check_write(Some(&container.version()))?;
         let (lease, told) = self.action.decide(&container.lease, tick).map_err(BlobError::lease_on_container)?;
@@ -40,7 +39,7 @@ pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
     let op = parse(call.head)?;
     let key = container_key(call.account, &op.name);
     let account = call.account;
-    let (told, stamp): (Told, Timestamp) = commit(call.engine, key.clone(), move |rows, tick| {
+    let (told, stamp): (LeaseOutcome, Timestamp) = commit(call.engine, key.clone(), move |rows, tick| {
         let found = model::find_container(rows, account, &op.name)?;
         let (container, told) = op.decide(found, tick).map_err(refuse)?;
         let mut changes = Changes::none();

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use concurrency::{Lease, Timestamp};
 use engine::{Key, KeyReader, Rows, Unread, Visit, read};
-use service::space;
+use service::{codec, space};
 use wire::http::{Head, Reply, StatusCode};
 use wire::names::ContainerName;
 use wire::xml::XmlWriter;
@@ -16,7 +16,6 @@ use wire::{base64, dates};
 use super::Call;
 use crate::error::BlobError;
 use crate::listing::{self, After, ROWS_VISITED_MAX};
-use crate::model::codec;
 use crate::model::encryption::Encryption;
 use crate::model::tier::Tier;
 use crate::model::{self, Blob, BlobType, Committed, Deletion, VersionId, snapshots_of, versions_of};
@@ -470,7 +469,7 @@ impl ListBlobs {
             Some(Encryption::Scope(scope)) => _ = xml.leaf("EncryptionScope", scope),
         }
         if let Some(mark) = &shown.deleted {
-            listing::deletion(xml, mark, now);
+            mark.write(xml, now);
         }
         xml.close("Properties");
         if let Some(state) = state

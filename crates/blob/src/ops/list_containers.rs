@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use concurrency::Timestamp;
 use engine::{Key, KeyReader, Rows, Unread, Visit, read};
-use service::space;
+use service::{codec, space};
 use wire::dates;
 use wire::http::{Head, Reply, StatusCode};
 use wire::names::ContainerName;
@@ -16,7 +16,6 @@ use super::get_container_properties::default_scope;
 use super::restore_container::version_text;
 use crate::error::BlobError;
 use crate::listing::{self, After, ROWS_VISITED_MAX};
-use crate::model::codec;
 use crate::model::{Container, DeletedContainer, Deletion};
 use crate::rules::immutability::Standing;
 use crate::{Failure, reply};
@@ -240,7 +239,7 @@ impl ListContainers {
         xml.leaf("DefaultEncryptionScope", default_scope(container));
         xml.flag("DenyEncryptionScopeOverride", container.denies_other_scopes);
         if let Some((_, mark)) = deleted {
-            listing::deletion(xml, mark, now);
+            mark.write(xml, now);
         }
         xml.close("Properties");
         if self.metadata {

@@ -2,6 +2,8 @@
 
 use auth::account::Kind;
 use concurrency::{Conditions, Lease, LeaseId, Timestamp};
+use content::map::PageView;
+use content::upload::{self, Announced, Received, Wanted};
 use engine::{Changes, Commit, Tick, commit, read};
 use service::RequestError;
 use wire::http::{Body, Head, Reply, StatusCode};
@@ -10,13 +12,11 @@ use wire::names::{BlobName, ContainerName};
 use super::Call;
 use crate::error::BlobError;
 use crate::model::{self, Blob, BlobType, Committed, ContentRef, HttpHeaders, Pairs, blob_key, refuse};
-use crate::pages::View;
 use crate::request::BodySums;
 use crate::rules::creation_options::CreationOptions;
 use crate::rules::encryption::{self, Asked};
 use crate::rules::soft_delete::{self, Keeping};
 use crate::rules::writable;
-use crate::upload::{self, Announced, Received, Wanted};
 use crate::{Failure, Reach, reply, request};
 
 const MIB: u64 = 1024 * 1024;
@@ -148,7 +148,7 @@ impl PutBlob {
             BlobType::Append { .. } | BlobType::Page { .. } => self.headers.content_md5.clone(),
         };
         let content = match (self.kind, &body.staged) {
-            (BlobType::Page { .. }, _) => ContentRef::Pages(View::new(tick.id(2))),
+            (BlobType::Page { .. }, _) => ContentRef::Pages(PageView::new(tick.id(2))),
             (BlobType::Block | BlobType::Append { .. }, Some(staged)) => ContentRef::Whole(staged.id().0),
             (BlobType::Block | BlobType::Append { .. }, None) => ContentRef::Empty,
         };
@@ -195,7 +195,7 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
     .await?;
 
     let wanted = Wanted { md5: true, ..Wanted::by(call.head, &op.sums) };
-    let announced = announced.sealed_with(asked.key.as_ref());
+    let announced = announced.sealed_with(asked.key.as_ref().map(|key| &key.secret));
     let mut received = upload::receive(call.engine, body, announced, wanted).await?;
     upload::verify(&op.expected(), received.md5, received.crc64)?;
 
@@ -345,11 +345,11 @@ mod tests {
         let answer = put(&[("content-md5", "XUFAKrxLKna5cZ2REBfFkg==")]).await.unwrap();
         assert_eq!((header(&answer, "content-md5"), header(&answer, "x-ms-content-crc64")), (Some(md5), None));
         let refused = refusal(put(&[("content-md5", "1B2M2Y8AsgTpgAmY7PhCfg==")]).await);
-        assert!(matches!(refused, BlobError::Md5Mismatch { .. }));
+        assert!(matches!(refused, BlobError::Request(RequestError::Md5Mismatch { .. })));
         let refused = refusal(put(&[("x-ms-content-crc64", "AQAAAAAAAAA=")]).await);
-        assert!(matches!(refused, BlobError::Crc64Mismatch { .. }));
+        assert!(matches!(refused, BlobError::Request(RequestError::Crc64Mismatch { .. })));
         let refused = refusal(put(&[("x-ms-blob-content-md5", "1B2M2Y8AsgTpgAmY7PhCfg==")]).await);
-        assert!(matches!(refused, BlobError::Md5Mismatch { .. }));
+        assert!(matches!(refused, BlobError::Request(RequestError::Md5Mismatch { .. })));
         let told = bench.call("HEAD", "cont/blob", &[], b"").await.unwrap();
         assert_eq!(header(&told, "content-md5"), Some(md5));
     }

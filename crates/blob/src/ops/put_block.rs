@@ -5,22 +5,20 @@
 
 use bytes::Bytes;
 use concurrency::{Lease, LeaseId, Timestamp};
+use content::upload::{self, Received, Wanted};
 use engine::{Changes, Commit, Key, Rows, Tick, Unread, commit, read};
-use service::RequestError;
-use service::space;
+use service::{RequestError, codec, space};
 use wire::http::{Body, Head, Reply, StatusCode};
 use wire::names::{BlobName, ContainerName};
 
 use super::Call;
 use crate::error::BlobError;
 use crate::model::blocks::{BLOCK_ID_BYTES_MAX, UNCOMMITTED_BLOCKS_MAX, UNCOMMITTED_SECONDS, decode_id, uncommitted};
-use crate::model::codec;
 use crate::model::{self, Blob, Block, Staging, blob_key, block_key, refuse};
 use crate::request::BodySums;
 use crate::rules::encryption::{self, Asked};
 use crate::rules::soft_delete;
 use crate::rules::writable;
-use crate::upload::{self, Received, Wanted};
 use crate::{Failure, reply, request};
 
 const MIB: u64 = 1024 * 1024;
@@ -148,7 +146,7 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
     }
     op.may(call, &asked).await?;
 
-    let announced = announced.sealed_with(asked.key.as_ref());
+    let announced = announced.sealed_with(asked.key.as_ref().map(|key| &key.secret));
     let received = upload::receive(call.engine, body, announced, Wanted::of_block(call.head, &op.sums)).await?;
     upload::verify(&op.sums, received.md5, received.crc64)?;
 
@@ -180,7 +178,7 @@ impl PutBlock {
             let (lease, staging) = decided.map_err(refuse)?;
             let encryption = encryption::effective(rows, account, &op.container, asked.encryption.as_ref())?;
             let mut changes = Changes::none();
-            let kept = received.keep(rows, staging.id, &mut changes)?;
+            let kept = received.keep(rows, staging.id, &mut changes, BlobError::SourceConditionNotMet)?;
             if let Some(content) = kept {
                 let (size, is_shared) = (received.length, received.shared.is_some());
                 let block = Block { content, size, is_shared, encryption: encryption.clone() };

@@ -2,13 +2,13 @@
 //!
 //! Bytes that are a content of their own in this server are referred to; others are read and written.
 
+use content::upload::Wanted;
 use wire::http::{Body, Reply};
 
 use super::{Call, put_block};
 use crate::error::BlobError;
 use crate::rules::encryption::Asked;
 use crate::source::Source;
-use crate::upload::Wanted;
 use crate::{Failure, request};
 
 pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use concurrency::{Conditions, Lease, LeaseId, Timestamp};
+use content::upload::{self, Wanted};
 use engine::{Changes, Commit, Key, Rows, Tick, commit, read};
 use wire::checksum::{Crc64, Md5};
 use wire::http::{Body, Reply, StatusCode, collect};
@@ -27,7 +28,6 @@ use crate::rules::creation_options::CreationOptions;
 use crate::rules::encryption::{self, Asked};
 use crate::rules::soft_delete::{self, Keeping};
 use crate::rules::writable;
-use crate::upload::{self, Wanted};
 use crate::{Failure, reply, request};
 
 /// 50,000 entries with the longest ids fit.
@@ -468,7 +468,10 @@ mod tests {
         let refused = put_list(&bench, &[("Latest", "9")], &[("if-none-match", "*")]).await;
         assert_eq!(refusal(refused), BlobError::BlobAlreadyExists);
         let wrong = [("content-md5", "1B2M2Y8AsgTpgAmY7PhCfg==")];
-        assert!(matches!(refusal(put_list(&bench, &[], &wrong).await), BlobError::Md5Mismatch { .. }));
+        assert!(matches!(
+            refusal(put_list(&bench, &[], &wrong).await),
+            BlobError::Request(RequestError::Md5Mismatch { .. })
+        ));
         assert_eq!(bench.get("cont/blob").await, b"x");
     }
     #[tokio::test]

@@ -1,21 +1,19 @@
 //! Put Page: write or clear pages of a page blob.
 
 use concurrency::{Conditions, LeaseId, Timestamp};
+use content::map::{ByteSpan, PAGE_BYTES, PageView};
+use content::upload::{self, Received, Wanted};
 use engine::{Changes, Commit, Tick, commit, read};
-use service::RequestError;
+use service::{RequestError, codec};
 use wire::http::{Body, Head, HeaderValue, Reply, StatusCode};
 use wire::names::{BlobName, ContainerName};
 use wire::ranges::RangeHeader;
 
 use super::Call;
-use super::get_blob;
 use crate::error::BlobError;
-use crate::model::codec;
 use crate::model::{self, Blob, BlobType, Committed, ContentRef, blob_key, refuse};
-use crate::pages::{PAGE_BYTES, PageSpan, View};
 use crate::request::BodySums;
 use crate::rules::encryption::{self, Asked};
-use crate::upload::{self, Received, Wanted};
 use crate::{Failure, reply, request};
 
 /// The most that one request writes. A clear may go over the whole blob.
@@ -29,7 +27,7 @@ pub(super) struct PutPage {
     sequence: SequenceConditions,
     lease: Option<LeaseId>,
     pub(super) write: PageWrite,
-    pub(super) span: PageSpan,
+    pub(super) span: ByteSpan,
     pub(super) sums: BodySums,
 }
 
@@ -101,15 +99,15 @@ fn page_write(head: &Head) -> Result<PageWrite, BlobError> {
 }
 
 /// The pages that are meant. Here a `Range` that means nothing cannot be ignored.
-fn span(head: &Head) -> Result<PageSpan, BlobError> {
-    match get_blob::range(head)? {
+fn span(head: &Head) -> Result<ByteSpan, BlobError> {
+    match request::range(head)? {
         RangeHeader::None => Err(BlobError::Request(RequestError::MissingRequiredHeader { name: "x-ms-range" })),
         RangeHeader::Ignored => Err(BlobError::header("range", request::text(head, "range")?.unwrap_or_default())),
         RangeHeader::Span { last: None, .. } => Err(BlobError::InvalidPageRange),
         RangeHeader::Span { first, last: Some(last) } => {
             let end = last.checked_add(1).ok_or(BlobError::InvalidPageRange)?;
             let is_aligned = first.is_multiple_of(PAGE_BYTES) && end.is_multiple_of(PAGE_BYTES);
-            if is_aligned { Ok(PageSpan { start: first, end }) } else { Err(BlobError::InvalidPageRange) }
+            if is_aligned { Ok(ByteSpan { start: first, end }) } else { Err(BlobError::InvalidPageRange) }
         }
     }
 }
@@ -119,7 +117,7 @@ fn span(head: &Head) -> Result<PageSpan, BlobError> {
 struct Target {
     blob: Blob,
     state: Committed,
-    view: View,
+    view: PageView,
     sequence: u64,
 }
 
@@ -142,7 +140,7 @@ impl PutPage {
     }
 
     /// The blob as it becomes; its pages are changed beside it.
-    fn decide(&self, found: Option<Blob>, tick: Tick) -> Result<(Blob, View, u64), BlobError> {
+    fn decide(&self, found: Option<Blob>, tick: Tick) -> Result<(Blob, PageView, u64), BlobError> {
         let Target { blob, state, view, sequence } = self.judge(found, tick.now)?;
         let committed = Some(Committed { stamp: tick.stamp, ..state });
         Ok((Blob { committed, ..blob }, view, sequence))
@@ -156,7 +154,8 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
     let received = match op.write {
         PageWrite::Clear => None,
         PageWrite::Update => {
-            let announced = upload::announced(call.head, body, BODY_BYTES_MAX)?.sealed_with(asked.key.as_ref());
+            let announced = upload::announced(call.head, body, BODY_BYTES_MAX)?
+                .sealed_with(asked.key.as_ref().map(|key| &key.secret));
             let received = upload::receive(call.engine, body, announced, Wanted::of_block(call.head, &op.sums)).await?;
             upload::verify(&op.sums, received.md5, received.crc64)?;
             Some(received)
@@ -235,14 +234,14 @@ mod tests {
             sequence,
             lease,
             write: PageWrite::Clear,
-            span: PageSpan { start: 0, end },
+            span: ByteSpan { start: 0, end },
             sums: BodySums::default(),
         }
     }
 
     fn blob(lease: Lease, kind: BlobType) -> Option<Blob> {
         let content = match kind {
-            BlobType::Page { .. } => ContentRef::Pages(View { map: 8, epoch: 1 }),
+            BlobType::Page { .. } => ContentRef::Pages(PageView { map: 8, epoch: 1 }),
             BlobType::Block | BlobType::Append { .. } => ContentRef::Empty,
         };
         let state = Committed { length: 1_024, content, kind, ..committed() };
@@ -312,7 +311,7 @@ mod tests {
         let over = bench.call_with("PUT", URL, &[UPDATE, range("bytes=0-511")], b"", Some(BODY_BYTES_MAX + 1)).await;
         assert_eq!(refusal(over), BlobError::Request(RequestError::RequestBodyTooLarge { most: BODY_BYTES_MAX }));
         let wrong = put(&[UPDATE, range("bytes=0-511"), ("content-md5", "1B2M2Y8AsgTpgAmY7PhCfg==")], &page).await;
-        assert!(matches!(refusal(wrong), BlobError::Md5Mismatch { .. }));
+        assert!(matches!(refusal(wrong), BlobError::Request(RequestError::Md5Mismatch { .. })));
         let stale = [UPDATE, range("bytes=0-511"), ("x-ms-if-sequence-number-lt", "0")];
         assert_eq!(refusal(put(&stale, &page).await), BlobError::SequenceNumberConditionNotMet);
         assert_eq!(bench.figures(), before);

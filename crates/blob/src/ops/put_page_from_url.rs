@@ -1,5 +1,6 @@
 //! Put Page From URL: pages whose bytes come from elsewhere.
 
+use content::upload::Wanted;
 use service::RequestError;
 use wire::http::{Body, Reply};
 use wire::ranges::RangeHeader;
@@ -9,7 +10,6 @@ use super::put_page::{self, BODY_BYTES_MAX, PageWrite};
 use crate::error::BlobError;
 use crate::rules::encryption::Asked;
 use crate::source::Source;
-use crate::upload::Wanted;
 use crate::{Failure, request};
 
 pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> {

@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, LazyLock};
 
 use bytes::Bytes;
+use content::pieces::{self, Piece};
 use engine::{BoxFuture, EngineError, read};
 use query::{Delimited, Input, Output, Query, Run};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -18,7 +19,7 @@ use wire::xml::{QueryFormat, QueryRequest};
 
 use super::Call;
 use super::get_blob::ReadBlob;
-use crate::download::{self, Piece};
+use crate::download;
 use crate::error::BlobError;
 use crate::model::{BlobType, refuse};
 use crate::{Failure, reply};
@@ -108,7 +109,7 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
         }
         seen.state.check_not_archived(now).map_err(refuse)?;
         let pieces = download::open(rows, &seen.state, None)?;
-        Ok((seen, download::unlocked(pieces, looked.key.as_ref()), now))
+        Ok((seen, pieces::unlocked(pieces, looked.key.as_ref().map(|key| &key.secret)), now))
     })
     .await?;
     let mut answer = reply::reply(StatusCode::OK);
@@ -176,7 +177,7 @@ impl Answer {
                 return Ok(Vec::new());
             }
             if work.bytes.is_empty() && !work.run.is_over() {
-                let next = download::next(&mut self.pieces).await.map_err(|error| error.to_string())?;
+                let next = pieces::next(&mut self.pieces).await.map_err(|error| error.to_string())?;
                 work.bytes = next.unwrap_or_default();
             }
             let (work, out) = spawn_blocking(|| work.turn()).await.map_err(|error| error.to_string())?;

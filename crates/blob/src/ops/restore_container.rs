@@ -1,12 +1,12 @@
 //! Restore Container: a deleted container comes back with everything in it, under its name or another.
 
 use engine::{Changes, Commit, commit};
+use service::codec;
 use wire::http::{Head, Reply, StatusCode};
 use wire::names::ContainerName;
 
 use super::Call;
 use crate::error::BlobError;
-use crate::model::codec;
 use crate::model::{
     self, Container, DeletedContainer, container_key, deleted_container_due, deleted_container_key, moved_key, refuse,
 };

@@ -2,12 +2,12 @@
 
 use concurrency::{Conditions, LeaseId, Timestamp};
 use engine::{Changes, Commit, Rows, Tick, commit};
+use service::codec;
 use wire::http::{Head, Reply, StatusCode};
 use wire::names::{BlobName, ContainerName};
 
 use super::Call;
 use crate::error::BlobError;
-use crate::model::codec;
 use crate::model::{self, Blob, Committed, Halt, blob_key, refuse};
 use crate::rules::encryption::{self, Asked};
 use crate::rules::soft_delete::{self, Keeping};

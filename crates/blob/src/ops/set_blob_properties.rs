@@ -1,6 +1,7 @@
 //! Set Blob Properties: the HTTP headers that a blob is read with, all six together; of a page blob also its length and its
 //! sequence number.
 
+use content::map::ByteSpan;
 use engine::{Changes, Rows, Tick};
 use service::RequestError;
 use wire::http::{Head, HeaderValue, Reply, StatusCode};
@@ -9,7 +10,6 @@ use super::Call;
 use super::set_blob_metadata::{Version, WriteBlob};
 use crate::error::BlobError;
 use crate::model::{BlobType, Committed, ContentRef, Halt, HttpHeaders, refuse};
-use crate::pages::PageSpan;
 use crate::request::{BLOB_CONTENT_LENGTH, SEQUENCE_NUMBER_MAX};
 use crate::rules::encryption::{self, Asked};
 use crate::{Failure, reply, request};
@@ -38,7 +38,7 @@ fn parse(head: &Head) -> Result<Wanted, BlobError> {
     let of_pages = length.is_some() || sequence.is_some();
     // One that is not sent is cleared.
     let headers = request::blob_headers(head)?;
-    let headers = (!of_pages || request::has_blob_headers(head)).then_some(headers);
+    let headers = (!of_pages || request::BLOB_HEADERS.are_in(head)).then_some(headers);
     Ok(Wanted { headers, length, sequence })
 }
 
@@ -107,7 +107,7 @@ impl Wanted {
         if let ContentRef::Pages(view) = state.content
             && after.length < state.length
         {
-            view.clear(rows, PageSpan { start: after.length, end: state.length }, tick, changes)?;
+            view.clear(rows, ByteSpan { start: after.length, end: state.length }, tick, changes)?;
         }
         *state = after;
         Ok(())
@@ -223,7 +223,7 @@ mod tests {
         let refused = bench.call("PUT", "cont/blob?comp=properties", &counted, b"").await;
         assert_eq!(refusal(refused), BlobError::header("x-ms-sequence-number-action", "increment"));
         let refused = bench.call("PUT", "cont/blob?comp=properties", &[("x-ms-blob-content-md5", "x")], b"").await;
-        assert_eq!(refusal(refused), BlobError::InvalidMd5);
+        assert_eq!(refusal(refused), BlobError::Request(RequestError::InvalidMd5));
     }
 
     #[tokio::test]

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use concurrency::{Conditions, LeaseId, Timestamp};
+use content::upload;
 use engine::{Changes, Commit, Rows, commit, read};
 use wire::checksum::{Crc64, Md5};
 use wire::http::{Body, Head, Reply, StatusCode, collect};
@@ -16,7 +17,7 @@ use crate::model::tags::Tagged;
 use crate::model::target::Target;
 use crate::model::{self, Committed, Halt, refuse};
 use crate::request::BodySums;
-use crate::{Failure, reply, request, upload};
+use crate::{Failure, reply, request};
 
 /// Ten tags with the longest keys and values fit, even if every character of them is written as a reference.
 const BODY_BYTES_MAX: usize = 64 * 1024;
@@ -200,7 +201,7 @@ mod tests {
         }
         let wrong = [("content-md5", "1B2M2Y8AsgTpgAmY7PhCfg==")];
         let refused = refusal(bench.call("PUT", URL, &wrong, &document(&[])).await);
-        assert!(matches!(refused, BlobError::Md5Mismatch { .. }));
+        assert!(matches!(refused, BlobError::Request(RequestError::Md5Mismatch { .. })));
         let put = [("x-ms-blob-type", "BlockBlob"), ("x-ms-tags", "a")];
         let refused = refusal(bench.call("PUT", "cont/blob", &put, b"y").await);
         assert_eq!(refused, BlobError::Tags(TagsError::InvalidTag));

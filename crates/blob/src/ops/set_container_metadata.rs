@@ -2,12 +2,12 @@
 
 use concurrency::{Conditions, LeaseId, Timestamp};
 use engine::{Changes, Commit, Tick, commit};
+use service::codec;
 use wire::http::{Head, Reply, StatusCode};
 use wire::names::ContainerName;
 
 use super::Call;
 use crate::error::BlobError;
-use crate::model::codec;
 use crate::model::{self, Container, Pairs, container_key, refuse};
 use crate::{Failure, reply, request};
 

@@ -2,13 +2,13 @@
 
 use concurrency::{Conditions, LeaseId, Timestamp};
 use engine::{Changes, Commit, Tick, commit};
+use service::codec;
 use wire::dates;
 use wire::http::{Head, Reply, StatusCode};
 use wire::names::{BlobName, ContainerName};
 
 use super::Call;
 use crate::error::BlobError;
-use crate::model::codec;
 use crate::model::{self, Blob, Committed, Pairs, blob_key, refuse, snapshot_key};
 use crate::rules::encryption::{self, Asked};
 use crate::rules::soft_delete::{self, Keeping, Written};

@@ -3,20 +3,17 @@
 //! A copy inside this server moves no bytes: the new blob refers to what the old one refers to, in the commit that looked at
 //! the old one. So it is as quick for a terabyte as for a byte, and whatever happens to its source later is nothing to it.
 
-use std::convert::Infallible;
+use content::map::PageView;
+use engine::{Changes, Key, Rows, Tick};
+use service::codec;
 
-use engine::{Changes, Commit, Engine, EngineError, Key, Rows, Tick, commit};
-
-use crate::collect::failed;
-use crate::model::codec;
 use crate::model::{self, BlobType, Committed, ContentRef, Halt, blob_key};
-use crate::pages::{self, View};
 use crate::source::Place;
 
 /// The content of a source, as it becomes that of another blob.
 pub enum Shared {
     By(ContentRef),
-    /// Too many page maps stand behind this one: see [`settle`].
+    /// Too many page maps stand behind this one: see [`content::map::PageView::settle`].
     AfterSettling(u64),
 }
 
@@ -59,7 +56,7 @@ pub fn share(
 
 /// The blob that a copy was made of goes on in the next epoch, if it can change at all. If it is the one at `key`, it is being
 /// replaced, and does not.
-fn keep_epoch(rows: &dyn Rows, place: &Place, view: View, key: &Key, changes: &mut Changes) -> Result<(), Halt> {
+fn keep_epoch(rows: &dyn Rows, place: &Place, view: PageView, key: &Key, changes: &mut Changes) -> Result<(), Halt> {
     let source = blob_key(model::generation(rows, place.account, &place.container)?, &place.name);
     let Some(mut blob) = model::find_blob(rows, &source)? else { return Ok(()) };
     match &mut blob.committed {
@@ -70,19 +67,5 @@ fn keep_epoch(rows: &dyn Rows, place: &Place, view: View, key: &Key, changes: &m
         Some(_) | None => return Ok(()),
     }
     changes.put(source, codec::encode(&blob));
-    Ok(())
-}
-
-/// Makes a page map stand by itself, in steps.
-pub async fn settle(engine: &dyn Engine, map: u64) -> Result<(), EngineError> {
-    let mut next = Some(0);
-    while let Some(from) = next {
-        let step = commit::<_, Infallible, _>(engine, pages::partition(map), move |rows, tick| {
-            let mut changes = Changes::none();
-            let next = pages::settle(rows, map, from, tick, &mut changes)?;
-            Ok(Commit { changes, outcome: next })
-        });
-        next = step.await.or_else(failed)?;
-    }
     Ok(())
 }

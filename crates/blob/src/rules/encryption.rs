@@ -8,19 +8,18 @@
 //! **Encryption scopes** (`x-ms-encryption-scope`) are names that the account is configured with. A blob says which it
 //! belongs to, and later writes must name the same; the bytes are not encrypted by them.
 
+use content::sealing::{self, KEY_BYTES, Salt, Secret};
 use engine::{Rows, Unread};
 use ring::digest::{SHA256, digest};
-use service::RequestError;
+use service::{RequestError, codec};
 use wire::base64;
 use wire::http::{Head, HeaderMap};
 use wire::names::ContainerName;
 
 use crate::error::BlobError;
-use crate::model::codec;
 use crate::model::encryption::{Encryption, Sealed};
 use crate::model::{self, Committed, Halt, Pairs, refuse};
 use crate::ops::Call;
-use crate::sealing::{self, KEY_BYTES, Salt, Secret};
 use crate::{Failure, reply, request};
 
 /// A key as a request brings it.
@@ -69,8 +68,8 @@ impl CustomerKey {
         }
         let hidden = || BlobError::header(names.key, "");
         let text = request::required(head, names.key).map_err(|error| match error {
-            BlobError::Request(RequestError::InvalidHeaderValue { .. }) => hidden(),
-            other => other,
+            RequestError::InvalidHeaderValue { .. } => hidden(),
+            other => other.into(),
         })?;
         let secret = base64::decode_exact::<KEY_BYTES>(text).ok_or_else(hidden)?;
         let given = request::required(head, names.sha256)?;
@@ -95,13 +94,8 @@ impl CustomerKey {
     }
 
     fn seal(&self, note: &[u8]) -> Result<Vec<u8>, Failure> {
-        Ok(sealing::seal_note(&self.secret, salt()?, note))
+        Ok(sealing::seal_note(&self.secret, Salt::random()?, note))
     }
-}
-
-/// A salt to seal with.
-pub fn salt() -> Result<Salt, Failure> {
-    Salt::random().ok_or_else(|| engine::EngineError::Unavailable("the system gives no randomness".into()).into())
 }
 
 /// What a write asks for. The key itself stays outside of what is decided and stored.

@@ -9,9 +9,11 @@ mod class;
 mod conditions;
 mod encryption;
 mod leases;
+mod pages;
 mod protections;
 mod rights;
 mod states;
+mod structured_bodies;
 
 use bytes::Bytes;
 use engine::{Key, Visit};

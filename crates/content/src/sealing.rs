@@ -14,6 +14,7 @@
 use std::fmt;
 
 use bytes::Bytes;
+use engine::EngineError;
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use ring::{hkdf, rand};
 
@@ -40,11 +41,12 @@ impl fmt::Debug for Secret {
 pub struct Salt(pub [u8; SALT_BYTES]);
 
 impl Salt {
-    /// A new one. `None`: the system has no randomness to give.
-    pub fn random() -> Option<Salt> {
+    /// A new one. It fails if the system has no randomness to give.
+    pub fn random() -> Result<Salt, EngineError> {
         let mut bytes = [0; SALT_BYTES];
-        rand::SecureRandom::fill(&rand::SystemRandom::new(), &mut bytes).ok()?;
-        Some(Salt(bytes))
+        let filled = rand::SecureRandom::fill(&rand::SystemRandom::new(), &mut bytes);
+        filled.map_err(|_| EngineError::Unavailable("the system has no randomness to give".into()))?;
+        Ok(Salt(bytes))
     }
 }
 

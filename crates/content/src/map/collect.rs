@@ -1,0 +1,156 @@
+//! What goes later: rows of maps that no epoch sees any longer.
+
+use bytes::Bytes;
+use engine::collector::{Handled, Handler, steps};
+use engine::due::Due;
+use engine::{BoxFuture, Changes, Engine, EngineError, Rows, Tick, Unread, Visit};
+use service::{codec, space};
+
+use super::copy::{leave, origins};
+use super::group::Group;
+use super::read::live_epochs;
+use super::{compact, group_rows, key, parts, prune_due, rows_of};
+
+/// How many rows, and how many runs in them, one step of pruning looks at.
+const ROWS_PER_STEP: usize = 200;
+const RUNS_PER_STEP: usize = 2_000;
+
+/// Handles the due rows of all maps, whichever service they belong to: the sweeper needs one of these beside the services.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MapCollector;
+
+impl Handler for MapCollector {
+    fn spaces(&self) -> &[u8] {
+        &[space::PAGE_MAP]
+    }
+
+    fn handle<'a>(&'a self, engine: &'a dyn Engine, due: &'a Due) -> BoxFuture<'a, Result<Handled, EngineError>> {
+        Box::pin(async move {
+            match Task::of(&due.owner).ok_or_else(|| due.unknown())? {
+                // A long map is pruned piece by piece, and each piece asks for the next.
+                Task::Prune { map, from } => {
+                    let pruned = steps(engine, due, move |rows, tick, changes| {
+                        prune(rows, map, from, tick, changes)?;
+                        Ok(false)
+                    });
+                    pruned.await?;
+                }
+                Task::Compact { map, group } => {
+                    compact::compact(engine, map, group).await?;
+                    steps(engine, due, |_, _, _| Ok(false)).await?;
+                }
+            }
+            Ok(Handled::Done)
+        })
+    }
+}
+
+/// What a due row asks for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Task {
+    /// To remove what no epoch sees, from a group on.
+    Prune { map: u64, from: u64 },
+    /// To rewrite a group that has many runs.
+    Compact { map: u64, group: u64 },
+}
+
+impl Task {
+    fn of(owner: &[u8]) -> Option<Task> {
+        let (map, rest) = owner.split_first_chunk::<8>()?;
+        let (number, rest) = rest.split_first_chunk::<8>()?;
+        let (map, number) = (u64::from_be_bytes(*map), u64::from_be_bytes(*number));
+        match rest {
+            [] => Some(Task::Prune { map, from: number }),
+            [compact::DUE_MARK] => Some(Task::Compact { map, group: number }),
+            _ => None,
+        }
+    }
+}
+
+/// Removes rows that no epoch reads, some groups from `from` on, and asks for the rest to be done in its turn. If nothing
+/// refers to the map, those are all.
+fn prune(rows: &dyn Rows, map: u64, from: u64, tick: Tick, changes: &mut Changes) -> Result<(), Unread> {
+    let epochs = live_epochs(rows, map)?;
+    let is_gone = epochs.is_empty();
+    let origins = origins(rows, map)?;
+    let mut step = Step { epochs, hides_others: !origins.is_empty(), group: None, versions: Vec::new() };
+    let mut more = false;
+    let (mut visited, mut runs) = (0, 0);
+    let mut failed = None;
+    rows.scan(&group_rows(map, from), &rows_of(map).after_all(), ROWS_PER_STEP, &mut |key, row| {
+        let read = || Ok((parts(key)?, codec::decode::<Group>(row)?));
+        let ((group, epoch), version) = match read() {
+            Ok(found) => found,
+            Err(error) => {
+                failed = Some(error);
+                return Visit::Stop;
+            }
+        };
+        if step.group != Some(group) {
+            step.finish(map, tick, changes);
+            if visited >= ROWS_PER_STEP || runs >= RUNS_PER_STEP {
+                changes.put(prune_due(map, group, tick.now), Bytes::new());
+                more = true;
+                return Visit::Stop;
+            }
+            step.group = Some(group);
+        }
+        visited += 1;
+        runs += version.runs.len();
+        step.versions.push((epoch, version));
+        Visit::Next
+    })?;
+    step.finish(map, tick, changes);
+    if is_gone && !more {
+        leave(&origins, map, tick.now, changes);
+        changes.delete(rows_of(map));
+    }
+    failed.map_or(Ok(()), Err)
+}
+
+/// The rows of the group at hand, by epoch.
+struct Step {
+    epochs: Vec<u64>,
+    /// There are maps behind this one, whose bytes even a row without runs hides.
+    hides_others: bool,
+    group: Option<u64>,
+    versions: Vec<(u64, Group)>,
+}
+
+impl Step {
+    fn finish(&mut self, map: u64, tick: Tick, changes: &mut Changes) {
+        let Some(group) = self.group.take() else { return };
+        let versions = std::mem::take(&mut self.versions);
+        let mut hides_something = self.hides_others;
+        for (at, (epoch, version)) in versions.iter().enumerate() {
+            let until = versions.get(at + 1).map_or(u64::MAX, |(next, _)| *next);
+            let is_read = self.epochs.iter().any(|live| (*epoch..until).contains(live));
+            // A row without runs hides those of an older one, or tells an earlier epoch of clears.
+            let tells = || !version.cleared.is_empty() && self.epochs.iter().any(|live| live < epoch);
+            if is_read && (hides_something || !version.runs.is_empty() || tells()) {
+                hides_something = true;
+                continue;
+            }
+            changes.delete(key(map, group, *epoch));
+            for content in version.contents() {
+                changes.unrefer(space::CONTENT, content, version.id, tick.now);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use concurrency::Timestamp;
+
+    #[test]
+    fn due_rows_say_what_they_ask_for() {
+        let task = |key: engine::Key| Task::of(&Due::from_key(key.as_bytes()).unwrap().owner);
+        assert_eq!(task(prune_due(7, 3, Timestamp(5))), Some(Task::Prune { map: 7, from: 3 }));
+        assert_eq!(task(compact::due_row(7, 3, Timestamp(5))), Some(Task::Compact { map: 7, group: 3 }));
+        for owner in [&b""[..], &[0; 8], &[0; 15], &[9; 17], &[1; 18]] {
+            assert_eq!(Task::of(owner), None);
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! Files' maps against plain bytes.
