@@ -46,6 +46,8 @@ pub enum FileError {
     ShareSizeLimitReached,
     /// The caller may create, and there is something already.
     UnauthorizedOverwrite,
+    /// The caller may write the target of a rename, but not its source.
+    UnauthorizedSource,
 
     // Others have it open over SMB.
     FileLockConflict,
@@ -147,7 +149,7 @@ impl FileError {
             FileError::ShareSizeLimitReached => {
                 (403, "ShareSizeLimitReached", "The share size limit has been reached.")
             }
-            FileError::UnauthorizedOverwrite => (
+            FileError::UnauthorizedOverwrite | FileError::UnauthorizedSource => (
                 403,
                 "AuthorizationPermissionMismatch",
                 "This request is not authorized to perform this operation using this permission.",
