@@ -55,7 +55,6 @@ pub enum FileError {
     SmbDeletePending,
     /// A directory with something open below it.
     CannotDeleteFileOrDirectory,
-    InvalidHandle,
 
     // Leases.
     Lease(Leased, LeaseRefusal),
@@ -169,7 +168,6 @@ impl FileError {
                 "CannotDeleteFileOrDirectory",
                 "The file or directory could not be deleted because it is in use by an SMB client.",
             ),
-            FileError::InvalidHandle => (400, "InvalidHeaderValue", "The handle id is not in the correct format."),
 
             FileError::Lease(of, refusal) => lease(*of, *refusal),
             FileError::Moved => (503, "ServerBusy", "The path changes all the time. Try again."),
