@@ -10,7 +10,7 @@ use bytes::Bytes;
 use engine::collector::{Handled, Handler, is_referred, steps};
 use engine::due::Due;
 use engine::{BoxFuture, Changes, Engine, EngineError, Key, NotCommitted, Rows, Tick, Unread, Visit, read};
-use service::{codec, space};
+use service::{codec, remove_rows, space};
 
 use crate::BlobService;
 use crate::model::blocks::for_each_chunk;

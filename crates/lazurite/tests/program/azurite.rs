@@ -130,9 +130,11 @@ fn as_vs_code_starts_it() {
 fn containers_are_there_from_the_start() {
     let folder = Folder::new("create");
     for _ in 0..2 {
-        let program = Program::start(&folder, &["--create", "blob:one,blob:two"]);
+        let program = Program::start(&folder, &["--create", "blob:one,blob:two,share:three"]);
         let answer = ask(program.address("Blob"), &signed("devstoreaccount1", WELL_KNOWN_KEY));
         assert!(answer.contains("<Name>one</Name>") && answer.contains("<Name>two</Name>"), "{answer}");
+        let answer = ask(program.address("File"), &signed("devstoreaccount1", WELL_KNOWN_KEY));
+        assert!(answer.contains("<Name>three</Name>"), "{answer}");
         program.stop();
     }
     let mut by_variable = command(&folder, &["--in-memory"]);
@@ -142,7 +144,7 @@ fn containers_are_there_from_the_start() {
     assert!(answer.contains("<Name>three</Name>") && !answer.contains("<Name>one</Name>"), "{answer}");
     program.stop();
     let said = refusal(&mut command(&folder, &["--create", "blob:one,file:s1"]));
-    assert!(said.contains("file") && said.contains("not there yet") && said.lines().count() == 1, "{said}");
+    assert!(said.contains("file:s1") && said.contains("share:NAME") && said.lines().count() == 1, "{said}");
 }
 
 #[test]
