@@ -2,11 +2,13 @@
 //!
 //! Writers put, stage, commit and delete blobs of their own and note what the server acknowledged. After each death the
 //! server starts again on the same folder. Everything acknowledged must be there with its ETag, nothing may be torn, and
-//! `lazurite check` must find the folder clean. Others go round through every kind of operation (`kinds.rs`). `LAZURITE_CRASH_ROUNDS` says how often (`cargo xtask crash N`).
+//! `lazurite check` must find the folder clean. Others go round through every kind of operation, on blobs (`kinds.rs`) and on
+//! files (`files.rs`). `LAZURITE_CRASH_ROUNDS` says how often (`cargo xtask crash N`).
 
 #[path = "../harness/client.rs"]
 #[allow(dead_code)]
 mod client;
+mod files;
 mod kinds;
 #[allow(dead_code)]
 mod ledger;
@@ -166,6 +168,60 @@ fn kill_nine_leaves_every_kind_of_operation_whole() {
     Client::new(server.blob).call("DELETE kinds?restype=container", &[], "").ok();
     for _ in 0..20 {
         assert!(advance(server.admin.expect("an address"), 8 * DAY), "the clock did not move");
+    }
+    server.kill();
+    let said = victim::check(&folder);
+    assert!(said.contains(" 0 contents in 0 extents (0 bytes), 0 references, 0 due"), "{said}");
+    std::fs::remove_dir_all(&folder).expect("removed");
+}
+
+#[test]
+fn kill_nine_leaves_every_kind_of_file_operation_whole() {
+    let folder = victim::fresh_folder("files");
+    let trees = files::Trees::default();
+    let mut interrupted = BTreeSet::new();
+    for round in 0..rounds() {
+        // In the middle of their work.
+        let server = Victim::start_with_clock(&folder);
+        let client = Client::new(server.file);
+        if round == 0 {
+            files::prepare(&client, &trees, WRITERS);
+        }
+        interrupted.extend(files::verify(&client, &trees));
+        let stop = Arc::new(AtomicBool::new(false));
+        let writers: Vec<_> = (0..WRITERS)
+            .map(|number| {
+                let (address, trees, stop) = (server.file, Arc::clone(&trees), Arc::clone(&stop));
+                std::thread::spawn(move || files::writer(number, address, &trees, &stop))
+            })
+            .collect();
+        std::thread::sleep(Duration::from_millis(200 + round * 173 % 700));
+        server.kill();
+        stop.store(true, Ordering::Release);
+        for writer in writers {
+            writer.join().expect("a writer saw what it must not");
+        }
+        victim::check(&folder);
+
+        // In the middle of the collection of what they have deleted and replaced.
+        let server = Victim::start_with_clock(&folder);
+        interrupted.extend(files::verify(&Client::new(server.file), &trees));
+        let admin = server.admin.expect("an address");
+        let moving = std::thread::spawn(move || advance(admin, DAY));
+        std::thread::sleep(Duration::from_millis(1 + round * 7 % 40));
+        server.kill();
+        let _ = moving.join();
+        victim::check(&folder);
+    }
+    println!("interrupted: {interrupted:?}");
+    assert!(!interrupted.is_empty(), "nothing was under way at any death");
+    // Nothing is left of what nobody can see any more, once all of it had its turn.
+    let server = Victim::start_with_clock(&folder);
+    let client = Client::new(server.file);
+    files::verify(&client, &trees);
+    client.call("DELETE kill?restype=share", &[], "").ok();
+    for _ in 0..20 {
+        assert!(advance(server.admin.expect("an address"), DAY), "the clock did not move");
     }
     server.kill();
     let said = victim::check(&folder);

@@ -36,6 +36,7 @@ pub enum Service {
     Blob,
     Queue,
     Table,
+    File,
 }
 
 impl Service {
@@ -44,6 +45,7 @@ impl Service {
             Service::Blob => "Blob",
             Service::Queue => "Queue",
             Service::Table => "Table",
+            Service::File => "File",
         }
     }
 }
@@ -135,7 +137,7 @@ impl Server {
     /// A client with a connection of its own, speaking for the owner of the account.
     pub fn client(&self) -> Client {
         let client = match self.service {
-            Service::Blob | Service::Queue => Client::new(self.node.address),
+            Service::Blob | Service::Queue | Service::File => Client::new(self.node.address),
             Service::Table => Client::of_tables(self.node.address),
         };
         client.with_others(self.others.iter().map(|node| node.address).collect())
