@@ -61,14 +61,35 @@ fn live_and_die(
     *start = newest(ledger).max(*start) + 1;
 }
 
+/// A number that a setting gives, if it does.
+fn told(setting: &str) -> Option<u64> {
+    std::env::var(setting).ok().and_then(|text| text.parse().ok())
+}
+
 fn rounds() -> u64 {
-    std::env::var("LAZURITE_CRASH_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(3)
+    told("LAZURITE_CRASH_ROUNDS").unwrap_or(3)
+}
+
+fn relaxed_rounds() -> u64 {
+    told("LAZURITE_CRASH_RELAXED_ROUNDS").unwrap_or(rounds().div_ceil(4).max(3))
 }
 
 /// How often the power is cut: at most ten times in ordinary tests, which take a second each.
 fn power_rounds() -> u64 {
-    let told = std::env::var("LAZURITE_POWER_ROUNDS").ok().and_then(|text| text.parse().ok());
-    told.unwrap_or(rounds().min(10))
+    told("LAZURITE_POWER_ROUNDS").unwrap_or(rounds().min(10))
+}
+
+fn relaxed_power_rounds() -> u64 {
+    told("LAZURITE_POWER_RELAXED_ROUNDS").unwrap_or(power_rounds().div_ceil(2))
+}
+
+/// Says that a test was not run, also to `./test`, which names a file for that: what a test prints is not shown when it passes.
+fn skipped(why: &str) {
+    println!("SKIPPED: {why}");
+    if let Some(path) = std::env::var_os("LAZURITE_SKIPPED") {
+        let file = std::fs::OpenOptions::new().create(true).append(true).open(path);
+        file.expect("the file opens").write_all(format!("SKIPPED: {why}\n").as_bytes()).expect("a line in the file");
+    }
 }
 
 #[test]
@@ -79,7 +100,7 @@ fn kill_nine_loses_nothing() {
 /// What a process has written the system keeps, synced or not: relaxed durability is about power alone.
 #[test]
 fn kill_nine_loses_nothing_in_relaxed_durability_either() {
-    kill_nine("kill-relaxed", Victim::start_relaxed, rounds().div_ceil(4).max(3));
+    kill_nine("kill-relaxed", Victim::start_relaxed, relaxed_rounds());
 }
 
 fn kill_nine(name: &str, begin: fn(&Path) -> Victim, rounds: u64) {
@@ -236,13 +257,12 @@ fn a_power_cut_loses_nothing() {
 
 #[test]
 fn a_power_cut_in_relaxed_durability_loses_only_the_newest() {
-    cut_power("power-relaxed", Victim::start_relaxed, verify_prefix, false, power_rounds().div_ceil(2));
+    cut_power("power-relaxed", Victim::start_relaxed, verify_prefix, false, relaxed_power_rounds());
 }
 
 fn cut_power(name: &str, begin: fn(&Path) -> Victim, verify: fn(&Client, &Ledger), synced: bool, rounds: u64) {
     let Some(disk) = power::Disk::new(name) else {
-        println!("skipped: this machine lets us mount no disk image, so no power can be cut");
-        return;
+        return skipped(&format!("{name}: this machine lets us mount no disk image, so no power can be cut"));
     };
     let ledger = Ledger::default();
     let mut start = 1;

@@ -138,8 +138,7 @@ async fn fill_and_empty(folder: &Path, options: Options, disk_bytes: u64) {
 async fn a_small_disk_is_filled_and_emptied() {
     const DISK: u64 = 512 << 20;
     let Some(disk) = LoopDisk::new(DISK) else {
-        println!("SKIPPED: a disk cannot be mounted here");
-        return;
+        return common::skipped("a_small_disk_is_filled_and_emptied: a disk cannot be mounted here");
     };
     fill_and_empty(&disk.mount_point().join("data"), options(), DISK).await;
 }
