@@ -268,7 +268,7 @@ pub async fn rename(call: Call<'_>, rename: RenameNode) -> Result<ShownNode, Fai
         let source = enter_source(call, &from).await?;
         let _replaced = match rename.access_to_target(&from, &to) {
             Some(access) => enter(call, &to, Admission::of(access)).await?,
-            None => None,
+            None => check_directory(call, &to).map(|()| None)?,
         };
         let entered = (Entered::of(&from), Entered::of(&to));
         match call.commit(&Arc::new(RenamingNode { rename: Arc::clone(&rename), entered })).await {
@@ -350,8 +350,14 @@ async fn take_turn(
 }
 
 async fn enter(call: Call<'_>, spot: &Spot, admission: Admission) -> Result<Option<Entry>, FileError> {
-    let Some(file) = file_id(spot) else { return Ok(None) };
+    let Some(file) = file_id(spot) else { return check_directory(call, spot).map(|()| None) };
     Ok(Some(call.opens.enter(file, admission.access, admission.span).await?))
+}
+
+/// Nothing new comes into a directory that SMB is about to delete.
+fn check_directory(call: Call<'_>, spot: &Spot) -> Result<(), FileError> {
+    let directory = FileId { share: spot.share.generation, id: spot.directory() };
+    if call.opens.is_delete_pending(directory) { Err(FileError::SmbDeletePending) } else { Ok(()) }
 }
 
 /// Enters for what is renamed: a directory with everything below it.

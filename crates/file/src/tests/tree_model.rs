@@ -326,6 +326,7 @@ async fn run(seed: u64) {
     }
     run.bench.sweep().await;
     run.check().await;
+    run.bench.check_rows().await;
 }
 
 #[tokio::test]
