@@ -331,8 +331,8 @@ fn place(rows: &dyn Rows, spot: &Spot, path: &FilePath) -> Result<Place, Halt> {
     Ok(Place { path: names.join("/"), above: spot.above.iter().rev().copied().collect() })
 }
 
-/// Takes the turn at the name, unless it is held already. Whoever begins anew keeps it: then nobody else changes what stands at the
-/// name, and the second attempt is not in vain.
+/// Takes the turn at the name, unless it is held already. An operation that begins anew keeps its turn: no other operation changes
+/// what stands at the name meanwhile, so the second attempt finds it as it was looked up.
 async fn take_turn(
     call: Call<'_>,
     spot: &Spot,

@@ -144,7 +144,7 @@ async fn renames_in_circles_neither_wait_for_each_other_nor_lose_a_file() {
 }
 
 /// SMB clients that exclude writers, and REST clients that write, replace and rename. While a client has the file open nothing of it
-/// changes, and everybody gets on in the end.
+/// changes, and every client finishes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn nothing_changes_while_an_open_excludes_it() {
     const CLIENTS: usize = 8;
@@ -159,7 +159,7 @@ async fn nothing_changes_while_an_open_excludes_it() {
                 let request = bench.open_request("file", Access::READ, Access::READ).await;
                 let handle = match bench.opens.open(request).await {
                     Ok(handle) => handle,
-                    // Somebody had moved it away for a moment.
+                    // A rename was at work.
                     Err(OpenRefusal::LookAgain) => continue,
                     Err(refusal) => panic!("{refusal:?}"),
                 };
