@@ -274,7 +274,7 @@ mod tests {
         rename(&of_file, "file", "file").await.unwrap();
         rename(&grant(GrantKind::Service(Scope::Share)), "file", "new").await.unwrap();
         rename(&grant(of_account), "new", "file").await.unwrap();
-        // What is not there is no secret to somebody who may not look.
+        // The rights are judged before the source is looked up.
         assert_eq!(refusal(rename(&of_file, "no", "new").await), FileError::UnauthorizedSource);
     }
 
