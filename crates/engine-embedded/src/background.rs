@@ -8,6 +8,7 @@ use std::time::Duration;
 use engine::EngineError;
 
 use crate::collect::{self, Pace};
+use crate::disk::is_out_of_files;
 use crate::folder::KnownLog;
 use crate::probe::Moment;
 use crate::segment::{Segment, SegmentKind};
@@ -206,11 +207,9 @@ pub fn is_full(error: &io::Error) -> bool {
 /// What failed while something was done. Out of file descriptors there is too much to do, and nothing is broken: the client
 /// can come again.
 pub fn unavailable(doing: &str, error: &io::Error) -> EngineError {
-    /// `ENFILE` and `EMFILE` on every system that has them. The library has no name for them.
-    const OUT_OF_FILES: [i32; 2] = [23, 24];
-    match error.raw_os_error() {
-        Some(code) if cfg!(unix) && OUT_OF_FILES.contains(&code) => EngineError::Busy,
-        _ => EngineError::Unavailable(format!("{doing}: {error}")),
+    match is_out_of_files(error) {
+        true => EngineError::Busy,
+        false => EngineError::Unavailable(format!("{doing}: {error}")),
     }
 }
 

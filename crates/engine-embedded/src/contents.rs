@@ -444,14 +444,12 @@ impl OpenExtent {
         let mut buffer = vec![0_u8; usize::try_from(last - first).unwrap_or(0)];
         let at = self.place.offset + first;
         if only_now {
-            if !self.segment.file().read_cached(&mut buffer, at) {
+            if !self.segment.file_if_open().is_some_and(|file| file.read_cached(&mut buffer, at)) {
                 return Ok(None);
             }
         } else {
-            self.segment
-                .file()
-                .read_exact_at(&mut buffer, at)
-                .map_err(|error| EngineError::Unavailable(format!("reading segment {:x}: {error}", self.segment.id)))?;
+            let read = self.segment.file().and_then(|file| file.read_exact_at(&mut buffer, at));
+            read.map_err(|error| unavailable(&format!("reading segment {:x}", self.segment.id), &error))?;
         }
         let sums = self.place.sums.get(usize::try_from(first / chunk).unwrap_or(usize::MAX)..).unwrap_or_default();
         let sound = buffer.chunks(CRC_CHUNK).zip(sums).filter(|(bytes, sum)| crc32c::crc32c(bytes) == **sum).count();

@@ -33,6 +33,7 @@ mod pipeline;
 pub mod probe;
 mod recovery;
 mod segment;
+mod segment_files;
 mod sync;
 mod tree;
 
@@ -124,6 +125,9 @@ pub struct Options {
     pub waiting_bytes_max: u64,
     /// Whether segments are collected in the background. A check must not have the places change under it.
     pub collects: bool,
+    /// How many files may stay open to be read again: a third for the tree, the rest for segments. Those that are being
+    /// written to come on top, some ten.
+    pub files_max: usize,
     /// Where everything is read from and written to.
     pub disk: Arc<dyn Disk>,
     /// For tests.
@@ -144,10 +148,23 @@ impl Default for Options {
             waiting_max: 16 * 1024,
             waiting_bytes_max: 128 << 20,
             collects: true,
+            files_max: 384,
             disk: Arc::new(RealDisk),
             probe: Probe::default(),
             on_fatal: OnFatal::default(),
         }
+    }
+}
+
+impl Options {
+    /// Of the files that may stay open, those of the tree.
+    fn tree_files_max(&self) -> usize {
+        (self.files_max / 3).max(1)
+    }
+
+    /// And those of segments.
+    fn segment_files_max(&self) -> u64 {
+        (self.files_max - self.files_max / 3).max(1) as u64
     }
 }
 
@@ -337,6 +354,7 @@ impl Engine for EmbeddedEngine {
             ("syncs", load(&counters.syncs)),
             ("log_bytes_written", load(&counters.log_bytes)),
             ("segments", self.inner.segments.all().len() as u64),
+            ("segment_files_open", self.inner.folder.segment_files().open()),
             ("segments_collected", load(&counters.segments_collected)),
             ("bytes_moved", load(&counters.bytes_moved)),
             ("collection_failures", load(&counters.collection_failures)),

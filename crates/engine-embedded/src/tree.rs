@@ -15,6 +15,7 @@ use engine::{EngineError, Key, Visit, space};
 use lsm_tree::compaction::Leveled;
 use lsm_tree::{AbstractTree, AnyTree, Cache, Config, DescriptorTable, Guard, SequenceNumberCounter};
 
+use crate::Options;
 use crate::disk::Disk;
 use crate::folder::{Folder, OpenError};
 use crate::sync::{AtomicU64, Mutex};
@@ -69,12 +70,12 @@ impl std::fmt::Debug for Tree {
 }
 
 impl Tree {
-    pub fn open(folder: &Folder, cache_bytes: u64, seq_floor: u64, table_bytes: u64) -> Result<Tree, OpenError> {
+    pub fn open(folder: &Folder, options: &Options, seq_floor: u64, table_bytes: u64) -> Result<Tree, OpenError> {
         let disk = Arc::clone(folder.disk());
         let path = disk.tree_folder(&folder.rows());
         let mut opened = None;
         let worked = disk.tree_work(&mut || {
-            opened = Some(Tree::open_at(&disk, path.clone(), cache_bytes, seq_floor, table_bytes).map_err(io_error)?);
+            opened = Some(Tree::open_at(&disk, path.clone(), options, seq_floor, table_bytes).map_err(io_error)?);
             Ok(())
         });
         let place = || folder.rows().display().to_string();
@@ -90,7 +91,7 @@ impl Tree {
     fn open_at(
         disk: &Arc<dyn Disk>,
         path: PathBuf,
-        cache_bytes: u64,
+        options: &Options,
         floor: u64,
         table_bytes: u64,
     ) -> Result<Tree, lsm_tree::Error> {
@@ -98,8 +99,8 @@ impl Tree {
         // The tree's own idea of what is visible runs ahead of what is durable; nobody looks at it.
         let unused_visible = SequenceNumberCounter::default();
         let tree = Config::new(&path, seqno.clone(), unused_visible)
-            .use_cache(Arc::new(Cache::with_capacity_bytes(cache_bytes)))
-            .use_descriptor_table(Some(Arc::new(DescriptorTable::new(128))))
+            .use_cache(Arc::new(Cache::with_capacity_bytes(options.block_cache_bytes)))
+            .use_descriptor_table(Some(Arc::new(DescriptorTable::new(options.tree_files_max()))))
             .open()?;
         if let Some(highest) = tree.get_highest_persisted_seqno() {
             seqno.fetch_max(highest + 1);
@@ -404,7 +405,7 @@ mod tests {
 
     fn open(folder: &std::path::Path) -> Tree {
         let folder = Folder::open(folder, Arc::new(RealDisk)).expect("a folder");
-        Tree::open(&folder, 1 << 20, 0, 4 << 20).expect("a tree")
+        Tree::open(&folder, &Options { block_cache_bytes: 1 << 20, ..Options::default() }, 0, 4 << 20).expect("a tree")
     }
 
     /// Rows of a mebibyte that do not get smaller when they are written out, over the same range of keys each time.

@@ -26,7 +26,11 @@ impl Program {
     }
 
     pub fn spawn(command: &mut Command) -> Program {
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        Program::spawn_with(command, Stdio::piped())
+    }
+
+    pub fn spawn_with(command: &mut Command, log: Stdio) -> Program {
+        let mut child = command.stdout(Stdio::piped()).stderr(log).spawn().unwrap();
         let (sender, lines) = mpsc::channel();
         let out = BufReader::new(child.stdout.take().unwrap());
         std::thread::spawn(move || out.lines().map_while(Result::ok).all(|line| sender.send(line).is_ok()));
