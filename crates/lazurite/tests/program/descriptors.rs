@@ -98,35 +98,19 @@ impl Kept {
 
 const HEALTH: &[u8] = b"GET /health/ready HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
-fn put(target: &str, blob_type: &str, length: usize) -> Vec<u8> {
-    let type_line = if blob_type.is_empty() { String::new() } else { format!("x-ms-blob-type: {blob_type}\r\n") };
-    let date = wire::dates::http_date(now());
-    let (date, version) = (date.as_str(), "2021-12-02");
-    let (path, query) = target.split_once('?').unwrap_or((target, ""));
-    let signed_length = if length == 0 { String::new() } else { length.to_string() };
-    let signed_type = if blob_type.is_empty() { String::new() } else { format!("x-ms-blob-type:{blob_type}\n") };
-    let query: String =
-        query.split('&').filter_map(|pair| pair.split_once('=')).map(|(k, v)| format!("\n{k}:{v}")).collect();
-    let text = format!(
-        "PUT\n\n\n{signed_length}\n\n\n\n\n\n\n\n\n{signed_type}x-ms-date:{date}\nx-ms-version:{version}\n/first/first/{path}{query}"
-    );
-    let signature = auth::Key::from_base64(KEY).unwrap().sign(text.as_bytes());
-    let head = format!(
-        "PUT /first/{target} HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n{type_line}x-ms-date: {date}\r\n\
-         x-ms-version: {version}\r\nAuthorization: SharedKey first:{signature}\r\n\r\n"
-    );
-    [head.as_bytes(), &vec![7; length]].concat()
+fn make_container() -> Vec<u8> {
+    signed_call(("first", KEY), "PUT first/cont?restype=container", &[], b"")
 }
 
 fn put_large(name: &str) -> Vec<u8> {
-    put(&format!("cont/{name}"), "BlockBlob", LARGE)
+    signed_call(("first", KEY), &format!("PUT first/cont/{name}"), &[("x-ms-blob-type", "BlockBlob")], &[7; LARGE])
 }
 
 #[test]
 fn out_of_files_it_says_come_again_and_recovers() {
     let small = Small::start("out-of-files", &["--silent"]);
     let (mut blob, mut admin) = (small.connect("Blob"), small.connect("Admin"));
-    assert_eq!(blob.ask(&put("cont?restype=container", "", 0)), Some(201));
+    assert_eq!(blob.ask(&make_container()), Some(201));
     assert_eq!(admin.ask(HEALTH), Some(200));
     let list = |key| signed("first", key).into_bytes();
     assert_eq!(blob.ask(&list(KEY)), Some(200));
@@ -168,7 +152,7 @@ fn connections_leave_files_for_everything_else() {
     let most = ["--silent", "--connections", "8000", "--connections-per-address", "8000"];
     let small = Small::start("connections-and-files", &most);
     let mut first = small.connect("Blob");
-    assert_eq!(first.ask(&put("cont?restype=container", "", 0)), Some(201));
+    assert_eq!(first.ask(&make_container()), Some(201));
     // Let in, so that none of them makes room for another.
     let mut open = Vec::new();
     for service in ["Blob", "Queue", "Table", "File", "Data Lake"] {
