@@ -242,6 +242,40 @@ fn failed_sign_ins_are_counted() {
     assert!(metrics.text().contains("\nlazurite_authentication_failures_slowed_total 0\n"));
 }
 
+/// Who guesses is slowed down after a while, and a client at the same address is not.
+#[test]
+fn guesses_are_slowed_down_and_good_requests_are_not() {
+    let server = start().with_blob(b"hello");
+    let guess = raw("GET", "/acct/box/thing?sv=2021-12-02&sig=AAAA", "", b"");
+    let slowed = || {
+        let metrics = Client::to(server.admin).ask(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        let line = "lazurite_authentication_failures_slowed_total ";
+        metrics.text().lines().find_map(|text| text.strip_prefix(line)?.parse::<u64>().ok()).expect("it is counted")
+    };
+    // More than are free and more than are forgiven meanwhile, several at a time.
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                let mut client = server.client();
+                for _ in 0..50 {
+                    (0..10).for_each(|_| client.send(&guess));
+                    (0..10).for_each(|_| assert_eq!(client.receive().status, 403));
+                    if slowed() > 0 {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    assert!(slowed() > 0, "nobody was slowed down");
+    let before = slowed();
+    let mut client = server.client();
+    for _ in 0..20 {
+        assert_eq!(client.ask(&signed("GET", "/acct/box/thing", "", b"")).status, 200);
+    }
+    assert_eq!(slowed(), before, "a good request waits for nobody");
+}
+
 /// To the end of an answer in chunks, or of the connection.
 fn read_to_end(tcp: &mut TcpStream) {
     let (mut last, mut piece) = (Vec::new(), [0; 4096]);
