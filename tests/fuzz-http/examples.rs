@@ -47,7 +47,7 @@ fn encoded(text: &str) -> String {
 }
 
 /// What earlier answers said, to be used in later requests: `{etag}` in an example stands for the last ETag.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Learned(Vec<(&'static str, String)>);
 
 /// Where the values come from: headers, then elements.
