@@ -231,7 +231,7 @@ fn a_part_is_judged_as_the_request_by_itself() {
                     let names = [format!("cont/alone{count}"), format!("cont/part{count}")];
                     count += 1;
                     let earlier = names.each_ref().map(|name| protect(&stage, name, by));
-                    if form != "" && earlier[0].is_empty() || form.ends_with("permanent") && verb == "PUT" {
+                    if !form.is_empty() && earlier[0].is_empty() || form.ends_with("permanent") && verb == "PUT" {
                         continue;
                     }
                     let headers: Vec<(&str, &str)> = own.into_iter().chain(more.iter().copied()).collect();

@@ -173,8 +173,11 @@ enum State {
 const STATES: [State; 5] = [State::Available, State::Leased, State::Breaking, State::Broken, State::Expired];
 const THIRD: &str = "03030303-0303-0303-0303-030303030303";
 
+/// The headers of a lease action.
+type ActionHeaders = Vec<(&'static str, &'static str)>;
+
 /// The five actions, with the ids that they name, and what becomes of them in each state. The published table, literally.
-fn actions() -> Vec<(Vec<(&'static str, &'static str)>, [Rule; 5])> {
+fn actions() -> Vec<(ActionHeaders, [Rule; 5])> {
     let mismatch = Refused("LeaseIdMismatchWithLeaseOperation");
     let absent = Refused("LeaseNotPresentWithLeaseOperation");
     let present = Refused("LeaseAlreadyPresent");
