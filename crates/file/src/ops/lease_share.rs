@@ -153,7 +153,8 @@ mod tests {
         let reads: Vec<(&str, &str)> = reads.iter().map(|url| ("GET", url.as_str())).collect();
         let sets = [metadata, acl, properties];
         let delete = [("DELETE", SHARE)];
-        let rows: [(&[(&str, &str)], Option<&str>, [&str; 5]); 9] = [
+        type Row<'a> = (&'a [(&'a str, &'a str)], Option<&'a str>, [&'a str; 5]);
+        let rows: [Row<'_>; 9] = [
             (&delete, Some(A), [NONE, "202", "202", NONE, NONE]),
             (&delete, Some(B), [NONE, MISMATCH, MISMATCH, NONE, NONE]),
             (&delete, None, ["202", MISSING, MISSING, "202", "202"]),
