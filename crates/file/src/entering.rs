@@ -268,7 +268,7 @@ pub async fn rename(call: Call<'_>, rename: RenameNode) -> Result<ShownNode, Fai
         let source = enter_source(call, &from).await?;
         let _replaced = match rename.access_to_target(&from, &to) {
             Some(access) => enter(call, &to, Admission::of(access)).await?,
-            None => None,
+            None => check_directory(call, &to).map(|()| None)?,
         };
         let entered = (Entered::of(&from), Entered::of(&to));
         match call.commit(&Arc::new(RenamingNode { rename: Arc::clone(&rename), entered })).await {
@@ -331,8 +331,8 @@ fn place(rows: &dyn Rows, spot: &Spot, path: &FilePath) -> Result<Place, Halt> {
     Ok(Place { path: names.join("/"), above: spot.above.iter().rev().copied().collect() })
 }
 
-/// Takes the turn at the name, unless it is held already. Whoever begins anew keeps it: then nobody else changes what stands at the
-/// name, and the second attempt is not in vain.
+/// Takes the turn at the name, unless it is held already. An operation that begins anew keeps its turn: no other operation changes
+/// what stands at the name meanwhile, so the second attempt finds it as it was looked up.
 async fn take_turn(
     call: Call<'_>,
     spot: &Spot,
@@ -350,8 +350,14 @@ async fn take_turn(
 }
 
 async fn enter(call: Call<'_>, spot: &Spot, admission: Admission) -> Result<Option<Entry>, FileError> {
-    let Some(file) = file_id(spot) else { return Ok(None) };
+    let Some(file) = file_id(spot) else { return check_directory(call, spot).map(|()| None) };
     Ok(Some(call.opens.enter(file, admission.access, admission.span).await?))
+}
+
+/// Nothing new comes into a directory that SMB is about to delete.
+fn check_directory(call: Call<'_>, spot: &Spot) -> Result<(), FileError> {
+    let directory = FileId { share: spot.share.generation, id: spot.directory() };
+    if call.opens.is_delete_pending(directory) { Err(FileError::SmbDeletePending) } else { Ok(()) }
 }
 
 /// Enters for what is renamed: a directory with everything below it.

@@ -46,6 +46,8 @@ pub enum FileError {
     ShareSizeLimitReached,
     /// The caller may create, and there is something already.
     UnauthorizedOverwrite,
+    /// The caller may write the target of a rename, but not its source.
+    UnauthorizedSource,
 
     // Others have it open over SMB.
     FileLockConflict,
@@ -53,7 +55,6 @@ pub enum FileError {
     SmbDeletePending,
     /// A directory with something open below it.
     CannotDeleteFileOrDirectory,
-    InvalidHandle,
 
     // Leases.
     Lease(Leased, LeaseRefusal),
@@ -147,7 +148,7 @@ impl FileError {
             FileError::ShareSizeLimitReached => {
                 (403, "ShareSizeLimitReached", "The share size limit has been reached.")
             }
-            FileError::UnauthorizedOverwrite => (
+            FileError::UnauthorizedOverwrite | FileError::UnauthorizedSource => (
                 403,
                 "AuthorizationPermissionMismatch",
                 "This request is not authorized to perform this operation using this permission.",
@@ -167,7 +168,6 @@ impl FileError {
                 "CannotDeleteFileOrDirectory",
                 "The file or directory could not be deleted because it is in use by an SMB client.",
             ),
-            FileError::InvalidHandle => (400, "InvalidHeaderValue", "The handle id is not in the correct format."),
 
             FileError::Lease(of, refusal) => lease(*of, *refusal),
             FileError::Moved => (503, "ServerBusy", "The path changes all the time. Try again."),

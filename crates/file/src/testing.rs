@@ -180,6 +180,13 @@ impl Bench {
         self.call("PUT", &format!("share/{url}{mark}comp=rename"), &headers, b"").await
     }
 
+    /// Holds the rows against each other.
+    pub async fn check_rows(&self) {
+        let mut problems = Vec::new();
+        crate::check::check(&*self.engine, &mut |problem| problems.push(problem)).await.unwrap();
+        assert!(problems.is_empty(), "{problems:?}");
+    }
+
     /// The generation of the share, which is the id of its root.
     pub async fn generation(&self) -> u64 {
         let name = ShareName::parse("share").unwrap();

@@ -168,3 +168,48 @@ impl Spot {
 pub fn shown_id(share: ShareGuard, id: u64) -> u64 {
     if id == share.generation { 0 } else { id }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Bench, header};
+    use wire::file_path::{PathKind, TrailingDots};
+
+    fn path(text: &str) -> FilePath {
+        FilePath::parse(text, PathKind::Directory, TrailingDots::Strip).unwrap()
+    }
+
+    async fn look<T: Send + 'static>(
+        bench: &Bench,
+        look: impl Fn(&dyn Rows, ShareGuard) -> Result<T, Halt> + Send + 'static,
+    ) -> T {
+        let name = ShareName::parse("share").unwrap();
+        engine::read(&*bench.engine, move |rows, _| look(rows, guard(rows, 1, &name)?)).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_path_and_the_way_back_from_an_id() {
+        let bench = Bench::with_share().await;
+        bench.mkdir("One").await;
+        bench.mkdir("One/Two").await;
+        bench.create("One/Two/File", 5).await;
+        let id: u64 = header(&bench.file("one/two/file").await, "x-ms-file-id").unwrap().parse().unwrap();
+        let spot = look(&bench, |rows, share| find_in(rows, share, &path("ONE/two/fILE"))).await;
+        assert_eq!((spot.id(), spot.spelling.as_str(), spot.above.len()), (Some(id), "fILE", 3));
+        assert_eq!(spot.above[0], spot.share.generation);
+        let by_id = look(&bench, move |rows, share| Ok(find_by_id(rows, share, id)?)).await.unwrap();
+        assert_eq!((&by_id.above, &by_id.name, &by_id.node), (&spot.above, &spot.name, &spot.node));
+        assert_eq!(by_id.spelling, "File");
+        let above = look(&bench, move |rows, _| {
+            let of = |spot: &Spot| directory_above(rows, spot).map(|node| node.name);
+            Ok((of(&spot)?, of(&by_id)?))
+        });
+        assert_eq!(above.await, ("Two".to_owned(), "Two".to_owned()));
+        let spelled = look(&bench, |rows, share| spelled_directories(rows, share, &path("one/TWO/new"))).await;
+        assert_eq!(spelled, ["One", "Two"]);
+        let root = look(&bench, |rows, share| find_in(rows, share, &path(""))).await;
+        assert!(root.is_root() && root.read_directory().is_ok());
+        assert_eq!((root.shown_parent(), shown_id(root.share, root.id().unwrap())), (0, 0));
+        assert_eq!(look(&bench, |rows, share| Ok(find_by_id(rows, share, 77)?)).await, None);
+    }
+}

@@ -89,3 +89,65 @@ fn of_kind(attributes: Attributes, is_directory: bool) -> Attributes {
     let plain = attributes.without(Attributes::DIRECTORY);
     if is_directory { plain.with(Attributes::DIRECTORY) } else { plain }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{NOW, tick};
+
+    #[test]
+    fn times() {
+        let (before, at) = (NOW.plus_seconds(1), NOW.plus_seconds(2));
+        assert_eq!(TimeSetting::Preserve.over(before, NOW), before);
+        assert_eq!(TimeSetting::Now.over(before, NOW), NOW);
+        assert_eq!(TimeSetting::At(at).over(before, NOW), at);
+    }
+
+    #[test]
+    fn attributes_of_something_new() {
+        let shown = |attributes: Option<Attributes>, semantics, is_directory| {
+            let settings = SmbSettings { attributes, semantics, ..SmbSettings::default() };
+            settings.new_attributes(is_directory).to_string()
+        };
+        let parse = |text| Attributes::parse(text);
+        for (given, of_file, of_restored_file, of_directory) in [
+            (None, "Archive", "None", "Directory"),
+            (parse("None"), "Archive", "None", "Directory"),
+            (parse("ReadOnly"), "ReadOnly | Archive", "ReadOnly", "ReadOnly | Directory"),
+            (parse("Directory"), "Archive", "None", "Directory"),
+            (parse("Archive|Hidden"), "Hidden | Archive", "Hidden | Archive", "Hidden | Directory | Archive"),
+        ] {
+            assert_eq!(shown(given, Semantics::New, false), of_file, "{given:?}");
+            assert_eq!(shown(given, Semantics::Restore, false), of_restored_file, "{given:?}");
+            for semantics in [Semantics::New, Semantics::Restore] {
+                assert_eq!(shown(given, semantics, true), of_directory, "{given:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_not_named_stays_but_the_change_time_and_the_stamp_move() {
+        let key = crate::security::Permission::new(crate::security::root_directory()).unwrap().key();
+        let before = Node::root(7, 1, key, tick());
+        let later = Tick { now: NOW.plus_seconds(9), stamp: NOW.plus_seconds(10), entropy: 1 };
+        let mut node = before.clone();
+        SmbSettings::default().set(&mut node, later);
+        assert_eq!(node, Node { changed: later.now, stamp: later.stamp, ..before.clone() });
+        let settings = SmbSettings {
+            attributes: Some(Attributes::NONE),
+            created: TimeSetting::Now,
+            written: TimeSetting::At(NOW.plus_seconds(3)),
+            changed: Some(NOW.plus_seconds(4)),
+            ..SmbSettings::default()
+        };
+        settings.set(&mut node, later);
+        let expected = Node {
+            created: later.now,
+            written: NOW.plus_seconds(3),
+            changed: NOW.plus_seconds(4),
+            stamp: later.stamp,
+            ..before
+        };
+        assert_eq!(node, expected, "a directory stays one");
+    }
+}

@@ -43,7 +43,8 @@ pub struct FileSettings {
     pub smb: SmbSettings,
 }
 
-/// Sets the properties of a file. A read-only file takes all of them but another length, or nobody could make it writable again.
+/// Sets the properties of a file. A read-only file takes all of them but another length; otherwise it
+/// could not be made writable again.
 pub fn file_properties(
     spot: &Spot,
     settings: &FileSettings,

@@ -130,7 +130,16 @@ mod tests {
         bench.mkdir("dir").await;
         let handle = bench.open("dir", Access::DELETE, Access::ALL).await;
         handle.set_delete_pending(true).unwrap();
+        // Nothing new comes into it.
+        bench.create("other", 0).await;
+        let headers = [("x-ms-type", "file"), ("x-ms-content-length", "0")];
+        assert_eq!(bench.refused("PUT", "share/dir/file", &headers).await, FileError::SmbDeletePending);
+        let moved = crate::testing::refusal(bench.rename("other", "dir/file", &[]).await);
+        assert_eq!(moved, FileError::SmbDeletePending);
+        bench.call("DELETE", "share/other", &[], b"").await.unwrap();
+        handle.set_delete_pending(false).unwrap();
         bench.create("dir/file", 0).await;
+        handle.set_delete_pending(true).unwrap();
         assert_eq!(close(&bench, "dir", "*", false).await.0, "1");
         assert_eq!(bench.names("").await, ["dir"]);
         bench.call("DELETE", "share/dir/file", &[], b"").await.unwrap();

@@ -1,5 +1,5 @@
-//! List Handles: who has a file or directory open over SMB, or anything below a directory. It also works on what SMB is about
-//! to delete.
+//! List Handles: the SMB handles of a file or directory, or of everything below a directory. It also works on a file that SMB
+//! is about to delete.
 
 use std::sync::Arc;
 

@@ -171,7 +171,13 @@ async fn prepare(call: Call<'_>, target: &Target, put: PutRange) -> Result<(Spot
     }
 }
 
-/// Takes the body in. Its MD5 is answered, whether the client has sent one or not.
+/// The MD5 of a body up to this size is answered whether the client has sent one or not. Of a larger one it would cost as much as
+/// everything else, so it is computed for clients that compare it.
+const SUMMED_BYTES_MAX: u64 = 64 * 1024;
+/// Clients of an earlier version may count on it.
+const MD5_ALWAYS_BEFORE: &str = "2019-02-02";
+
+/// Takes the body in.
 pub async fn receive(
     call: Call<'_>,
     body: &mut dyn Body,
@@ -180,7 +186,8 @@ pub async fn receive(
 ) -> Result<Received, Failure> {
     let announced = upload::announced(call.head, body, BODY_BYTES_MAX).map_err(FileError::from)?;
     let announced = announced.between(gathered.before.clone(), gathered.after.clone());
-    let wanted = Wanted { md5: true, crc64: sums.crc64.is_some() };
+    let is_summed = announced.length <= SUMMED_BYTES_MAX || !call.head.since(MD5_ALWAYS_BEFORE);
+    let wanted = Wanted { md5: is_summed || sums.md5.is_some(), crc64: sums.crc64.is_some() };
     let received = upload::receive(call.engine, body, announced, wanted).await?;
     upload::verify(sums, received.md5, received.crc64).map_err(FileError::from)?;
     Ok(received)
@@ -330,6 +337,72 @@ mod tests {
         assert!(bench.call("PUT", URL, &headers, &damaged).await.is_err());
         let short = [&[UPDATE, (RANGE, "bytes=7-10")], &structured[..]].concat();
         assert_eq!(refusal(bench.call("PUT", URL, &short, &body).await), FileError::header(RANGE, "bytes=7-10"));
+    }
+
+    #[tokio::test]
+    async fn the_md5_of_a_large_body_is_told_to_clients_that_compare_it() {
+        let bench = Bench::with_share().await;
+        bench.create("file", 70_000).await;
+        let body = vec![7; 70_000];
+        let md5 = wire::base64::encode(&wire::checksum::Md5::of(&body));
+        let range = (RANGE, "bytes=0-69999");
+        let plain = bench.call("PUT", URL, &[UPDATE, range], &body).await.unwrap();
+        let compared = bench.call("PUT", URL, &[UPDATE, range, ("content-md5", &*md5)], &body).await.unwrap();
+        assert_eq!((header(&plain, "content-md5"), header(&compared, "content-md5")), (None, Some(&*md5)));
+    }
+
+    /// Appends of 100 bytes: each is a resize and a write, and they do not leave a content each.
+    #[tokio::test]
+    async fn small_appends_are_stored_together() {
+        let bench = Bench::with_share().await;
+        bench.create("log", 0).await;
+        let mut content = Vec::new();
+        for number in 0..600_u32 {
+            let line = [number as u8 | 1; 100];
+            let (start, end) = (content.len(), content.len() + line.len());
+            let length = [("x-ms-content-length", &*end.to_string())];
+            bench.call("PUT", "share/log?comp=properties", &length, b"").await.unwrap();
+            bench.write("log", start as u64, &line).await;
+            content.extend_from_slice(&line);
+        }
+        assert!(bench.read("log").await == content);
+        bench.sweep().await;
+        let contents = service::testing::figure(&*bench.engine, "contents");
+        assert!(contents < 20, "{contents}");
+        assert!(bench.read("log").await == content);
+        // A write between two neighbours takes both along, and a clear between them does not bring them back.
+        let clear = [CLEAR, (RANGE, "bytes=50-149")];
+        bench.call("PUT", "share/log?comp=range", &clear, b"").await.unwrap();
+        bench.write("log", 60, b"between").await;
+        content[50..150].fill(0);
+        content[60..67].copy_from_slice(b"between");
+        assert!(bench.read("log").await == content);
+    }
+
+    /// Neighbours that change while the body comes stay as they have become.
+    #[tokio::test]
+    async fn what_is_written_beside_a_write_that_is_on_its_way_stays() {
+        struct Meanwhile<'a>(Option<&'a Bench>);
+        impl Body for Meanwhile<'_> {
+            fn length(&self) -> Option<u64> {
+                Some(4)
+            }
+            fn next(&mut self) -> wire::http::BoxFuture<'_, Option<Result<bytes::Bytes, wire::http::BodyError>>> {
+                Box::pin(async {
+                    let bench = self.0.take()?;
+                    bench.write("file", 0, b"newer").await;
+                    bench.write("file", 10, b"newer").await;
+                    Some(Ok(bytes::Bytes::from_static(b"data")))
+                })
+            }
+        }
+        let bench = Bench::with_share().await;
+        bench.create("file", 20).await;
+        bench.write("file", 0, b"older").await;
+        bench.write("file", 9, b"older").await;
+        let head = head_of("PUT", URL, &[UPDATE, (RANGE, "bytes=5-8")]);
+        bench.send(head, &mut Meanwhile(Some(&bench))).await.unwrap();
+        assert_eq!(bench.read("file").await, b"newerdataonewer\0\0\0\0\0");
     }
 
     /// A refusal comes before the body is asked for, and of two faults the one that comes first.

@@ -1,5 +1,6 @@
 //! Rename File, and what it has in common with Rename Directory: the source is moved to the path of the request, in one step.
 
+use auth::{Caller, GrantKind, Scope};
 use service::sources::without_signature;
 use wire::file_path::{FilePath, PathKind};
 use wire::http::{Head, Reply, StatusCode};
@@ -60,12 +61,35 @@ fn below_account<'a>(head: &Head, url: &'a str) -> Option<&'a str> {
     path.strip_prefix(&head.account)?.strip_prefix('/')
 }
 
+/// Whether the caller may take the source away, and not only write the target.
+async fn check_source(call: Call<'_>, rename: &RenameNode) -> Result<(), Failure> {
+    if covers_source(call.asker.caller, &rename.source, &rename.target.path) {
+        return Ok(());
+    }
+    let url = required(call.head, SOURCE).map_err(FileError::from)?;
+    if call.asker.sources.may_write(url).await? { Ok(()) } else { Err(FileError::UnauthorizedSource.into()) }
+}
+
+/// Whether the signature of the request is good for the source, too. One for a single file is not, unless that is renamed to another
+/// spelling; then the URL of the source must bring a signature of its own.
+fn covers_source(caller: &Caller, source: &FilePath, target: &FilePath) -> bool {
+    match caller {
+        Caller::Owner | Caller::Bearer(_) => true,
+        Caller::Anonymous => false,
+        Caller::Sas(grant) => match &grant.kind {
+            GrantKind::Account { .. } | GrantKind::Service(Scope::Share) => true,
+            GrantKind::Service(_) => source == target,
+        },
+    }
+}
+
 pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
     run_as(call, RenamedKind::File).await
 }
 
 pub async fn run_as(call: Call<'_>, kind: RenamedKind) -> Result<Reply, Failure> {
     let rename = parse(call.head, kind)?;
+    check_source(call, &rename).await?;
     let shown = entering::rename(call, rename).await?;
     Ok(shown.changed(call.head, StatusCode::OK))
 }
@@ -74,7 +98,8 @@ pub async fn run_as(call: Call<'_>, kind: RenamedKind) -> Result<Reply, Failure>
 mod tests {
     use super::*;
     use crate::testing::{Bench, MY_LEASE, header, refusal, request as head_of};
-    use service::RequestError;
+    use auth::{Grant, Permissions};
+    use service::{Asker, HttpService, RequestError};
 
     const REPLACE: (&str, &str) = ("x-ms-file-rename-replace-if-exists", "true");
 
@@ -224,6 +249,33 @@ mod tests {
         }
         let missing = parse(&head_of("PUT", "share/new?comp=rename", &[]), RenamedKind::File).unwrap_err();
         assert_eq!(missing, RequestError::MissingRequiredHeader { name: SOURCE }.into());
+    }
+
+    /// The server is not asked for sources here, so no signature in the URL of a source counts.
+    #[tokio::test]
+    async fn a_signature_for_one_file_does_not_take_another_away() {
+        let bench = Bench::with_share().await;
+        bench.create("file", 0).await;
+        let grant = |kind| {
+            let (overrides, encryption_scope, delegation) = (None, None, None);
+            Caller::Sas(Grant { kind, permissions: Permissions::of("w"), overrides, encryption_scope, delegation })
+        };
+        let of_account = GrantKind::Account { services: Permissions::of("f"), resource_types: Permissions::of("o") };
+        let rename = async |caller: &Caller, from: &str, to: &str| {
+            let source = format!("http://127.0.0.1:10003/acct/share/{from}?sig=secret");
+            let head = head_of("PUT", &format!("share/{to}?comp=rename"), &[(SOURCE, &source)]);
+            let asker = Asker { caller, ..Asker::OWNER };
+            let mut body = wire::http::FixedBody::new(&b""[..]);
+            bench.service.run_for(asker, crate::Op::RenameFile, &head, 1, &mut body).await
+        };
+        let of_file = grant(GrantKind::Service(Scope::File));
+        assert_eq!(refusal(rename(&of_file, "file", "new").await), FileError::UnauthorizedSource);
+        assert_eq!(refusal(rename(&Caller::Anonymous, "file", "file").await), FileError::UnauthorizedSource);
+        rename(&of_file, "file", "file").await.unwrap();
+        rename(&grant(GrantKind::Service(Scope::Share)), "file", "new").await.unwrap();
+        rename(&grant(of_account), "new", "file").await.unwrap();
+        // The rights are judged before the source is looked up.
+        assert_eq!(refusal(rename(&of_file, "no", "new").await), FileError::UnauthorizedSource);
     }
 
     #[tokio::test]

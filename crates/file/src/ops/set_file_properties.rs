@@ -156,6 +156,37 @@ mod tests {
         assert_eq!(header(&set, "x-ms-file-last-write-time"), Some(given[1].1));
     }
 
+    /// A cut of more than can be removed at once puts a new map in front of the old one, and only so many of them stand behind
+    /// each other.
+    #[tokio::test]
+    async fn a_large_file_can_be_cut_again_and_again() {
+        const GROUP: u64 = content::map::GROUP_BYTES;
+        let bench = Bench::with_share().await;
+        bench.create("file", 0).await;
+        let resize = async |length: u64| {
+            let length = length.to_string();
+            bench.call("PUT", URL, &[("x-ms-content-length", &*length)], b"").await.unwrap();
+        };
+        for round in 0..=content::map::ORIGINS_MAX as u64 + 1 {
+            resize(1_100 * GROUP).await;
+            bench.write("file", round, &[round as u8 + 1]).await;
+            // Each write touches two groups.
+            for group in (1..content::map::CUT_ROWS_MAX as u64 + 4).step_by(2) {
+                bench.write("file", group * GROUP - 1, b"xy").await;
+            }
+            resize(100).await;
+        }
+        let mut content = vec![0; 100];
+        (0..=content::map::ORIGINS_MAX + 1).for_each(|round| content[round] = round as u8 + 1);
+        assert!(bench.read("file").await == content);
+        resize(1_100 * GROUP).await;
+        let ranges = bench.text("GET", "share/file?comp=rangelist").await;
+        assert_eq!(crate::testing::between(&ranges, "<Start>", "<"), ["0"], "{ranges}");
+        bench.call("DELETE", "share/file", &[], b"").await.unwrap();
+        bench.sweep().await;
+        assert_eq!(service::testing::figure(&*bench.engine, "contents"), 0);
+    }
+
     #[tokio::test]
     async fn a_read_only_file_keeps_its_length_until_it_is_writable_again() {
         let bench = bench().await;

@@ -10,8 +10,8 @@ const GENERIC_ALL: u32 = 0x1000_0000;
 
 /// The documented default of the service. The list has no flags, so what inherits from it has none either, as the service's answers show.
 ///
-/// The documentation does not name the owner. Files that were made over REST without a permission belonged to Administrators or to SYSTEM,
-/// and to the group SYSTEM; as new files take both from their parent, the root belongs to Administrators and SYSTEM.
+/// The documentation does not name the owner. Most answers of the service show files that were made over REST without a permission as
+/// owned by SYSTEM, with the group SYSTEM; new files take both from their parent, so both are the root's.
 pub fn root_directory() -> Descriptor {
     let inherit = AceFlags::OBJECT_INHERIT.and(AceFlags::CONTAINER_INHERIT);
     let inherit_only = inherit.and(AceFlags::INHERIT_ONLY);
@@ -25,7 +25,7 @@ pub fn root_directory() -> Descriptor {
         allow(inherit_only, GENERIC_ALL, Sid::CREATOR_OWNER),
     ];
     Descriptor {
-        owner: Some(Sid::ADMINISTRATORS),
+        owner: Some(Sid::SYSTEM),
         group: Some(Sid::SYSTEM),
         dacl: Some(Acl { flags: AclFlags::default(), aces: Some(aces) }),
         sacl: None,
@@ -38,7 +38,7 @@ mod tests {
 
     #[test]
     fn the_root_as_sddl() {
-        let text = "O:BAG:SYD:(A;OICI;FA;;;BA)(A;OICI;FA;;;SY)(A;;0x1200a9;;;BU)(A;OICIIO;GXGR;;;BU)(A;OICI;0x1301bf;;;AU)(A;OICIIO;GA;;;CO)";
+        let text = "O:SYG:SYD:(A;OICI;FA;;;BA)(A;OICI;FA;;;SY)(A;;0x1200a9;;;BU)(A;OICIIO;GXGR;;;BU)(A;OICI;0x1301bf;;;AU)(A;OICIIO;GA;;;CO)";
         assert_eq!(root_directory().to_sddl().as_deref(), Ok(text));
         assert_eq!(Descriptor::for_share(text), Ok(root_directory()));
     }

@@ -3,6 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use concurrency::share_mode::Access;
+
+use crate::opens::OpenRefusal;
 use crate::testing::{Bench, header};
 use crate::{Failure, FileError};
 
@@ -57,6 +60,7 @@ async fn writers_while_their_directory_is_renamed() {
         }
     }
     assert!(bench.opens.is_empty());
+    bench.check_rows().await;
 }
 
 fn value(writer: usize, number: usize) -> u8 {
@@ -136,4 +140,69 @@ async fn renames_in_circles_neither_wait_for_each_other_nor_lose_a_file() {
         assert_eq!(bench.names(&format!("d{number}")).await, ["file"]);
     }
     assert!(bench.opens.is_empty());
+    bench.check_rows().await;
+}
+
+/// SMB clients that exclude writers, and REST clients that write, replace and rename. While a client has the file open nothing of it
+/// changes, and every client finishes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn nothing_changes_while_an_open_excludes_it() {
+    const CLIENTS: usize = 8;
+    const TURNS: usize = 25;
+    let bench = Arc::new(Bench::with_share().await);
+    bench.create("file", 4_096).await;
+    let opening = (0..CLIENTS).map(|_| {
+        let bench = Arc::clone(&bench);
+        tokio::spawn(async move {
+            let mut opened = 0;
+            while opened < TURNS {
+                let request = bench.open_request("file", Access::READ, Access::READ).await;
+                let handle = match bench.opens.open(request).await {
+                    Ok(handle) => handle,
+                    // A rename was at work.
+                    Err(OpenRefusal::LookAgain) => continue,
+                    Err(refusal) => panic!("{refusal:?}"),
+                };
+                let before = header(&bench.file("file").await, "etag").unwrap().to_owned();
+                for _ in 0..3 {
+                    tokio::task::yield_now().await;
+                    assert_eq!(header(&bench.file("file").await, "etag"), Some(&*before));
+                }
+                drop(handle);
+                opened += 1;
+                tokio::task::yield_now().await;
+            }
+        })
+    });
+    let writing = (0..CLIENTS).map(|client| {
+        let bench = Arc::clone(&bench);
+        tokio::spawn(async move {
+            let mut done = 0;
+            while done < TURNS {
+                let result = match (client + done) % 4 {
+                    0 => {
+                        let headers = [("x-ms-type", "file"), ("x-ms-content-length", "4096")];
+                        bench.call("PUT", "share/file", &headers, b"").await
+                    }
+                    1 => bench.rename("file", "FILE", &[]).await,
+                    2 => bench.call("PUT", "share/file?comp=metadata", &[("x-ms-meta-a", "b")], b"").await,
+                    _ => {
+                        let headers = [("x-ms-write", "update"), ("x-ms-range", "bytes=0-9")];
+                        bench.call("PUT", "share/file?comp=range", &headers, b"0123456789").await
+                    }
+                };
+                match result {
+                    Ok(_) => done += 1,
+                    Err(Failure::Refused(FileError::SharingViolation)) => {}
+                    Err(failure) => panic!("{failure:?}"),
+                }
+                tokio::task::yield_now().await;
+            }
+        })
+    });
+    for client in opening.chain(writing).collect::<Vec<_>>() {
+        client.await.unwrap();
+    }
+    assert!(bench.opens.is_empty());
+    bench.check_rows().await;
 }

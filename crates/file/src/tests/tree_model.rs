@@ -10,6 +10,7 @@ const SEEDS: u64 = 40;
 const STEPS: usize = 120;
 const NAMES: [&str; 5] = ["a", "B", "c", "Straße", "d."];
 const LENGTH_MAX: u64 = 3_000;
+const PAGE: usize = 512;
 
 /// Pseudorandom numbers.
 struct Random(u64);
@@ -37,8 +38,35 @@ impl Random {
 /// A file or a directory with what is in it.
 #[derive(Clone, Debug)]
 enum Thing {
-    File { id: String, content: Vec<u8> },
+    File { id: String, bytes: Vec<Byte> },
     Directory { id: String, children: Children },
+}
+
+/// A byte, and whether it was written: List Ranges tells.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+struct Byte {
+    value: u8,
+    is_written: bool,
+}
+
+impl Byte {
+    fn written(value: u8) -> Byte {
+        Byte { value, is_written: true }
+    }
+}
+
+/// The ranges of whole pages in which something was written.
+fn ranges(bytes: &[Byte]) -> Vec<(usize, usize)> {
+    let mut ranges: Vec<(usize, usize)> = Vec::new();
+    for (page, content) in bytes.chunks(PAGE).enumerate() {
+        let (start, end) = (page * PAGE, page * PAGE + content.len() - 1);
+        match ranges.last_mut() {
+            _ if !content.iter().any(|byte| byte.is_written) => {}
+            Some(last) if last.1 + 1 == start => last.1 = end,
+            _ => ranges.push((start, end)),
+        }
+    }
+    ranges
 }
 
 /// By folded name, with the spelling.
@@ -86,7 +114,7 @@ impl Model {
 
     fn usage(children: &Children) -> usize {
         let of = |thing: &Thing| match thing {
-            Thing::File { content, .. } => content.len(),
+            Thing::File { bytes, .. } => bytes.len(),
             Thing::Directory { children, .. } => Model::usage(children),
         };
         children.values().map(|(_, thing)| of(thing)).sum()
@@ -145,9 +173,9 @@ impl Run {
         let result = self.bench.call("PUT", &format!("share/{}", text(&path)), &headers, &body).await;
         if let Some(id) = agree(result, expected, "create file", &path) {
             assert!(before.is_none_or(|before| before == id), "a file that is replaced keeps its id");
-            let mut content = body;
-            content.resize(length as usize, 0);
-            self.put(&path, Thing::File { id, content });
+            let mut bytes: Vec<Byte> = body.into_iter().map(Byte::written).collect();
+            bytes.resize(length as usize, Byte::default());
+            self.put(&path, Thing::File { id, bytes });
         }
     }
 
@@ -157,11 +185,11 @@ impl Run {
     }
 
     /// What a change of a file's bytes is answered with, by its length.
-    fn file(&mut self, path: &[String]) -> Result<&mut Vec<u8>, FileError> {
+    fn file(&mut self, path: &[String]) -> Result<&mut Vec<Byte>, FileError> {
         match self.model.get(path)? {
             None => Err(FileError::ResourceNotFound),
             Some(Thing::Directory { .. }) => Err(FileError::ResourceTypeMismatch),
-            Some(Thing::File { content, .. }) => Ok(content),
+            Some(Thing::File { bytes, .. }) => Ok(bytes),
         }
     }
 
@@ -179,7 +207,7 @@ impl Run {
         let url = format!("share/{}?comp=range", text(&path));
         let result = self.bench.call("PUT", &url, &headers, &vec![byte; (end - start) as usize]).await;
         if agree(result, expected, "write", &path).is_some() {
-            self.file(&path).unwrap()[start as usize..end as usize].fill(byte);
+            self.file(&path).unwrap()[start as usize..end as usize].fill(Byte::written(byte));
         }
     }
 
@@ -190,7 +218,13 @@ impl Run {
         let headers = [("x-ms-write", "clear"), ("x-ms-range", &*range)];
         let result = self.bench.call("PUT", &format!("share/{}?comp=range", text(&path)), &headers, b"").await;
         if agree(result, expected, "clear", &path).is_some() {
-            self.file(&path).unwrap()[start as usize..end as usize].fill(0);
+            let bytes = self.file(&path).unwrap();
+            let is_last = end as usize == bytes.len();
+            for (at, byte) in bytes.iter_mut().enumerate().take(end as usize).skip(start as usize) {
+                let page = at - at % PAGE;
+                let is_whole = page >= start as usize && (page + PAGE <= end as usize || is_last);
+                *byte = Byte { value: 0, is_written: byte.is_written && !is_whole };
+            }
         }
     }
 
@@ -206,7 +240,7 @@ impl Run {
         let headers = [("x-ms-content-length", &*length_text)];
         let result = self.bench.call("PUT", &format!("share/{}?comp=properties", text(&path)), &headers, b"").await;
         if agree(result, expected, "resize", &path).is_some() {
-            self.file(&path).unwrap().resize(length as usize, 0);
+            self.file(&path).unwrap().resize(length as usize, Byte::default());
         }
     }
 
@@ -292,10 +326,22 @@ impl Run {
             let name = wire::percent::encode_name(name).into_owned();
             let below = if path.is_empty() { name } else { format!("{path}/{name}") };
             match thing {
-                Thing::File { content, .. } => assert!(self.bench.read(&below).await == *content, "{below}"),
+                Thing::File { bytes, .. } => self.check_file(&below, bytes).await,
                 Thing::Directory { children, .. } => Box::pin(self.check_directory(below, children)).await,
             }
         }
+    }
+}
+
+impl Run {
+    async fn check_file(&self, path: &str, bytes: &[Byte]) {
+        let content: Vec<u8> = bytes.iter().map(|byte| byte.value).collect();
+        assert!(self.bench.read(path).await == content, "{path}");
+        let list = self.bench.text("GET", &format!("share/{path}?comp=rangelist")).await;
+        let numbers =
+            |name: &str| between(&list, &format!("<{name}>"), "<").into_iter().map(|text| text.parse().unwrap());
+        let listed: Vec<(usize, usize)> = numbers("Start").zip(numbers("End")).collect();
+        assert_eq!(listed, ranges(bytes), "{path}");
     }
 }
 
@@ -326,6 +372,7 @@ async fn run(seed: u64) {
     }
     run.bench.sweep().await;
     run.check().await;
+    run.bench.check_rows().await;
 }
 
 #[tokio::test]
