@@ -160,7 +160,8 @@ pub async fn receive<E: From<RequestError>>(
 /// A content on its way in, sealed if there is a key. One without bytes is not stored at all.
 struct Store {
     writer: Option<Box<dyn ContentWriter>>,
-    sealer: Option<Sealer>,
+    /// Boxed: its key is large, and the future of every upload would be, too.
+    sealer: Option<Box<Sealer>>,
 }
 
 impl Store {
@@ -168,7 +169,7 @@ impl Store {
         let stored = if secret.is_some() { sealing::sealed_length(length) } else { length };
         let writer = (length > 0).then(|| engine.writer(Some(stored)));
         let sealer = match (secret, &writer) {
-            (Some(secret), Some(writer)) => Some(Sealer::new(secret, Salt::random()?, writer.id().0, length)),
+            (Some(secret), Some(writer)) => Some(Box::new(Sealer::new(secret, Salt::random()?, writer.id().0, length))),
             _ => None,
         };
         Ok(Store { writer, sealer })

@@ -161,16 +161,21 @@ fn newest_row(rows: &dyn Rows, map: u64, group: u64) -> Result<Option<(u64, Grou
 /// The runs of a group in which each stretch of pages is one run of a new content, but for pages that are as in `earlier`.
 /// What is unwritten within a stretch becomes zeros, which changes nothing: clients are told of whole pages.
 fn rewritten(group: &Group, earlier: Option<&Group>) -> Vec<Run> {
-    let mut is_new = vec![false; (GROUP_BYTES / PAGE_BYTES) as usize];
     let pages = |from: u64, to: u64| (from / PAGE_BYTES) as usize..to.div_ceil(PAGE_BYTES) as usize;
-    match earlier {
-        None => group.runs.iter().for_each(|run| is_new[pages(run.first, run.end())].fill(true)),
+    let mut is_written = [false; (GROUP_BYTES / PAGE_BYTES) as usize];
+    group.runs.iter().for_each(|run| is_written[pages(run.first, run.end())].fill(true));
+    let is_new = match earlier {
+        None => is_written,
         Some(earlier) => {
+            let mut is_new = [false; (GROUP_BYTES / PAGE_BYTES) as usize];
             for (from, to) in earlier.changes_to(group, Timestamp(u64::MAX)) {
-                is_new[pages(from, to)].fill(true);
+                // Pages that are unwritten now have changed, too, and stay unwritten.
+                let pages = pages(from, to);
+                is_new[pages.clone()].copy_from_slice(&is_written[pages]);
             }
+            is_new
         }
-    }
+    };
     let mut runs = Vec::new();
     let mut length = 0;
     let mut at = 0;

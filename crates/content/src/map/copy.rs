@@ -61,8 +61,10 @@ impl Origin {
         self.end.is_some()
     }
 
-    pub fn up_to_end(&self, span: ByteSpan) -> ByteSpan {
-        ByteSpan { end: self.end.map_or(span.end, |end| end.min(span.end)), ..span }
+    /// `span` without the groups that do not show. The group in which the end lies shows up to there.
+    pub fn groups_up_to_end(&self, span: ByteSpan) -> ByteSpan {
+        let end = self.end.map_or(u64::MAX, |end| end.next_multiple_of(GROUP_BYTES));
+        ByteSpan { end: span.end.min(end), ..span }
     }
 
     /// A group as it shows through.

@@ -25,6 +25,7 @@ pub const GATHERED_BYTES_MAX: u64 = engine::INLINE_MAX as u64;
 /// The neighbours that a write takes along, still to be read.
 #[derive(Clone, Debug, Default)]
 pub struct Gathering {
+    view: Option<FileView>,
     before: Vec<Run>,
     after: Vec<Run>,
     pieces_before: VecDeque<Piece>,
@@ -34,6 +35,8 @@ pub struct Gathering {
 /// The neighbours that a write takes along. The default is a write that takes none.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Gathered {
+    /// The view that they were gathered for.
+    view: Option<FileView>,
     /// The runs, in order, in units of the first and of the last group that the write touches.
     runs_before: Vec<Run>,
     runs_after: Vec<Run>,
@@ -46,6 +49,7 @@ impl Gathering {
     /// Reads the neighbours.
     pub async fn read(self) -> Result<Gathered, EngineError> {
         Ok(Gathered {
+            view: self.view,
             before: pieces::whole(self.pieces_before).await?,
             after: pieces::whole(self.pieces_after).await?,
             runs_before: self.before,
@@ -64,7 +68,8 @@ impl Gathered {
 impl FileView {
     /// The neighbours that a write of `span` takes along.
     ///
-    /// Runs that an earlier snapshot sees stay as they are: a comparison with it would tell that they have changed.
+    /// Runs that an earlier snapshot sees stay as they are: a comparison with it would tell that they have changed. So a write
+    /// that keeps this epoch for a snapshot asks its [`View::next`].
     pub fn gather(self, rows: &dyn Rows, span: ByteSpan) -> Result<Gathering, Unread> {
         if span.is_empty() || span.length() >= GATHERED_BYTES_MAX {
             return Ok(Gathering::default());
@@ -81,11 +86,11 @@ impl FileView {
         let (before, after) = choose(&side(first)?, &side(last)?, span);
         let mut contents = OpenContents::new(rows);
         let mut open = |runs: &[Run]| runs.iter().map(|run| contents.run(*run)).collect::<Result<_, Unread>>();
-        Ok(Gathering { pieces_before: open(&before)?, pieces_after: open(&after)?, before, after })
+        Ok(Gathering { view: Some(self), pieces_before: open(&before)?, pieces_after: open(&after)?, before, after })
     }
 
     /// Makes `staged` the bytes of `span` and of the neighbours that were gathered for it. If one of these has changed since,
-    /// only `span` is written.
+    /// or the file has gone on in another epoch, only `span` is written.
     pub fn write_gathered(
         self,
         rows: &dyn Rows,
@@ -95,7 +100,8 @@ impl FileView {
         changes: &mut Changes,
     ) -> Result<(), Unread> {
         let extent = gathered.extent(span);
-        if extent != span && self.has_runs(rows, span, gathered)? {
+        // In another epoch there may be a snapshot that sees them.
+        if extent != span && gathered.view == Some(self) && self.has_runs(rows, span, gathered)? {
             return self.write(rows, extent, staged, tick, changes);
         }
         self.write_from(rows, span, (staged, span.start - extent.start), tick, changes)

@@ -36,7 +36,7 @@ pub(super) struct Run {
     pub count: u64,
     #[n(2)]
     pub content: u64,
-    /// The unit of the content that this begins with.
+    /// The unit of the content that this begins with. Of zeros the stamp of the clear, so that two clears can be told apart.
     #[n(3)]
     pub skip: u64,
 }
@@ -77,13 +77,14 @@ impl Run {
         (first < end).then(|| Run { first, count: end - first, skip: self.skip_at(first), ..*self })
     }
 
-    /// The unit of the content that stands at `position`, which lies in the run. All zeros are alike.
+    /// The unit of the content that stands at `position`, which lies in the run. All zeros of one clear are alike.
     pub fn skip_at(&self, position: u64) -> u64 {
-        if self.content == ZEROS { 0 } else { self.skip + (position - self.first) }
+        if self.content == ZEROS { self.skip } else { self.skip + (position - self.first) }
     }
 
-    fn as_zeros(self) -> Run {
-        Run { content: ZEROS, skip: 0, ..self }
+    /// Zeros in its place. What is zeros already stays as it is.
+    fn zeroed(self, at: Timestamp) -> Run {
+        if self.content == ZEROS { self } else { Run { content: ZEROS, skip: at.0, ..self } }
     }
 }
 
@@ -116,14 +117,15 @@ impl Group {
     }
 
     /// The runs once what lies from `from` up to `to` is zeros: whole pages of `page` units are unwritten; pages that are
-    /// cleared in part stay written where they were.
-    pub fn zeroed(&self, from: u64, to: u64, page: u64) -> Vec<Run> {
+    /// cleared in part stay written where they were. `at` is the stamp of the clear.
+    pub fn zeroed(&self, from: u64, to: u64, page: u64, at: Timestamp) -> Vec<Run> {
         let (whole_from, whole_to) = whole_pages(from, to, page);
         let edges = [(from, whole_from), (whole_to, to)];
-        let zeros = edges.into_iter().flat_map(|(from, to)| self.runs_within(from, to)).map(Run::as_zeros);
+        let zeros = edges.into_iter().flat_map(|(from, to)| self.runs_within(from, to)).map(|run| run.zeroed(at));
         let mut runs = self.painted(from, to, zeros);
         runs.dedup_by(|next, last| {
-            let is_one = last.end() == next.first && last.content == ZEROS && next.content == ZEROS;
+            let is_one =
+                last.end() == next.first && (last.content, last.skip) == (ZEROS, next.skip) && next.content == ZEROS;
             last.count += if is_one { next.count } else { 0 };
             is_one
         });
@@ -204,6 +206,8 @@ mod tests {
     use crate::map::copy::{Origin, Origins};
 
     const GROUP_PAGES: u64 = 2_048;
+    /// When something was cleared.
+    const AT: Timestamp = Timestamp(60);
 
     fn run(first: u64, count: u64, content: u64, skip: u64) -> Run {
         Run { first, count, content, skip }
@@ -215,9 +219,9 @@ mod tests {
         let write = run(5, 20, 9, 0);
         assert_eq!(group.written(write), [run(0, 5, 7, 0), run(5, 20, 9, 0), run(25, 5, 8, 10)]);
         for page in [1, 2] {
-            assert_eq!(group.zeroed(2, 4, page), [run(0, 2, 7, 0), run(4, 6, 7, 4), run(20, 10, 8, 5)]);
-            assert_eq!(group.zeroed(0, GROUP_PAGES, page), []);
-            assert_eq!(group.zeroed(12, 18, page), group.runs);
+            assert_eq!(group.zeroed(2, 4, page, AT), [run(0, 2, 7, 0), run(4, 6, 7, 4), run(20, 10, 8, 5)]);
+            assert_eq!(group.zeroed(0, GROUP_PAGES, page, AT), []);
+            assert_eq!(group.zeroed(12, 18, page, AT), group.runs);
         }
     }
 
@@ -226,21 +230,24 @@ mod tests {
         let group = Group { id: 1, runs: vec![run(1_000, 100, 7, 0), run(2_000, 100, 8, 5)], cleared: vec![] };
         // The end of page 1, and all of page 2.
         assert_eq!(
-            group.zeroed(1_010, 1_536, 512),
-            [run(1_000, 10, 7, 0), run(1_010, 14, 0, 0), run(2_000, 100, 8, 5)]
+            group.zeroed(1_010, 1_536, 512, AT),
+            [run(1_000, 10, 7, 0), run(1_010, 14, 0, 60), run(2_000, 100, 8, 5)]
         );
         // Inside of one page.
-        let inside = [run(1_000, 100, 7, 0), run(2_000, 10, 8, 5), run(2_010, 10, 0, 0), run(2_020, 28, 8, 25)];
-        assert_eq!(group.zeroed(2_010, 2_020, 512)[..3], inside[..3]);
+        let inside = [run(1_000, 100, 7, 0), run(2_000, 10, 8, 5), run(2_010, 10, 0, 60), run(2_020, 28, 8, 25)];
+        assert_eq!(group.zeroed(2_010, 2_020, 512, AT)[..3], inside[..3]);
         // Where nothing was written nothing is.
-        assert_eq!(group.zeroed(1_200, 1_300, 512), group.runs);
-        assert_eq!(group.zeroed(100, 400, 512), group.runs);
+        assert_eq!(group.zeroed(1_200, 1_300, 512, AT), group.runs);
+        assert_eq!(group.zeroed(100, 400, 512, AT), group.runs);
         // Zeros are not zeroed again, and touching ones are one run.
-        let zeros = Group { runs: vec![run(0, 100, 0, 0)], ..Group::default() };
-        assert_eq!(zeros.zeroed(10, 50, 512), zeros.runs);
+        let zeros = Group { runs: vec![run(0, 100, 0, 60)], ..Group::default() };
+        assert_eq!(zeros.zeroed(10, 50, 512, AT), zeros.runs);
         assert_eq!(zeros.contents(), BTreeSet::new());
-        let next = Group { runs: vec![run(0, 100, 0, 0), run(100, 50, 7, 0)], ..Group::default() };
-        assert_eq!(next.zeroed(100, 150, 512), [run(0, 150, 0, 0)]);
+        let next = Group { runs: vec![run(0, 100, 0, 60), run(100, 50, 7, 0)], ..Group::default() };
+        assert_eq!(next.zeroed(100, 150, 512, AT), [run(0, 150, 0, 60)]);
+        // Those of an earlier clear are other zeros.
+        assert_eq!(next.zeroed(100, 150, 512, Timestamp(70)), [run(0, 100, 0, 60), run(100, 50, 0, 70)]);
+        assert_eq!(next.zeroed(50, 150, 512, Timestamp(70)), [run(0, 100, 0, 60), run(100, 50, 0, 70)]);
         // A cut leaves nothing, wherever it is.
         assert_eq!(group.cut_out(1_010, u64::MAX), [run(1_000, 10, 7, 0)]);
         assert_eq!(group.clone().up_to(2_010).runs, [run(1_000, 100, 7, 0), run(2_000, 10, 8, 5)]);

@@ -31,6 +31,9 @@ pub(super) struct Found {
     pub group: Group,
 }
 
+/// Rows by group, each with the number of the view that it is of.
+pub(super) type NearestRows = BTreeMap<u64, (usize, Found)>;
+
 impl Default for Found {
     /// Stands for a row that is not there: it is of no epoch, and nothing reads it.
     fn default() -> Found {
@@ -75,11 +78,11 @@ impl<const UNIT: u64> View<UNIT> {
         rows: &dyn Rows,
         views: &[Origin],
         span: ByteSpan,
-    ) -> Result<(BTreeMap<u64, (usize, Found)>, Option<ByteSpan>), Unread> {
+    ) -> Result<(NearestRows, Option<ByteSpan>), Unread> {
         let (mut found, mut last) = (BTreeMap::new(), u64::MAX);
         for (at, origin) in views.iter().enumerate() {
             let mut count = 0;
-            origin.view::<UNIT>().own_groups(rows, origin.up_to_end(span), &mut |group, row| {
+            origin.view::<UNIT>().own_groups(rows, origin.groups_up_to_end(span), &mut |group, row| {
                 count += 1;
                 if count == GROUPS_AT_ONCE {
                     last = last.min(group);

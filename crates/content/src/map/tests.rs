@@ -1,1 +1,788 @@
-//! Files' maps against plain bytes.
+//! Files' maps against plain bytes: writes, clears, cuts, copies and snapshots at random.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use engine::collector::{self, Handled, Handler, steps};
+use engine::due::Due;
+use engine::memory::MemoryEngine;
+use engine::{BoxFuture, Changes, Commit, Engine, EngineError, Key, Rows, Staged, Tick, Unread, commit, read};
+use service::testing::figure;
+use service::{space, unrefused};
+
+use super::*;
+use crate::pieces;
+
+/// Numbers that are always the same (xorshift).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) % end
+    }
+}
+
+/// Handles due rows, but does not rewrite groups.
+#[derive(Debug)]
+struct PrunesOnly;
+
+impl Handler for PrunesOnly {
+    fn spaces(&self) -> &[u8] {
+        &[space::PAGE_MAP]
+    }
+
+    fn handle<'a>(&'a self, engine: &'a dyn Engine, due: &'a Due) -> BoxFuture<'a, Result<Handled, EngineError>> {
+        Box::pin(async move {
+            if due.owner.last() == Some(&compact::DUE_MARK) && due.owner.len() == 17 {
+                steps(engine, due, |_, _, _| Ok(false)).await?;
+                return Ok(Handled::Done);
+            }
+            MapCollector.handle(engine, due).await
+        })
+    }
+}
+
+/// An engine, and decisions on it.
+#[derive(Clone)]
+struct Bench(Arc<MemoryEngine>);
+
+impl Bench {
+    fn new() -> Bench {
+        Bench(Arc::new(MemoryEngine::default()))
+    }
+
+    async fn decide<T: Send + 'static>(
+        &self,
+        mut decide: impl FnMut(&dyn Rows, Tick, &mut Changes) -> Result<T, Unread> + Send + 'static,
+    ) -> T {
+        let decided = commit::<_, Infallible, _>(&*self.0, Key::new(space::ENTRY), move |rows, tick| {
+            let mut changes = Changes::none();
+            let outcome = decide(rows, tick, &mut changes)?;
+            Ok(Commit { changes, outcome })
+        });
+        unrefused(decided.await).unwrap()
+    }
+
+    async fn read<T: Send + 'static>(&self, mut run: impl FnMut(&dyn Rows) -> Result<T, Unread> + Send + 'static) -> T {
+        unrefused(read::<_, Infallible, _>(&*self.0, move |rows, _| Ok(run(rows)?)).await).unwrap()
+    }
+
+    async fn new_map(&self) -> FileView {
+        let create = |_: &dyn Rows, tick: Tick, changes: &mut Changes| {
+            let view = FileView::new(tick.id(1));
+            view.create(changes);
+            Ok(view)
+        };
+        self.decide(create).await
+    }
+
+    async fn stage(&self, bytes: &[u8]) -> Staged {
+        let mut writer = self.0.writer(Some(bytes.len() as u64));
+        writer.write(Bytes::copy_from_slice(bytes)).await.unwrap();
+        writer.finish().await.unwrap()
+    }
+
+    /// Writes without taking anything along.
+    async fn write(&self, view: FileView, start: u64, bytes: &[u8]) {
+        let staged = self.stage(bytes).await;
+        let span = ByteSpan { start, end: start + bytes.len() as u64 };
+        self.decide(move |rows, tick, changes| view.write(rows, span, &staged, tick, changes)).await;
+    }
+
+    /// Writes as the service does: with its neighbours.
+    async fn write_gathered(&self, view: FileView, start: u64, bytes: &[u8]) {
+        let span = ByteSpan { start, end: start + bytes.len() as u64 };
+        let gathered = self.read(move |rows| view.gather(rows, span)).await.read().await.unwrap();
+        let staged = self.stage(&[&gathered.before, bytes, &gathered.after].concat()).await;
+        let write = move |rows: &dyn Rows, tick: Tick, changes: &mut Changes| {
+            view.write_gathered(rows, span, (&gathered, &staged), tick, changes)
+        };
+        self.decide(write).await;
+    }
+
+    async fn clear(&self, view: FileView, start: u64, end: u64) {
+        self.decide(move |rows, tick, changes| view.clear(rows, ByteSpan { start, end }, tick, changes)).await;
+    }
+
+    async fn cut(&self, view: FileView, length: u64, end: u64) -> Option<FileView> {
+        self.decide(move |rows, tick, changes| view.cut(rows, (length, end), tick.id(1), tick, changes)).await
+    }
+
+    async fn bytes(&self, view: FileView, start: u64, end: u64) -> Vec<u8> {
+        let pieces = self.read(move |rows| view.open(rows, start, end)).await;
+        pieces::whole(pieces).await.unwrap().to_vec()
+    }
+
+    async fn ranges(&self, view: FileView, length: u64) -> Vec<(u64, u64)> {
+        let whole = self.ranges_by(view, length, usize::MAX).await;
+        let by_ones = self.ranges_by(view, length, 1).await;
+        assert_eq!(by_ones, whole, "one by one");
+        whole
+    }
+
+    async fn ranges_by(&self, view: FileView, length: u64, most: usize) -> Vec<(u64, u64)> {
+        let (mut all, mut from) = (Vec::new(), Some(0));
+        while let Some(start) = from {
+            let span = ByteSpan { start, end: length };
+            let (some, next) = self.read(move |rows| view.ranges(rows, span, most)).await;
+            all.extend(some.into_iter().map(|range| (range.start, range.end)));
+            from = next;
+        }
+        all
+    }
+
+    /// The written and the cleared pages that a comparison tells of, as ranges of bytes.
+    async fn changes(
+        &self,
+        view: FileView,
+        earlier: (FileView, Timestamp),
+        length: u64,
+    ) -> (Vec<(u64, u64)>, Vec<(u64, u64)>) {
+        let span = ByteSpan { start: 0, end: length };
+        let (told, next) = self.read(move |rows| view.changes_since(rows, earlier, span, usize::MAX)).await;
+        assert_eq!(next, None);
+        let of = |is_cleared: bool| {
+            let told = told.iter().filter(|told| told.is_cleared == is_cleared);
+            told.map(|told| (told.span.start, told.span.end)).collect()
+        };
+        (of(false), of(true))
+    }
+
+    /// Keeps this epoch for a snapshot, and says when that was.
+    async fn snapshot(&self, view: FileView) -> (FileView, Timestamp) {
+        let keep = move |_: &dyn Rows, tick: Tick, changes: &mut Changes| {
+            view.next().refer(changes);
+            Ok((view.next(), tick.stamp))
+        };
+        self.decide(keep).await
+    }
+
+    async fn let_go(&self, view: FileView) {
+        self.decide(move |_, tick, changes| Ok(view.let_go(changes, tick.now))).await;
+    }
+
+    async fn sweep(&self, handler: &dyn Handler) {
+        while collector::sweep(&*self.0, &[handler]).await.unwrap() > 0 {}
+    }
+
+    fn figures(&self) -> (u64, u64) {
+        (figure(&*self.0, "rows"), figure(&*self.0, "contents"))
+    }
+
+    async fn runs(&self, view: FileView, group: u64) -> usize {
+        let found = self.read(move |rows| view.load_group(rows, group)).await;
+        found.map_or(0, |found| found.group.runs.len())
+    }
+}
+
+/// The recorded answers of the service.
+#[tokio::test]
+async fn ranges_are_pages_cut_at_the_length() {
+    let bench = Bench::new();
+    let view = bench.new_map().await;
+    bench.write(view, 1_023, b"hello").await;
+    assert_eq!(bench.ranges(view, 4_096).await, [(512, 1_536)]);
+    assert_eq!(bench.bytes(view, 1_022, 1_029).await, b"\0hello\0");
+
+    let short = bench.new_map().await;
+    bench.write(short, 0, &[1; 10]).await;
+    assert_eq!(bench.ranges(short, 10).await, [(0, 10)]);
+    // A clear inside of a page leaves it listed; one that touches nothing that was written writes nothing.
+    bench.clear(short, 2, 5).await;
+    assert_eq!(bench.ranges(short, 10).await, [(0, 10)]);
+    assert_eq!(bench.bytes(short, 0, 10).await, [1, 1, 0, 0, 0, 1, 1, 1, 1, 1]);
+    let before = bench.figures();
+    bench.clear(short, 100, 300).await;
+    bench.clear(short, 600, 2_000).await;
+    bench.clear(short, 3, 4).await;
+    assert_eq!(bench.figures(), before);
+    assert_eq!(bench.ranges(short, 2_000).await, [(0, 512)]);
+    bench.clear(short, 0, 512).await;
+    assert_eq!(bench.ranges(short, 2_000).await, []);
+}
+
+#[tokio::test]
+async fn a_clear_takes_whole_pages_out_and_leaves_those_it_cuts() {
+    let bench = Bench::new();
+    let view = bench.new_map().await;
+    let length = 2 * GROUP_BYTES + 4_096;
+    bench.write(view, 0, &vec![7; length as usize]).await;
+    bench.clear(view, 100, GROUP_BYTES + 700).await;
+    let written = [(0, 512), (GROUP_BYTES + 512, length)];
+    assert_eq!(bench.ranges(view, length).await, written);
+    let bytes = bench.bytes(view, 0, length).await;
+    let is_right = |(at, byte): (usize, &u8)| (*byte == 0) == (100..GROUP_BYTES as usize + 700).contains(&at);
+    assert!(bytes.iter().enumerate().all(is_right));
+}
+
+/// What is cut off does not come back, and what it costs does not depend on how much that is.
+#[tokio::test]
+async fn cuts() {
+    let bench = Bench::new();
+    let view = bench.new_map().await;
+    let length = 8 * GROUP_BYTES;
+    bench.write(view, 0, &vec![7; length as usize]).await;
+    // Few groups go at once.
+    let same = bench.cut(view, length, 7 * GROUP_BYTES + 5).await.unwrap();
+    assert_eq!(same, view);
+    // Many stay behind a new map that ends before them.
+    let end = 2 * GROUP_BYTES + 100;
+    let cut = bench.cut(view, 7 * GROUP_BYTES + 5, end).await.unwrap();
+    assert_ne!(cut.map, view.map);
+    bench.sweep(&MapCollector).await;
+    let check = async |view: FileView, end: u64| {
+        let bytes = bench.bytes(view, 0, length).await;
+        assert!(
+            bytes[..end as usize].iter().all(|byte| *byte == 7) && bytes[end as usize..].iter().all(|byte| *byte == 0)
+        );
+        assert_eq!(bench.ranges(view, length).await, [(0, end.next_multiple_of(PAGE_BYTES))]);
+    };
+    check(cut, end).await;
+    // Again, so that two maps with ends stand behind one.
+    bench.write(cut, end, &vec![7; 5 * GROUP_BYTES as usize]).await;
+    let again = bench.cut(cut, end + 5 * GROUP_BYTES, GROUP_BYTES + 9).await.unwrap();
+    assert_ne!(again.map, cut.map);
+    bench.sweep(&MapCollector).await;
+    check(again, GROUP_BYTES + 9).await;
+    FileView::settle(&*bench.0, again.map).await.unwrap();
+    bench.sweep(&MapCollector).await;
+    check(again, GROUP_BYTES + 9).await;
+    // One row for the map, one reference to it, two groups with a reference each.
+    assert_eq!(bench.figures(), (6, 1));
+    let empty = bench.cut(again, GROUP_BYTES + 9, 0).await.unwrap();
+    bench.sweep(&MapCollector).await;
+    assert_eq!(bench.ranges(empty, length).await, []);
+    assert_eq!(bench.figures(), (2, 0));
+    bench.let_go(empty).await;
+    bench.sweep(&MapCollector).await;
+    assert_eq!(bench.figures(), (0, 0));
+}
+
+/// Too many maps stand behind one: it must stand by itself first.
+#[tokio::test]
+async fn a_file_that_is_cut_too_often_is_settled() {
+    let bench = Bench::new();
+    let mut view = bench.new_map().await;
+    let length = 4 * GROUP_BYTES;
+    let mut settled = 0;
+    for round in 1..=20 {
+        bench.write(view, 0, &vec![round; length as usize]).await;
+        view = match bench.cut(view, length, 100).await {
+            Some(view) => view,
+            None => {
+                settled += 1;
+                FileView::settle(&*bench.0, view.map).await.unwrap();
+                bench.cut(view, length, 100).await.unwrap()
+            }
+        };
+        bench.sweep(&MapCollector).await;
+        let bytes = bench.bytes(view, 0, length).await;
+        assert!(bytes[..100] == [round; 100] && bytes[100..].iter().all(|byte| *byte == 0));
+    }
+    assert!(settled > 0);
+    bench.let_go(view).await;
+    bench.sweep(&MapCollector).await;
+    assert_eq!(bench.figures(), (0, 0));
+}
+
+#[tokio::test]
+async fn appends_leave_few_runs() {
+    let bench = Bench::new();
+    let view = bench.new_map().await;
+    let mut all = Vec::new();
+    let (mut most, mut written) = (0, 0);
+    for n in 0..3_000_u64 {
+        let part = [n as u8; 100];
+        let before = bench.figures();
+        bench.write_gathered(view, all.len() as u64, &part).await;
+        all.extend_from_slice(&part);
+        most = most.max(bench.runs(view, 0).await);
+        written += bench.figures().0.abs_diff(before.0);
+    }
+    assert!(most <= 16, "{most} runs, {written}");
+    assert!(bench.bytes(view, 0, all.len() as u64).await == all);
+    bench.sweep(&PrunesOnly).await;
+    let runs = bench.runs(view, 0).await as u64;
+    // The map, its reference, its group, and a reference for each content.
+    assert_eq!(bench.figures(), (3 + runs, runs));
+}
+
+/// The row was changed between the read and the decision: only the bytes of the write itself are written.
+#[tokio::test]
+async fn neighbours_that_changed_are_not_taken_along() {
+    let bench = Bench::new();
+    let view = bench.new_map().await;
+    bench.write(view, 0, &[1; 100]).await;
+    bench.write(view, 200, &[2; 100]).await;
+    let span = ByteSpan { start: 100, end: 200 };
+    for (at, byte) in [(50, 8), (250, 9)] {
+        let gathered = bench.read(move |rows| view.gather(rows, span)).await.read().await.unwrap();
+        assert!(!gathered.before.is_empty() || !gathered.after.is_empty());
+        let staged = bench.stage(&[&gathered.before, &[3; 100][..], &gathered.after].concat()).await;
+        bench.write(view, at, &[byte; 10]).await;
+        let write = move |rows: &dyn Rows, tick: Tick, changes: &mut Changes| {
+            view.write_gathered(rows, span, (&gathered, &staged), tick, changes)
+        };
+        bench.decide(write).await;
+        let bytes = bench.bytes(view, 0, 300).await;
+        assert!(bytes[at as usize..at as usize + 10] == [byte; 10] && bytes[100..200] == [3; 100]);
+    }
+}
+
+/// A comparison with a snapshot tells of what was written since, not of the neighbours.
+#[tokio::test]
+async fn what_a_snapshot_sees_is_not_taken_along() {
+    let bench = Bench::new();
+    let view = bench.new_map().await;
+    bench.write_gathered(view, 0, &[1; 512]).await;
+    let (next, at) = bench.snapshot(view).await;
+    bench.write_gathered(next, 512, &[2; 100]).await;
+    bench.write_gathered(next, 612, &[3; 100]).await;
+    assert_eq!(bench.changes(next, (view, at), 4_096).await, (vec![(512, 1_024)], vec![]));
+    assert_eq!(bench.runs(next, 0).await, 2);
+    bench.clear(next, 512, 1_024).await;
+    assert_eq!(bench.changes(next, (view, at), 4_096).await, (vec![], vec![(512, 1_024)]));
+    bench.clear(next, 0, 100).await;
+    assert_eq!(bench.changes(next, (view, at), 4_096).await, (vec![(0, 512)], vec![(512, 1_024)]));
+}
+
+#[tokio::test]
+async fn groups_of_many_runs_are_rewritten() {
+    let bench = Bench::new();
+    let view = bench.new_map().await;
+    let mut all = vec![0; 40_000];
+    for n in 0..60_u64 {
+        let start = n * 600 + 5;
+        all[start as usize..start as usize + 100].fill(n as u8 + 1);
+        bench.write(view, start, &[n as u8 + 1; 100]).await;
+    }
+    let ranges = bench.ranges(view, 40_000).await;
+    assert_eq!(bench.runs(view, 0).await, 60);
+    // Pages 0 to 69 but for a few: stretches of pages are one run each.
+    bench.sweep(&MapCollector).await;
+    let runs = bench.runs(view, 0).await;
+    assert!(runs < 15, "{runs}");
+    assert_eq!(bench.figures(), (4, 1));
+    assert!(bench.bytes(view, 0, 40_000).await == all);
+    assert_eq!(bench.ranges(view, 40_000).await, ranges);
+}
+
+/// Pages that are as a snapshot saw them stay where they are, so that it can still be told what has changed.
+#[tokio::test]
+async fn a_rewrite_does_not_change_what_a_comparison_tells() {
+    let bench = Bench::new();
+    let view = bench.new_map().await;
+    bench.write(view, 0, &[1; 20_000]).await;
+    let (next, at) = bench.snapshot(view).await;
+    for n in 0..20_u64 {
+        bench.write(next, 4_096 + n * 200, &[n as u8 + 2; 100]).await;
+    }
+    let (told, bytes) = (bench.changes(next, (view, at), 20_000).await, bench.bytes(next, 0, 20_000).await);
+    assert_eq!(told, (vec![(4_096, 8_192)], vec![]));
+    bench.sweep(&MapCollector).await;
+    assert_eq!(bench.runs(next, 0).await, 3);
+    assert_eq!(bench.changes(next, (view, at), 20_000).await, told);
+    assert!(bench.bytes(next, 0, 20_000).await == bytes);
+    assert!(bench.bytes(view, 0, 20_000).await == [1; 20_000]);
+}
+
+#[tokio::test]
+async fn crowded_groups_say_so() {
+    let bench = Bench::new();
+    let view = bench.new_map().await;
+    let span = ByteSpan { start: 0, end: 10 };
+    for n in 0..=RUNS_MAX as u64 {
+        assert_eq!(bench.read(move |rows| view.crowded(rows, span)).await, None);
+        bench.write(view, n * 200, &[1; 100]).await;
+    }
+    let crowded = bench.read(move |rows| view.crowded(rows, span)).await.unwrap();
+    assert_eq!(crowded, Crowded { map: view.map, group: 0 });
+    compact(&*bench.0, crowded.map, crowded.group).await.unwrap();
+    assert_eq!(bench.read(move |rows| view.crowded(rows, span)).await, None);
+    assert_eq!(bench.runs(view, 0).await, 1);
+}
+
+/// A file as plain bytes.
+#[derive(Clone, Default)]
+struct Model {
+    bytes: Vec<u8>,
+    /// Of every byte 1 if it was written and neither cut off nor cleared with its whole page.
+    written: Vec<u8>,
+    pages: Vec<ModelPage>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct ModelPage {
+    /// The step that last changed something in it, or may have.
+    touched: usize,
+    /// The step that last wrote to it.
+    written_at: usize,
+    /// The step that last unwrote it.
+    cleared: usize,
+}
+
+const LENGTH_MAX: u64 = 4 * GROUP_BYTES;
+const PAGE: usize = PAGE_BYTES as usize;
+
+impl Model {
+    fn new() -> Model {
+        let length = LENGTH_MAX as usize;
+        Model { bytes: vec![0; length], written: vec![0; length], pages: vec![ModelPage::default(); length / PAGE] }
+    }
+
+    fn is_written(&self, page: usize) -> bool {
+        self.written[page * PAGE..(page + 1) * PAGE] != [0; PAGE]
+    }
+
+    fn write(&mut self, start: usize, bytes: &[u8], step: usize) {
+        let end = start + bytes.len();
+        self.bytes[start..end].copy_from_slice(bytes);
+        self.written[start..end].fill(1);
+        for page in &mut self.pages[start / PAGE..end.div_ceil(PAGE)] {
+            (page.touched, page.written_at) = (step, step);
+        }
+    }
+
+    /// Clears whole pages and zeroes the rest; a cut leaves nothing of the rest either.
+    fn clear(&mut self, start: usize, end: usize, is_cut: bool, step: usize) {
+        for page in start / PAGE..end.div_ceil(PAGE) {
+            if !self.is_written(page) {
+                continue;
+            }
+            let (from, to) = (start.max(page * PAGE), end.min((page + 1) * PAGE));
+            self.bytes[from..to].fill(0);
+            if is_cut || to - from == PAGE {
+                self.written[from..to].fill(0);
+            }
+            self.pages[page].touched = step;
+            if !self.is_written(page) {
+                self.pages[page].cleared = step;
+            }
+        }
+    }
+
+    fn ranges(&self, length: u64, counts: impl Fn(usize) -> bool) -> Vec<(u64, u64)> {
+        let mut ranges: Vec<(u64, u64)> = Vec::new();
+        for page in (0..length.div_ceil(PAGE_BYTES)).filter(|page| counts(*page as usize)) {
+            let (start, end) = (page * PAGE_BYTES, ((page + 1) * PAGE_BYTES).min(length));
+            match ranges.last_mut() {
+                Some(last) if last.1 == start => last.1 = end,
+                _ => ranges.push((start, end)),
+            }
+        }
+        ranges
+    }
+}
+
+/// One state of a file.
+#[derive(Clone)]
+struct State {
+    view: FileView,
+    length: u64,
+    model: Model,
+}
+
+struct Snapshot {
+    state: State,
+    at: Timestamp,
+    step: usize,
+    /// The file goes back to this snapshot without having been replaced.
+    is_comparable: bool,
+    /// Its map knows of all clears since.
+    knows_clears: bool,
+}
+
+struct Play {
+    bench: Bench,
+    random: Random,
+    base: State,
+    snapshots: Vec<Snapshot>,
+    other: Option<State>,
+    step: usize,
+    /// The next change keeps what was there for a snapshot, in its own decision.
+    keeps: bool,
+    compacts: bool,
+    seed: u64,
+}
+
+impl Play {
+    async fn new(seed: u64, compacts: bool) -> Play {
+        let bench = Bench::new();
+        let base = State { view: bench.new_map().await, length: LENGTH_MAX, model: Model::new() };
+        let random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
+        Play { bench, random, base, snapshots: vec![], other: None, step: 0, keeps: false, compacts, seed }
+    }
+
+    /// A position, mostly near the border of a group or in a few pages where much happens.
+    fn position(&mut self) -> u64 {
+        let near = match self.random.below(3) {
+            0 => self.random.below(5) * GROUP_BYTES + self.random.below(2_000),
+            1 => GROUP_BYTES + self.random.below(20_000),
+            _ => 10_000 + self.random.below(3_000),
+        };
+        let position = near.saturating_sub(1_000).min(self.base.length);
+        if self.random.below(4) == 0 { position - position % PAGE_BYTES } else { position }
+    }
+
+    fn span(&mut self) -> ByteSpan {
+        let start = self.position();
+        let end = match self.random.below(6) {
+            0 => self.position(),
+            1 => start + self.random.below(100_000),
+            _ => start + self.random.below(800),
+        };
+        ByteSpan { start: start.min(end), end: start.max(end).min(self.base.length).max(start.min(end)) }
+    }
+
+    /// A change of the base, which may have to keep what was there first.
+    async fn change<T: Send + 'static>(
+        &mut self,
+        change: impl Fn(FileView, &dyn Rows, Tick, &mut Changes) -> Result<T, Unread> + Send + 'static,
+    ) -> T {
+        let (view, keeps) = (self.base.view, std::mem::take(&mut self.keeps));
+        let decide = move |rows: &dyn Rows, tick: Tick, changes: &mut Changes| {
+            let view = if keeps { view.next() } else { view };
+            if keeps {
+                view.refer(changes);
+            }
+            Ok((change(view, rows, tick, changes)?, tick.stamp))
+        };
+        let (outcome, stamp) = self.bench.decide(decide).await;
+        if keeps {
+            let state = self.base.clone();
+            let at = Timestamp(stamp.0 - 1);
+            let snapshot = Snapshot { state, at, step: self.step - 1, is_comparable: true, knows_clears: true };
+            self.snapshots.push(snapshot);
+            self.base.view = self.base.view.next();
+        }
+        outcome
+    }
+
+    async fn write(&mut self) {
+        let span = self.span();
+        let span = ByteSpan { end: span.end.min(span.start + 200_000), ..span };
+        if span.is_empty() {
+            return;
+        }
+        let bytes: Vec<u8> = (0..span.length()).map(|at| (self.step as u64 * 31 + at % 7) as u8 | 1).collect();
+        let view = self.base.view;
+        while let Some(Crowded { map, group }) =
+            self.bench.read(move |rows| view.crowded(rows, span)).await.filter(|_| self.compacts)
+        {
+            compact(&*self.bench.0, map, group).await.unwrap();
+            if self.bench.runs(view, group).await > RUNS_MAX {
+                // Tests have smaller limits than a group of alternating pages needs.
+                break;
+            }
+        }
+        let gathers = self.random.below(3) > 0;
+        let gathered = match gathers {
+            true => {
+                let view = if self.keeps { view.next() } else { view };
+                self.bench.read(move |rows| view.gather(rows, span)).await.read().await.unwrap()
+            }
+            false => Gathered::default(),
+        };
+        let extent = gathered.extent(span);
+        assert!(extent == span || extent.length() <= GATHERED_BYTES_MAX);
+        let staged = self.bench.stage(&[&gathered.before, &bytes[..], &gathered.after].concat()).await;
+        if self.random.below(8) == 0 {
+            // Another change comes between.
+            Box::pin(self.clear()).await;
+            self.step += 1;
+        }
+        let write = move |view: FileView, rows: &dyn Rows, tick: Tick, changes: &mut Changes| {
+            view.write_gathered(rows, span, (&gathered, &staged), tick, changes)
+        };
+        self.change(write).await;
+        self.base.model.write(span.start as usize, &bytes, self.step);
+    }
+
+    async fn clear(&mut self) {
+        let span = self.span();
+        let clear = move |view: FileView, rows: &dyn Rows, tick: Tick, changes: &mut Changes| {
+            view.clear(rows, span, tick, changes)
+        };
+        self.change(clear).await;
+        if !span.is_empty() {
+            self.base.model.clear(span.start as usize, span.end as usize, false, self.step);
+        }
+    }
+
+    async fn cut(&mut self) {
+        let mut end = if self.random.below(5) == 0 { 0 } else { self.position() };
+        if self.compacts {
+            // A rewrite may fill gaps within pages, which a cut inside of a page would show.
+            end -= end % PAGE_BYTES;
+        }
+        let length = self.base.length;
+        let cut = move |view: FileView, rows: &dyn Rows, tick: Tick, changes: &mut Changes| {
+            view.cut(rows, (length, end), tick.id(1), tick, changes)
+        };
+        let mut view = self.change(cut).await;
+        if view.is_none() {
+            FileView::settle(&*self.bench.0, self.base.view.map).await.unwrap();
+            self.snapshots.iter_mut().for_each(|snapshot| snapshot.knows_clears = false);
+            view = self.change(cut).await;
+        }
+        let view = view.unwrap();
+        let model = &mut self.base.model;
+        model.clear(end as usize, length as usize, true, self.step);
+        if view.map != self.base.view.map {
+            model.pages[end as usize / PAGE..].iter_mut().for_each(|page| page.cleared = 0);
+        }
+        if view.map != self.base.view.map && end == 0 {
+            self.snapshots.iter_mut().for_each(|snapshot| snapshot.knows_clears = false);
+        }
+        self.base.view = view;
+        self.base.length = end;
+        // It grows again, and shows nothing of before.
+        if self.random.below(3) > 0 {
+            self.base.length = end.max(LENGTH_MAX - self.random.below(3) * 1_000);
+        }
+    }
+
+    /// The base is copied to the other file.
+    async fn copy(&mut self) {
+        let branch = move |view: FileView, rows: &dyn Rows, tick: Tick, changes: &mut Changes| {
+            let Some(branch) = view.branch(rows, tick.id(1), changes)? else { return Ok(None) };
+            let view = if branch.needs_this { view.move_on(changes) } else { view };
+            Ok(Some((branch.view, view)))
+        };
+        // The epoch that a snapshot keeps must not lose its reference to a copy.
+        self.keeps = false;
+        let mut copied = self.change(branch).await;
+        if copied.is_none() {
+            FileView::settle(&*self.bench.0, self.base.view.map).await.unwrap();
+            self.snapshots.iter_mut().for_each(|snapshot| snapshot.knows_clears = false);
+            copied = self.change(branch).await;
+        }
+        let (view, base) = copied.unwrap();
+        self.base.view = base;
+        if let Some(other) = self.other.replace(State { view, ..self.base.clone() }) {
+            self.bench.let_go(other.view).await;
+        }
+    }
+
+    /// The base is replaced by the other file, which goes.
+    async fn replace(&mut self) {
+        let Some(other) = self.other.take() else { return };
+        self.keeps = false;
+        self.bench.let_go(self.base.view).await;
+        self.base = other;
+        self.snapshots.iter_mut().for_each(|snapshot| snapshot.is_comparable = false);
+    }
+
+    async fn drop_snapshot(&mut self) {
+        if self.snapshots.is_empty() {
+            return;
+        }
+        let at = self.random.below(self.snapshots.len() as u64) as usize;
+        let snapshot = self.snapshots.remove(at);
+        self.bench.let_go(snapshot.state.view).await;
+    }
+
+    async fn sweep(&self) {
+        match self.compacts {
+            true => self.bench.sweep(&MapCollector).await,
+            false => self.bench.sweep(&PrunesOnly).await,
+        }
+    }
+
+    async fn step(&mut self) {
+        self.step += 1;
+        match self.random.below(100) {
+            0..50 => self.write().await,
+            50..70 => self.clear().await,
+            70..76 => self.cut().await,
+            76..84 if self.snapshots.len() < 5 => self.keeps = true,
+            84..88 => self.drop_snapshot().await,
+            88..91 => self.copy().await,
+            91..92 => self.replace().await,
+            _ => self.sweep().await,
+        }
+        if self.step.is_multiple_of(5) {
+            self.check().await;
+        }
+    }
+
+    async fn check(&mut self) {
+        let snapshots = self.snapshots.iter().map(|snapshot| &snapshot.state);
+        for state in snapshots.chain([&self.base]).chain(&self.other) {
+            let State { view, length, model } = state;
+            let bytes = self.bench.bytes(*view, 0, *length).await;
+            if bytes != model.bytes[..*length as usize] {
+                let wrong = bytes.iter().zip(&model.bytes).position(|(is, expected)| is != expected);
+                panic!("byte {wrong:?} of {view:?} is wrong at step {}, seed {}", self.step, self.seed);
+            }
+            let expected = model.ranges(*length, |page| model.is_written(page));
+            assert_eq!(self.bench.ranges(*view, *length).await, expected, "step {}, seed {}", self.step, self.seed);
+        }
+        for snapshot in self.snapshots.iter().filter(|snapshot| snapshot.is_comparable) {
+            self.check_changes(snapshot).await;
+        }
+    }
+
+    async fn check_changes(&self, snapshot: &Snapshot) {
+        let State { view, length, model } = &self.base;
+        let (written, cleared) = self.bench.changes(*view, (snapshot.state.view, snapshot.at), *length).await;
+        let before = &snapshot.state.model;
+        let is_told = |ranges: &[(u64, u64)], page: usize| {
+            ranges.iter().any(|(start, end)| (*start..*end).contains(&(page as u64 * PAGE_BYTES)))
+        };
+        for page in 0..length.div_ceil(PAGE_BYTES) as usize {
+            let (was, is) = (before.is_written(page), model.is_written(page));
+            let (known, now) = (is_told(&written, page), is_told(&cleared, page));
+            let place = format!("page {page} at step {} since {}, seed {}", self.step, snapshot.step, self.seed);
+            let bytes = page * PAGE..(page + 1) * PAGE;
+            let differs = before.bytes[bytes.clone()] != model.bytes[bytes];
+            let state = model.pages[page];
+            let must_be_written = is && (differs || !was || state.written_at > snapshot.step);
+            let must_be_cleared = !is && (was || snapshot.knows_clears && state.cleared > snapshot.step);
+            assert!(!must_be_written || known, "not told as written: {place}");
+            assert!(!must_be_cleared || now, "not told as cleared: {place}");
+            assert!(is || !known, "told as written: {place}");
+            assert!(!is || !now, "told as cleared: {place}");
+            let may = self.compacts || state.touched > snapshot.step || was != is;
+            assert!(may || !known && !now, "told, but nothing has changed: {place}");
+        }
+    }
+
+    async fn end(mut self) {
+        self.check().await;
+        let snapshots = self.snapshots.iter().map(|snapshot| snapshot.state.view);
+        for view in snapshots.chain([self.base.view]).chain(self.other.iter().map(|other| other.view)) {
+            self.bench.let_go(view).await;
+        }
+        self.sweep().await;
+        assert_eq!(self.bench.figures(), (0, 0));
+    }
+}
+
+async fn play(seed: u64, steps: usize, compacts: bool) {
+    let mut play = Play::new(seed, compacts).await;
+    for _ in 0..steps {
+        play.step().await;
+    }
+    play.end().await;
+}
+
+/// Whatever is done to it, a file is its bytes, and what is told of it is what was done.
+#[tokio::test]
+async fn a_map_of_bytes_is_plain_bytes() {
+    for seed in 1..=6 {
+        play(seed, 250, false).await;
+    }
+}
+
+/// The same while groups are rewritten all the time.
+#[tokio::test]
+async fn rewritten_groups_are_the_same_bytes() {
+    for seed in 11..=16 {
+        play(seed, 250, true).await;
+    }
+}

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
+use concurrency::Timestamp;
 use engine::{Changes, Rows, Staged, Tick, Unread};
 use service::{codec, space};
 
@@ -22,10 +23,10 @@ pub(super) enum Change {
 }
 
 impl Change {
-    fn runs(self, before: &Group, page: u64) -> Vec<Run> {
+    fn runs(self, before: &Group, page: u64, at: Timestamp) -> Vec<Run> {
         match self {
             Change::Write(run) => before.written(run),
-            Change::Clear(from, to) => before.zeroed(from, to, page),
+            Change::Clear(from, to) => before.zeroed(from, to, page, at),
             Change::Cut(from, to) => before.cut_out(from, to),
         }
     }
@@ -140,7 +141,7 @@ impl<const UNIT: u64> View<UNIT> {
         changes: &mut Changes,
     ) {
         let before = before.unwrap_or_default();
-        let runs = change.runs(&before.group, Self::PAGE_UNITS);
+        let runs = change.runs(&before.group, Self::PAGE_UNITS, tick.stamp);
         if runs == before.group.runs {
             return;
         }
