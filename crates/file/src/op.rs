@@ -149,8 +149,8 @@ mod tests {
         let bench = Bench::with_share().await;
         bench.create("file", 10).await;
         let copy = [("x-ms-copy-source", "http://127.0.0.1:10003/acct/share/file")];
-        type Asked<'a> = (&'a str, &'a str, &'a [(&'a str, &'a str)]);
-        let asks: [Asked<'_>; 7] = [
+        type Ask<'a> = (&'a str, &'a str, &'a [(&'a str, &'a str)]);
+        let asks: [Ask<'_>; 7] = [
             ("PUT", "share?restype=share&comp=snapshot", &[]),
             ("PUT", "share/copy", &copy),
             ("PUT", "share/file?comp=copy&copyid=1", &[("x-ms-copy-action", "abort")]),

@@ -162,11 +162,7 @@ impl Bench {
     }
 
     async fn let_go(&self, view: FileView) {
-        self.decide(move |_, tick, changes| {
-            view.let_go(changes, tick.now);
-            Ok(())
-        })
-        .await;
+        self.decide(move |_, tick, changes| Ok(view.let_go(changes, tick.now))).await;
     }
 
     async fn sweep(&self, handler: &dyn Handler) {

@@ -153,7 +153,6 @@ mod tests {
         let reads: Vec<(&str, &str)> = reads.iter().map(|url| ("GET", url.as_str())).collect();
         let sets = [metadata, acl, properties];
         let delete = [("DELETE", SHARE)];
-        /// Requests, the lease id that they name, and what they are answered in each state.
         type Row<'a> = (&'a [(&'a str, &'a str)], Option<&'a str>, [&'a str; 5]);
         let rows: [Row<'_>; 9] = [
             (&delete, Some(A), [NONE, "202", "202", NONE, NONE]),
