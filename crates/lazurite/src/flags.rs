@@ -179,7 +179,12 @@ const FLAGS: &[Flag] = &[
     flag("durability", "full|relaxed", Section::Data, "answer writes when they are on disk, or earlier [full]"),
     flag("metadata", "postgres://...", Section::Data, "for many machines: rows in this database (see docs/cluster.md)"),
     flag("bytes", "s3://BUCKET?endpoint=URL", Section::Data, "and large contents in this store"),
-    flag("create", "blob:NAME,queue:NAME,table:NAME,share:NAME,...", Section::Data, "make these at the start if they are missing"),
+    flag(
+        "create",
+        "blob:NAME,queue:NAME,table:NAME,share:NAME,...",
+        Section::Data,
+        "make these at the start if they are missing",
+    ),
     flag("config", "FILE", Section::Callers, "accounts and their settings [LOCATION/lazurite.toml]"),
     flag("accounts", "NAME:KEY[:KEY];...", Section::Callers, "accounts; better as a variable, which others do not see"),
     flag("oauth", "basic", Section::Callers, "take bearer tokens, whoever signed them: for development"),
