@@ -1,7 +1,7 @@
 //! List Ranges: pages of 512 bytes, cut at the end of the file.
 
 use crate::harness::{Headers, Table};
-use crate::stage::{A, B, Stage};
+use crate::stage::{A, B, Stage, percent};
 
 /// What is done to a file of so many bytes, and what is listed then.
 type Story = (&'static str, u64, &'static [&'static str], &'static str);
@@ -108,6 +108,38 @@ fn a_part_of_a_file() {
         &stage.call("GET share/file?comp=rangelist", &[("x-ms-range", "bytes=100-100")], "").ok().xml(),
     );
     table.row("one byte", one == "0-511" || one == "100-100", true);
+}
+
+/// Newer clients ask for pages; all of them together are the list.
+#[test]
+fn in_pages() {
+    let stage = Stage::new();
+    stage.make_file("share/file", 100_000);
+    for number in 0..20 {
+        stage.write("share/file", number * 4_096, "x");
+    }
+    let whole = stage.ranges("share/file");
+    let mut table = Table::new("list_ranges: pages");
+    for size in [1, 3, 7, 20, 100] {
+        let (mut found, mut marker, mut pages) = (Vec::new(), String::new(), 0);
+        loop {
+            let target = format!("share/file?comp=rangelist&maxresults={size}&marker={}", percent(&marker));
+            let page = stage.get(&target).ok().xml();
+            let shown = crate::stage::ranges(&page);
+            table.row(format!("{size}: a page is no longer"), shown.split(' ').count() <= size, true);
+            found.push(shown);
+            pages += 1;
+            marker = page.text_of("NextMarker").unwrap_or_default();
+            if marker.is_empty() || pages > 100 {
+                break;
+            }
+        }
+        table.row(format!("pages of {size}"), found.join(" ").trim(), &whole);
+    }
+    let refused = |query: &str| stage.get(&format!("share/file?comp=rangelist&{query}")).said();
+    table.row("pages of none", refused("maxresults=0"), "400 OutOfRangeQueryParameterValue");
+    table.row("pages of x", refused("maxresults=x"), "400 InvalidQueryParameterValue");
+    table.row("a marker that is none", &refused("marker=%21")[..3], "400");
 }
 
 #[test]

@@ -21,7 +21,7 @@ const LISTINGS: &[(&str, &str)] = &[
 fn filled() -> Stage {
     let stage = Stage::new();
     for name in NAMES.iter().filter(|name| **name != "share") {
-        stage.call(&format!("PUT {name}?restype=share"), &[("x-ms-meta-Name", name)], "").ok();
+        stage.call(&format!("PUT {name}?restype=share"), &[("x-ms-meta-name", name)], "").ok();
     }
     stage
 }
@@ -90,7 +90,7 @@ fn what_is_told_of_each() {
             assert_eq!(found.text_of(absent), None, "{name}: {absent}");
         }
         let metadata = found.all("Metadata").first().map(|pair| (pair.name.clone(), pair.text.clone()));
-        assert_eq!(metadata, (name != "share").then_some(("Name".to_owned(), name)));
+        assert_eq!(metadata, (name != "share").then_some(("name".to_owned(), name)));
     }
     assert!(stage.get("?comp=list").xml().all("Shares").iter().all(|found| found.find("Metadata").is_none()));
     let asked = stage.get("?comp=list&prefix=b&maxresults=1").ok().xml();

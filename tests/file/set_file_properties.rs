@@ -54,7 +54,7 @@ fn one_sets_all_six() {
         "nothing",
         {
             stage.call(URL, &[], "").ok();
-            shown(&stage).contains("gzip") || shown(&stage).starts_with("application/octet-stream")
+            shown(&stage).contains("gzip")
         },
         true,
     );
@@ -65,7 +65,7 @@ fn one_sets_all_six() {
             stage.call(URL, &[("x-ms-content-language", "en")], "").ok();
             shown(&stage)
         },
-        "application/octet-stream - en - - -",
+        "- - en - - -",
     );
     table.row(
         "one and a length",
@@ -74,7 +74,7 @@ fn one_sets_all_six() {
             stage.call(URL, &[("x-ms-cache-control", "private"), (LENGTH, "3")], "").ok();
             shown(&stage)
         },
-        "application/octet-stream - - private - -",
+        "- - - private - -",
     );
     table.row("the length", String::from_utf8_lossy(&stage.read("share/file")), "con");
 }

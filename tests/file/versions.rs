@@ -95,8 +95,11 @@ fn what_is_shown() {
 #[test]
 fn what_is_too_new() {
     let stage = Stage::new();
-    stage.make_file("share/file", 0);
-    let source = stage.client.url("share/file");
+    for name in ["from", "old", "new"] {
+        stage.make_file(&format!("share/{name}"), 0);
+    }
+    stage.make_share("newer");
+    let source = stage.client.url("share/from");
     let acquire = [("x-ms-lease-action", "acquire"), ("x-ms-lease-duration", "-1")];
     let smb = [
         ("x-ms-file-attributes", "None"),
@@ -112,11 +115,11 @@ fn what_is_too_new() {
         ("2019-12-12", "PUT share/large", &tebibyte, true),
         ("2019-12-12", "PUT share/larger", &more, false),
         ("2020-02-10", "PUT share/larger", &more, true),
-        ("2018-11-09", "PUT share/file?comp=lease", &acquire, false),
-        ("2019-02-02", "PUT share/file?comp=lease", &acquire, true),
+        ("2018-11-09", "PUT share/old?comp=lease", &acquire, false),
+        ("2019-02-02", "PUT share/new?comp=lease", &acquire, true),
         ("2019-12-12", "PUT share?restype=share&comp=lease", &acquire, false),
-        ("2020-02-10", "PUT share?restype=share&comp=lease", &acquire, true),
-        ("2021-02-12", "PUT share/moved?comp=rename", &[(crate::stage::SOURCE, &source), ("x-ms-source-lease-id", "")], false),
+        ("2020-02-10", "PUT newer?restype=share&comp=lease", &acquire, true),
+        ("2021-02-12", "PUT share/moved?comp=rename", &[(crate::stage::SOURCE, &source)], false),
     ];
     for (version, line, headers, is_done) in rows {
         let (said, answer) = call(&stage, version, line, headers, "");

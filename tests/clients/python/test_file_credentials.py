@@ -118,7 +118,7 @@ def test_it_opens(secure, docs, kind):
     assert file.get_file_properties().size == 7
     file.upload_range(b"X", 0, 1)
     file.resize_file(5)
-    assert file.get_ranges() == [{"start": 0, "end": 4}]
+    assert [(found.start, found.end) for found in file.list_ranges()] == [(0, 4)]
     assert [found.name for found in mine.list_directories_and_files()] == ["dir ä b+c", "f"]
     moved = file.rename_file("dir ä b+c/moved")
     assert moved.download_file().readall() == b"Xnoth"

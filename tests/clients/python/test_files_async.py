@@ -69,7 +69,7 @@ def test_a_file_from_its_creation_to_its_end(run):
         file = share.get_file_client("file")
         await file.create_file(2_000)
         await file.upload_range(b"middle", 1_000, 6)
-        assert await file.get_ranges() == [{"start": 512, "end": 1023}]
+        assert [(found.start, found.end) async for found in file.list_ranges()] == [(512, 1023)]
         await file.clear_range(512, 512)
         await file.resize_file(5)
         lease = await file.acquire_lease()
