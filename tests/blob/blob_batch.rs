@@ -3,7 +3,7 @@
 use wire::multipart;
 
 use crate::harness::{Answer, Table};
-use crate::stage::{A, Stage};
+use crate::stage::{A, B, BLOCK_BLOB, Stage};
 
 const TYPE: (&str, &str) = ("content-type", "multipart/mixed; boundary=batch_1");
 
@@ -151,4 +151,126 @@ fn what_is_no_batch_changes_nothing() {
     let refused = stage.client.call_odd(all, &unsigned, b"");
     table.row("nobody", refused.said(), "401 NoAuthenticationInformation");
     assert_eq!(stage.everything(), before);
+}
+
+/// What may stand against deleting a blob or changing its tier, made for a blob. Returns what addresses an earlier state of it.
+fn protect(stage: &Stage, blob: &str, by: &str) -> String {
+    let call = |query: &str, headers| stage.call(&format!("PUT {blob}?{query}"), headers, "").ok();
+    stage.call(&format!("PUT {blob}"), &[BLOCK_BLOB, ("x-ms-tags", "a=1")], "first").ok();
+    match by {
+        "nothing" => String::new(),
+        "a lease" => {
+            stage.acquire(blob, A, "-1");
+            String::new()
+        }
+        "a legal hold" => {
+            call("comp=legalhold", &[("x-ms-legal-hold", "true")]);
+            String::new()
+        }
+        "a policy" => {
+            call("comp=immutabilityPolicies", &[("x-ms-immutability-policy-until-date", FAR)]);
+            String::new()
+        }
+        "a snapshot" | "a held snapshot" => {
+            let made = call("comp=snapshot", &[]);
+            let snapshot = format!("snapshot={}", made.header("x-ms-snapshot").expect("its time"));
+            if by == "a held snapshot" {
+                call(&format!("comp=legalhold&{snapshot}"), &[("x-ms-legal-hold", "true")]);
+            }
+            snapshot
+        }
+        "a version" | "a held version" => {
+            let made = stage.head(blob);
+            let version = format!("versionid={}", made.header("x-ms-version-id").expect("its id"));
+            if by == "a held version" {
+                call(&format!("comp=legalhold&{version}"), &[("x-ms-legal-hold", "true")]);
+            }
+            stage.put(blob, "second");
+            version
+        }
+        other => panic!("{other}"),
+    }
+}
+
+const FAR: &str = "Sun, 15 Nov 2099 18:00:00 GMT";
+const PAST: &str = "Sun, 15 Nov 2009 18:00:00 GMT";
+
+/// A part gets the answer that the same request gets by itself, whatever protects the blob and whatever the part says. All that
+/// is in a batch is walked as a request of its own, so no rule can be left out on the way.
+#[test]
+fn a_part_is_judged_as_the_request_by_itself() {
+    let stage = Stage::with_settings("versioning = true\nblob_soft_delete_days = 7");
+    let protections = [
+        "nothing",
+        "a lease",
+        "a legal hold",
+        "a policy",
+        "a snapshot",
+        "a held snapshot",
+        "a version",
+        "a held version",
+    ];
+    let said: [&[(&str, &str)]; 9] = [
+        &[],
+        &[("x-ms-lease-id", A)],
+        &[("x-ms-lease-id", B)],
+        &[("if-match", "\"0x1\"")],
+        &[("if-none-match", "*")],
+        &[("if-modified-since", FAR)],
+        &[("if-unmodified-since", PAST)],
+        &[("x-ms-if-tags", "a='2'")],
+        &[("x-ms-delete-snapshots", "include")],
+    ];
+    let mut table = Table::new("parts");
+    let mut count = 0;
+    for by in protections {
+        for (verb, comp, own) in [("DELETE", "", None), ("PUT", "comp=tier", Some(("x-ms-access-tier", "Cool")))] {
+            for more in said {
+                // The current state, the earlier one, and the earlier one for good.
+                for form in ["", "earlier", "earlier&deletetype=permanent"] {
+                    let names = [format!("cont/alone{count}"), format!("cont/part{count}")];
+                    count += 1;
+                    let earlier = names.each_ref().map(|name| protect(&stage, name, by));
+                    if !form.is_empty() && earlier[0].is_empty() || form.ends_with("permanent") && verb == "PUT" {
+                        continue;
+                    }
+                    let headers: Vec<(&str, &str)> = own.into_iter().chain(more.iter().copied()).collect();
+                    let line = |at: usize| {
+                        let query: Vec<String> = [comp.to_owned(), form.replace("earlier", &earlier[at])]
+                            .into_iter()
+                            .filter(|part| !part.is_empty())
+                            .collect();
+                        let mark = if query.is_empty() { "" } else { "?" };
+                        format!("{verb} {}{mark}{}", names[at], query.join("&"))
+                    };
+                    let alone = stage.call(&line(0), &headers, "");
+                    let part = stage.client.head(&line(1), &headers, (verb == "PUT").then_some(0));
+                    let parts = told(&stage.call("POST ?comp=batch", &[TYPE], batch(&[part])));
+                    let row = format!("{by}: {verb} {form} {more:?}");
+                    table.row(&row, &parts[0], format!("0: {}", alone.said()));
+                    // And the same is left of both.
+                    let left = names.each_ref().map(|name| {
+                        let include = "versions,snapshots,deleted,legalhold,immutabilitypolicy";
+                        let prefix = name.strip_prefix("cont/").expect("its container");
+                        let list =
+                            stage.get(&format!("cont?restype=container&comp=list&include={include}&prefix={prefix}"));
+                        let states = list.xml();
+                        let states = states.all("Blobs").iter().map(|state| {
+                            let text = |path: &str| state.text_of(path).unwrap_or_default();
+                            let paths = [
+                                "Deleted",
+                                "IsCurrentVersion",
+                                "Properties/Content-Length",
+                                "Properties/AccessTier",
+                                "Properties/LegalHold",
+                            ];
+                            paths.map(text).join(" ")
+                        });
+                        states.collect::<Vec<String>>()
+                    });
+                    table.row(format!("{row} leaves"), format!("{:?}", left[1]), format!("{:?}", left[0]));
+                }
+            }
+        }
+    }
 }

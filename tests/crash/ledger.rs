@@ -58,7 +58,7 @@ fn deletes(version: u64) -> bool {
 
 /// Asks; `None` when the server is gone, or its disk is and it says so.
 pub fn ask(client: &Client, line: &str, headers: Headers<'_>, body: impl AsRef<[u8]>) -> Option<Answer> {
-    client.try_call(line, headers, body).filter(|answer| answer.status < 500)
+    client.try_call(line, headers, body).ok().filter(|answer| answer.status < 500)
 }
 
 /// Brings the blob to `version`. `None`: the server died first. Otherwise the state it acknowledged.

@@ -2,11 +2,13 @@
 //!
 //! Writers put, stage, commit and delete blobs of their own and note what the server acknowledged. After each death the
 //! server starts again on the same folder. Everything acknowledged must be there with its ETag, nothing may be torn, and
-//! `lazurite check` must find the folder clean. Others go round through every kind of operation (`kinds.rs`). `LAZURITE_CRASH_ROUNDS` says how often (`cargo xtask crash N`).
+//! `lazurite check` must find the folder clean. Others go round through every kind of operation, on blobs (`kinds.rs`) and on
+//! files (`files.rs`). `LAZURITE_CRASH_ROUNDS` says how often (`cargo xtask crash N`).
 
 #[path = "../harness/client.rs"]
 #[allow(dead_code)]
 mod client;
+mod files;
 mod kinds;
 #[allow(dead_code)]
 mod ledger;
@@ -59,14 +61,35 @@ fn live_and_die(
     *start = newest(ledger).max(*start) + 1;
 }
 
+/// A number that a setting gives, if it does.
+fn told(setting: &str) -> Option<u64> {
+    std::env::var(setting).ok().and_then(|text| text.parse().ok())
+}
+
 fn rounds() -> u64 {
-    std::env::var("LAZURITE_CRASH_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(3)
+    told("LAZURITE_CRASH_ROUNDS").unwrap_or(3)
+}
+
+fn relaxed_rounds() -> u64 {
+    told("LAZURITE_CRASH_RELAXED_ROUNDS").unwrap_or(rounds().div_ceil(4).max(3))
 }
 
 /// How often the power is cut: at most ten times in ordinary tests, which take a second each.
 fn power_rounds() -> u64 {
-    let told = std::env::var("LAZURITE_POWER_ROUNDS").ok().and_then(|text| text.parse().ok());
-    told.unwrap_or(rounds().min(10))
+    told("LAZURITE_POWER_ROUNDS").unwrap_or(rounds().min(10))
+}
+
+fn relaxed_power_rounds() -> u64 {
+    told("LAZURITE_POWER_RELAXED_ROUNDS").unwrap_or(power_rounds().div_ceil(2))
+}
+
+/// Says that a test was not run, also to `./test`, which names a file for that: what a test prints is not shown when it passes.
+fn skipped(why: &str) {
+    println!("SKIPPED: {why}");
+    if let Some(path) = std::env::var_os("LAZURITE_SKIPPED") {
+        let file = std::fs::OpenOptions::new().create(true).append(true).open(path);
+        file.expect("the file opens").write_all(format!("SKIPPED: {why}\n").as_bytes()).expect("a line in the file");
+    }
 }
 
 #[test]
@@ -77,7 +100,7 @@ fn kill_nine_loses_nothing() {
 /// What a process has written the system keeps, synced or not: relaxed durability is about power alone.
 #[test]
 fn kill_nine_loses_nothing_in_relaxed_durability_either() {
-    kill_nine("kill-relaxed", Victim::start_relaxed, rounds().div_ceil(4).max(3));
+    kill_nine("kill-relaxed", Victim::start_relaxed, relaxed_rounds());
 }
 
 fn kill_nine(name: &str, begin: fn(&Path) -> Victim, rounds: u64) {
@@ -174,19 +197,72 @@ fn kill_nine_leaves_every_kind_of_operation_whole() {
 }
 
 #[test]
+fn kill_nine_leaves_every_kind_of_file_operation_whole() {
+    let folder = victim::fresh_folder("files");
+    let trees = files::Trees::default();
+    let mut interrupted = BTreeSet::new();
+    for round in 0..rounds() {
+        // In the middle of their work.
+        let server = Victim::start_with_clock(&folder);
+        let client = Client::new(server.file);
+        if round == 0 {
+            files::prepare(&client, &trees, WRITERS);
+        }
+        interrupted.extend(files::verify(&client, &trees));
+        let stop = Arc::new(AtomicBool::new(false));
+        let writers: Vec<_> = (0..WRITERS)
+            .map(|number| {
+                let (address, trees, stop) = (server.file, Arc::clone(&trees), Arc::clone(&stop));
+                std::thread::spawn(move || files::writer(number, address, &trees, &stop))
+            })
+            .collect();
+        std::thread::sleep(Duration::from_millis(200 + round * 173 % 700));
+        server.kill();
+        stop.store(true, Ordering::Release);
+        for writer in writers {
+            writer.join().expect("a writer saw what it must not");
+        }
+        victim::check(&folder);
+
+        // In the middle of the collection of what they have deleted and replaced.
+        let server = Victim::start_with_clock(&folder);
+        interrupted.extend(files::verify(&Client::new(server.file), &trees));
+        let admin = server.admin.expect("an address");
+        let moving = std::thread::spawn(move || advance(admin, DAY));
+        std::thread::sleep(Duration::from_millis(1 + round * 7 % 40));
+        server.kill();
+        let _ = moving.join();
+        victim::check(&folder);
+    }
+    println!("interrupted: {interrupted:?}");
+    assert!(!interrupted.is_empty(), "nothing was under way at any death");
+    // Nothing is left of what nobody can see any more, once all of it had its turn.
+    let server = Victim::start_with_clock(&folder);
+    let client = Client::new(server.file);
+    files::verify(&client, &trees);
+    client.call("DELETE kill?restype=share", &[], "").ok();
+    for _ in 0..20 {
+        assert!(advance(server.admin.expect("an address"), DAY), "the clock did not move");
+    }
+    server.kill();
+    let said = victim::check(&folder);
+    assert!(said.contains(" 0 contents in 0 extents (0 bytes), 0 references, 0 due"), "{said}");
+    std::fs::remove_dir_all(&folder).expect("removed");
+}
+
+#[test]
 fn a_power_cut_loses_nothing() {
     cut_power("power", Victim::start, verify, true, power_rounds());
 }
 
 #[test]
 fn a_power_cut_in_relaxed_durability_loses_only_the_newest() {
-    cut_power("power-relaxed", Victim::start_relaxed, verify_prefix, false, power_rounds().div_ceil(2));
+    cut_power("power-relaxed", Victim::start_relaxed, verify_prefix, false, relaxed_power_rounds());
 }
 
 fn cut_power(name: &str, begin: fn(&Path) -> Victim, verify: fn(&Client, &Ledger), synced: bool, rounds: u64) {
     let Some(disk) = power::Disk::new(name) else {
-        println!("skipped: this machine lets us mount no disk image, so no power can be cut");
-        return;
+        return skipped(&format!("{name}: this machine lets us mount no disk image, so no power can be cut"));
     };
     let ledger = Ledger::default();
     let mut start = 1;

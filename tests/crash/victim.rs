@@ -10,6 +10,7 @@ pub struct Victim {
     pub blob: SocketAddr,
     pub queue: SocketAddr,
     pub table: SocketAddr,
+    pub file: SocketAddr,
     /// Of a server whose clock can be moved.
     pub admin: Option<SocketAddr>,
 }
@@ -45,8 +46,8 @@ impl Victim {
             .envs(environment.iter().cloned())
             .arg("--location")
             .arg(folder)
-            .args(["--blob-port", "0", "--queue-port", "0", "--table-port", "0"])
-            .args(["--file-port", "off", "--dfs-port", "off", "--silent"])
+            .args(["--blob-port", "0", "--queue-port", "0", "--table-port", "0", "--file-port", "0"])
+            .args(["--dfs-port", "off", "--silent"])
             .args(options)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -58,8 +59,10 @@ impl Victim {
             let begins = format!("{who} is listening at http://");
             lines.iter().find_map(|line| line.strip_prefix(&begins)?.parse().ok())
         };
-        match (door("Blob service"), door("Queue service"), door("Table service")) {
-            (Some(blob), Some(queue), Some(table)) => Victim { process, blob, queue, table, admin: door("Admin") },
+        match ["Blob", "Queue", "Table", "File"].map(|service| door(&format!("{service} service"))) {
+            [Some(blob), Some(queue), Some(table), Some(file)] => {
+                Victim { process, blob, queue, table, file, admin: door("Admin") }
+            }
             _ => panic!("the server did not start again: {:?}", process.wait()),
         }
     }

@@ -2,6 +2,7 @@
 
 use wire::percent;
 
+use crate::files;
 use crate::harness::{Answer, Client, Service};
 
 /// A request as a value, to be changed. Nothing in it is encoded yet.
@@ -46,7 +47,7 @@ fn encoded(text: &str) -> String {
 }
 
 /// What earlier answers said, to be used in later requests: `{etag}` in an example stands for the last ETag.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Learned(Vec<(&'static str, String)>);
 
 /// Where the values come from: headers, then elements.
@@ -57,6 +58,7 @@ const FROM_HEADERS: &[(&str, &str)] = &[
     ("x-ms-version-id", "{version}"),
     ("x-ms-copy-id", "{copy}"),
     ("x-ms-popreceipt", "{receipt}"),
+    ("x-ms-file-permission-key", "{permission}"),
     ("x-ms-continuation-nextpartitionkey", "{partition}"),
     ("x-ms-continuation-nextrowkey", "{row}"),
 ];
@@ -111,7 +113,7 @@ impl Learned {
 }
 
 /// `PUT cont/blob?comp=lease`, not encoded.
-fn example(line: &str, headers: &[(&str, &str)], body: impl AsRef<[u8]>) -> Example {
+pub fn example(line: &str, headers: &[(&str, &str)], body: impl AsRef<[u8]>) -> Example {
     let own = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
     let (verb, target) = line.split_once(' ').expect("a verb and a target");
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
@@ -140,15 +142,19 @@ pub fn of(service: Service, client: &Client) -> Vec<Example> {
             let before = [example("POST Tables", &[JSON], r#"{"TableName":"tab"}"#), insert("1"), insert("2")];
             before.into_iter().chain(table::Op::ALL.iter().flat_map(|op| of_tables(*op))).collect()
         }
+        Service::File => {
+            files::before().into_iter().chain(files::all(client).into_iter().flat_map(|(_, all)| all)).collect()
+        }
     }
 }
 
 /// The operations of a service, as the metrics name them.
-pub fn names(service: Service) -> Vec<&'static str> {
+pub fn names(service: Service, client: &Client) -> Vec<&'static str> {
     match service {
         Service::Blob => blob::Op::ALL.iter().map(|op| op.name()).collect(),
         Service::Queue => queue::Op::ALL.iter().map(|op| op.name()).collect(),
         Service::Table => table::Op::ALL.iter().map(|op| op.name()).collect(),
+        Service::File => files::all(client).iter().map(|(name, _)| *name).collect(),
     }
 }
 
@@ -168,19 +174,20 @@ fn blobs_before() -> Vec<Example> {
     ]
 }
 
-const SERVICE_PROPERTIES: &str = "<?xml version=\"1.0\" encoding=\"utf-8\"?><StorageServiceProperties><Logging><Version>1.0</Version>\
+pub const SERVICE_PROPERTIES: &str = "<?xml version=\"1.0\" encoding=\"utf-8\"?><StorageServiceProperties><Logging><Version>1.0</Version>\
     <Delete>true</Delete><Read>false</Read><Write>true</Write><RetentionPolicy><Enabled>true</Enabled><Days>7</Days></RetentionPolicy>\
     </Logging><HourMetrics><Version>1.0</Version><Enabled>false</Enabled><RetentionPolicy><Enabled>false</Enabled></RetentionPolicy>\
     </HourMetrics><Cors><CorsRule><AllowedOrigins>http://a.example,*</AllowedOrigins><AllowedMethods>GET,PUT</AllowedMethods>\
     <MaxAgeInSeconds>5</MaxAgeInSeconds><ExposedHeaders>x-ms-*</ExposedHeaders><AllowedHeaders>*</AllowedHeaders></CorsRule></Cors>";
 const OF_BLOBS_ALONE: &str = "<DeleteRetentionPolicy><Enabled>true</Enabled><Days>3</Days></DeleteRetentionPolicy>\
     <StaticWebsite><Enabled>true</Enabled><IndexDocument>index.html</IndexDocument></StaticWebsite>";
-const END_OF_PROPERTIES: &str = "</StorageServiceProperties>";
-const POLICIES: &str = "<?xml version=\"1.0\" encoding=\"utf-8\"?><SignedIdentifiers><SignedIdentifier><Id>one</Id><AccessPolicy>\
+pub const END_OF_PROPERTIES: &str = "</StorageServiceProperties>";
+pub const POLICIES: &str = "<?xml version=\"1.0\" encoding=\"utf-8\"?><SignedIdentifiers><SignedIdentifier><Id>one</Id><AccessPolicy>\
     <Start>2026-01-01T00:00:00Z</Start><Expiry>2099-01-01T00:00:00.0000000Z</Expiry><Permission>r</Permission></AccessPolicy>\
     </SignedIdentifier></SignedIdentifiers>";
-const KEY_INFO: &str = "<KeyInfo><Start>2026-01-01T00:00:00Z</Start><Expiry>2026-01-02T00:00:00Z</Expiry></KeyInfo>";
-const PREFLIGHT: &[(&str, &str)] = &[
+pub const KEY_INFO: &str =
+    "<KeyInfo><Start>2026-01-01T00:00:00Z</Start><Expiry>2026-01-02T00:00:00Z</Expiry></KeyInfo>";
+pub const PREFLIGHT: &[(&str, &str)] = &[
     ("origin", "http://a.example"),
     ("access-control-request-method", "PUT"),
     ("access-control-request-headers", "x-ms-date"),
@@ -576,6 +583,32 @@ pub const HEADERS: &[&str] = &[
     "x-ms-structured-content-length",
     "x-ms-tags",
     "x-ms-version",
+    "x-ms-allow-trailing-dot",
+    "x-ms-content-length",
+    "x-ms-content-type",
+    "x-ms-deleted-share-name",
+    "x-ms-deleted-share-version",
+    "x-ms-destination-lease-id",
+    "x-ms-file-attributes",
+    "x-ms-file-change-time",
+    "x-ms-file-creation-time",
+    "x-ms-file-extended-info",
+    "x-ms-file-last-write-time",
+    "x-ms-file-permission",
+    "x-ms-file-permission-format",
+    "x-ms-file-permission-key",
+    "x-ms-file-property-semantics",
+    "x-ms-file-rename-ignore-readonly",
+    "x-ms-file-rename-replace-if-exists",
+    "x-ms-file-rename-source",
+    "x-ms-file-request-intent",
+    "x-ms-handle-id",
+    "x-ms-recursive",
+    "x-ms-share-quota",
+    "x-ms-source-allow-trailing-dot",
+    "x-ms-source-lease-id",
+    "x-ms-type",
+    "x-ms-write",
 ];
 
 /// The same for parameters.
@@ -594,6 +627,8 @@ pub const PARAMETERS: &[&str] = &[
     "where",
     "snapshot",
     "prevsnapshot",
+    "sharesnapshot",
+    "prevsharesnapshot",
     "versionid",
     "blockid",
     "blocklisttype",

@@ -131,6 +131,21 @@ const WORDS: &[&str] = &[
     "SELECT * from BlobStorage",
     "_1",
     "LIKE '%%%a%%%' ESCAPE 'b'",
+    "4398046511104",
+    "bytes=4398046511103-4398046511103",
+    "ReadOnly|Hidden|System|Directory",
+    "None",
+    "preserve",
+    "inherit",
+    "1459396823544571282*13609941760923454748",
+    "O:SYG:SYD:(A;;FA;;;SY)",
+    "O:S-1-5-21-4294967295-4294967295-4294967295-4294967296G:BAD:PAI(A;OICIIOID;0xffffffff;;;WD)",
+    "D:(XA;;FX;;;WD;(@User.a == 1))",
+    "Timestamps,ETag,Attributes,PermissionKey",
+    "dir...",
+    "CON",
+    "\u{FFFE}",
+    "ǅİẞ",
 ];
 
 /// What makes a parser go deep, or long.
@@ -158,6 +173,9 @@ const NESTS: &[(&str, &str)] = &[
     ("\u{0}", ""),
     ("CASE WHEN 1 THEN ", " END"),
     ("CAST(", " AS INT)"),
+    ("(A;;FA;;;SY)", ""),
+    ("dir/", ""),
+    ("..", ""),
 ];
 
 const VERBS: &[&str] = &["GET", "PUT", "POST", "DELETE", "HEAD", "PATCH", "MERGE", "OPTIONS", "TRACE", "FOO"];
@@ -174,6 +192,10 @@ const NAMES: &[&str] = &[
     "$web",
     "$logs",
     "$batch",
+    "share",
+    "share/dir",
+    "share/DIR/file",
+    "share/from",
     "a--b",
     "CONT",
     "x",

@@ -31,13 +31,15 @@ pub struct Client {
     key: Key,
     /// The text that it signs: that of the Table service is shorter.
     string_to_sign: fn(&str, &str, &[(String, String)]) -> String,
+    /// The account stands in the host, not in the path: `devstoreaccount1.file.localhost`.
+    host: Option<String>,
     connection: RefCell<Option<BufReader<TcpStream>>>,
 }
 
 impl Client {
     pub fn new(address: SocketAddr) -> Client {
         let key = Key::from_base64(KEY).expect("the well-known key");
-        Client { address, others: Vec::new(), key, string_to_sign, connection: RefCell::new(None) }
+        Client { address, others: Vec::new(), key, string_to_sign, host: None, connection: RefCell::new(None) }
     }
 
     /// A caller of the Table service.
@@ -48,6 +50,19 @@ impl Client {
     /// Signing with another key.
     pub fn with_key(self, key: &str) -> Client {
         Client { key: Key::from_base64(key).expect("a key"), ..self }
+    }
+
+    /// Naming the account in the host (`account.service.localhost`), no longer in the path.
+    pub fn in_host_style(self, service: &str) -> Client {
+        Client { host: Some(format!("{ACCOUNT}.{service}.localhost:{}", self.address.port())), ..self }
+    }
+
+    /// Where `rest` is below the account, and the host that is asked for it.
+    fn target(&self, rest: &str) -> (String, String) {
+        match &self.host {
+            Some(host) => (format!("/{rest}"), host.clone()),
+            None => (format!("/{ACCOUNT}/{rest}"), self.address.to_string()),
+        }
     }
 
     pub fn with_others(self, others: Vec<SocketAddr>) -> Client {
@@ -71,18 +86,18 @@ impl Client {
         self.exchange(line, &head, body)
     }
 
-    /// The same, but `None` when the server goes away before the whole answer is there. The next call connects anew.
-    pub fn try_call(&self, line: &str, headers: Headers<'_>, body: impl AsRef<[u8]>) -> Option<Answer> {
+    /// The same, but an error when the server goes away before the whole answer is there. The next call connects anew.
+    pub fn try_call(&self, line: &str, headers: Headers<'_>, body: impl AsRef<[u8]>) -> Result<Answer, NoAnswer> {
         let body = body.as_ref();
         let head = self.head(line, headers, Some(body.len() as u64));
         let mut connection = match self.kept() {
             Some(connection) => connection,
-            None => self.try_connect().ok()?,
+            None => self.try_connect().map_err(|_| NoAnswer::NotSent)?,
         };
-        connection.get_mut().write_all(&[head.as_bytes(), body].concat()).ok()?;
-        let answer = Answer::read(&mut connection, is_head(line))?;
+        connection.get_mut().write_all(&[head.as_bytes(), body].concat()).map_err(|_| NoAnswer::Lost)?;
+        let answer = Answer::read(&mut connection, is_head(line)).ok_or(NoAnswer::Lost)?;
         self.connection.replace(Some(connection));
-        Some(answer)
+        Ok(answer)
     }
 
     /// The same with a head made by hand: `head` says what comes, `body` is what comes. The connection ends with it.
@@ -142,7 +157,7 @@ impl Client {
     /// The head of a signed request.
     pub fn head(&self, line: &str, headers: Headers<'_>, length: Option<u64>) -> String {
         let (verb, rest) = line.split_once(' ').expect("a verb and a target");
-        let target = format!("/{ACCOUNT}/{rest}");
+        let (target, host) = self.target(rest);
         let mut all: Vec<(String, String)> =
             headers.iter().map(|(name, value)| (name.to_ascii_lowercase(), (*value).to_owned())).collect();
         if let Some(length) = length.filter(|length| *length > 0 || verb == "PUT" || verb == "POST") {
@@ -154,12 +169,13 @@ impl Client {
         all.push(("x-ms-date".into(), dates::http_date(wall_clock()).to_string()));
         let signature = self.key.sign((self.string_to_sign)(verb, &target, &all).as_bytes());
         all.push(("authorization".into(), format!("SharedKey {ACCOUNT}:{signature}")));
-        written(verb, &target, self.address, &all)
+        written(verb, &target, &host, &all)
     }
 
     /// Where something of the account is, as others would be told.
     pub fn url(&self, target: &str) -> String {
-        format!("http://{}/{ACCOUNT}/{target}", self.address)
+        let (target, host) = self.target(target);
+        format!("http://{host}{target}")
     }
 
     /// Signs a text with the key of the account, for signatures that go into a URL.
@@ -173,7 +189,8 @@ impl Client {
         let mut all: Vec<(String, String)> =
             headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         all.push(("x-ms-version".into(), VERSION.into()));
-        written(verb, &format!("/{ACCOUNT}/{rest}"), self.address, &all)
+        let (target, host) = self.target(rest);
+        written(verb, &target, &host, &all)
     }
 
     fn exchange(&self, line: &str, head: &str, body: &[u8]) -> Answer {
@@ -199,6 +216,15 @@ impl Client {
         stream.set_nodelay(true)?;
         Ok(BufReader::new(stream))
     }
+}
+
+/// Why a call has no answer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NoAnswer {
+    /// There was no connection, so the server never saw the request.
+    NotSent,
+    /// The connection ended; the request may have been carried out or not.
+    Lost,
 }
 
 /// An answer whose body is still to come.
@@ -365,7 +391,7 @@ fn read_chunks(connection: &mut BufReader<TcpStream>) -> Option<Vec<u8>> {
     }
 }
 
-fn written(verb: &str, target: &str, host: SocketAddr, headers: &[(String, String)]) -> String {
+fn written(verb: &str, target: &str, host: &str, headers: &[(String, String)]) -> String {
     let mut head = format!("{verb} {target} HTTP/1.1\r\nhost: {host}\r\n");
     for (name, value) in headers {
         head.push_str(&format!("{name}: {value}\r\n"));

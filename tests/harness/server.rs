@@ -36,6 +36,7 @@ pub enum Service {
     Blob,
     Queue,
     Table,
+    File,
 }
 
 impl Service {
@@ -44,6 +45,7 @@ impl Service {
             Service::Blob => "Blob",
             Service::Queue => "Queue",
             Service::Table => "Table",
+            Service::File => "File",
         }
     }
 }
@@ -135,7 +137,7 @@ impl Server {
     /// A client with a connection of its own, speaking for the owner of the account.
     pub fn client(&self) -> Client {
         let client = match self.service {
-            Service::Blob | Service::Queue => Client::new(self.node.address),
+            Service::Blob | Service::Queue | Service::File => Client::new(self.node.address),
             Service::Table => Client::of_tables(self.node.address),
         };
         client.with_others(self.others.iter().map(|node| node.address).collect())
@@ -166,9 +168,12 @@ impl Server {
 
     /// How much memory the server takes, where that can be told.
     pub fn resident_bytes(&self) -> Option<u64> {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.node.process.id())).ok()?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-        line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib << 10)
+        self.node.memory("VmRSS:")
+    }
+
+    /// How much it has ever taken.
+    pub fn peak_bytes(&self) -> Option<u64> {
+        self.node.memory("VmHWM:")
     }
 
     /// Lets time pass.
@@ -208,6 +213,13 @@ impl Drop for Server {
 }
 
 impl Node {
+    #[allow(dead_code)] // Not every suite asks.
+    fn memory(&self, name: &str) -> Option<u64> {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.process.id())).ok()?;
+        let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+        line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib << 10)
+    }
+
     /// Kills it. Whether it had ended by itself before.
     fn kill(&mut self) -> bool {
         let ended_early = self.process.try_wait().is_ok_and(|ended| ended.is_some());

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use histories::{
@@ -12,7 +12,7 @@ use histories::{
     Ticket, check,
 };
 
-use crate::client::{Answer, Client, Headers};
+use crate::client::{Answer, Client, Headers, NoAnswer};
 
 const REGISTERS: u64 = 2;
 const LEASES: u64 = 2;
@@ -23,13 +23,45 @@ const LEASE_SECONDS: u64 = 15;
 const MESSAGES_MAX: usize = 150;
 /// How many messages a take asks for.
 const TAKEN_MAX: usize = 4;
+/// How long a client waits after a call without an answer.
+const REST: Duration = Duration::from_millis(100);
+/// More than a commit carries with it: such contents go to a segment, or to the byte store of a cluster.
+const LARGE_BYTES: usize = 70_000;
 
 /// Where the services listen.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Door {
     pub blob: SocketAddr,
     pub queue: SocketAddr,
     pub table: SocketAddr,
+}
+
+/// The servers that clients ask. Each client has one of them, by its number; a dead one can be replaced.
+pub struct Doors(Mutex<Vec<Door>>);
+
+impl Doors {
+    pub fn new(doors: impl IntoIterator<Item = Door>) -> Doors {
+        Doors(Mutex::new(doors.into_iter().collect()))
+    }
+
+    /// Which server a client asks.
+    pub fn place_of(&self, client: u64) -> usize {
+        client as usize % self.lock().len()
+    }
+
+    pub fn of(&self, client: u64) -> Door {
+        let place = self.place_of(client);
+        self.lock()[place]
+    }
+
+    /// Another server is where a dead one was.
+    pub fn replace(&self, place: usize, door: Door) {
+        self.lock()[place] = door;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Door>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 type HistoryOf<M> = History<<M as Model>::Call, <M as Model>::Answer>;
@@ -93,6 +125,7 @@ impl Default for Objects {
 /// One client's connections.
 struct Hand {
     number: u64,
+    door: Door,
     blob: Client,
     queue: Client,
     table: Client,
@@ -101,9 +134,58 @@ struct Hand {
     taken: Vec<(u64, String, String)>,
 }
 
-/// What an answer says; `None`: nobody knows what happened.
-fn ask(client: &Client, line: &str, headers: Headers<'_>, body: impl AsRef<[u8]>) -> Option<Answer> {
-    client.try_call(line, headers, body).filter(|answer| answer.status < 500)
+impl Hand {
+    fn at(door: Door, number: u64, seed: u64) -> Hand {
+        Hand {
+            number,
+            door,
+            blob: Client::new(door.blob),
+            queue: Client::new(door.queue),
+            table: Client::of_tables(door.table),
+            dice: Dice::new(seed),
+            taken: Vec::new(),
+        }
+    }
+
+    /// Goes on at another server, if there is one by now.
+    fn move_to(&mut self, door: Door) {
+        if door != self.door {
+            let Hand { number, dice, taken, .. } = std::mem::replace(self, Hand::at(door, 0, 0));
+            *self = Hand { dice, taken, ..Hand::at(door, number, 0) };
+        }
+    }
+}
+
+/// What an answer says. One of 500 or above says nothing: a request that was given up may still be carried out.
+fn ask(client: &Client, line: &str, headers: Headers<'_>, body: impl AsRef<[u8]>) -> Result<Answer, NoAnswer> {
+    let answer = client.try_call(line, headers, body)?;
+    if answer.status < 500 { Ok(answer) } else { Err(NoAnswer::Lost) }
+}
+
+/// The answer to a call that was begun. A call that no server has seen is taken back; any other without an answer stays open.
+fn settled<C, A>(asked: Result<Answer, NoAnswer>, history: &History<C, A>, ticket: Ticket) -> Option<(Answer, Ticket)> {
+    match asked {
+        Ok(answer) => Some((answer, ticket)),
+        Err(NoAnswer::NotSent) => {
+            history.take_back(ticket);
+            None
+        }
+        Err(NoAnswer::Lost) => None,
+    }
+}
+
+/// The content of a blob whose value this is. Every fifth is large.
+fn content_of(value: u64) -> String {
+    let line = format!("{value}\n");
+    if value.is_multiple_of(5) { line.repeat(LARGE_BYTES.div_ceil(line.len())) } else { line }
+}
+
+/// The value whose content this is. Pieces of two contents have none.
+fn value_of(content: &[u8]) -> u64 {
+    let text = String::from_utf8_lossy(content);
+    let value = text.lines().next().and_then(|line| line.parse().ok()).unwrap_or_else(|| panic!("no number: {text:?}"));
+    assert!(text == content_of(value), "{} bytes begin with {value} and go on with something else", text.len());
+    value
 }
 
 fn unexpected(line: &str, answer: &Answer) -> ! {
@@ -141,24 +223,22 @@ impl Objects {
 
     /// The server that was asked is dead.
     pub fn settle(&self) {
+        self.settle_those(|_| true);
+    }
+
+    /// The server that these clients asked is dead, and nothing that it had begun is under way any more.
+    pub fn settle_those(&self, is_settled: impl Fn(u64) -> bool + Copy) {
         let now = self.now();
-        self.registers.iter().for_each(|shared| shared.0.settle(now));
-        self.leases.iter().for_each(|shared| shared.0.settle(now));
-        self.queue().messages.values().for_each(|history| history.settle(now));
-        self.group.0.settle(now);
-        self.container.0.settle(now);
+        self.registers.iter().for_each(|shared| shared.0.settle_those(now, is_settled));
+        self.leases.iter().for_each(|shared| shared.0.settle_those(now, is_settled));
+        self.queue().messages.values().for_each(|history| history.settle_those(now, is_settled));
+        self.group.0.settle_those(now, is_settled);
+        self.container.0.settle_those(now, is_settled);
     }
 
     /// Asks until it is stopped.
-    pub fn client(&self, number: u64, door: Door, seed: u64, gives_up: bool, stop: &AtomicBool) {
-        let mut hand = Hand {
-            number,
-            blob: Client::new(door.blob),
-            queue: Client::new(door.queue),
-            table: Client::of_tables(door.table),
-            dice: Dice::new(seed * 100 + number),
-            taken: Vec::new(),
-        };
+    pub fn client(&self, number: u64, doors: &Doors, seed: u64, gives_up: bool, stop: &AtomicBool) {
+        let mut hand = Hand::at(doors.of(number), number, seed * 100 + number);
         while !stop.load(Ordering::Acquire) {
             let answered = match hand.dice.below(10) {
                 0..=2 => self.use_register(&mut hand),
@@ -171,7 +251,8 @@ impl Objects {
                 if gives_up {
                     return;
                 }
-                std::thread::sleep(Duration::from_millis(100));
+                std::thread::sleep(REST);
+                hand.move_to(doors.of(number));
             }
         }
     }
@@ -198,7 +279,7 @@ impl Objects {
         let (line, body, condition) = match &call {
             RegisterCall::Get => (format!("GET hist/reg{number}"), String::new(), None),
             RegisterCall::Put(value, condition) => {
-                (format!("PUT hist/reg{number}"), value.to_string(), Some(condition))
+                (format!("PUT hist/reg{number}"), content_of(*value), Some(condition))
             }
             RegisterCall::Delete(condition) => (format!("DELETE hist/reg{number}"), String::new(), Some(condition)),
         };
@@ -211,12 +292,9 @@ impl Objects {
             Some(Condition::Absent) => headers.push(("if-none-match", "*")),
             Some(Condition::None) | None => {}
         }
-        let answer = ask(&hand.blob, &line, &headers, body)?;
+        let (answer, ticket) = settled(ask(&hand.blob, &line, &headers, body), history, ticket)?;
         let said = match (&call, answer.status) {
-            (RegisterCall::Get, 200) => {
-                let value = String::from_utf8_lossy(&answer.body).parse().expect("a number");
-                RegisterAnswer::Found(value, answer.etag())
-            }
+            (RegisterCall::Get, 200) => RegisterAnswer::Found(value_of(&answer.body), answer.etag()),
             (RegisterCall::Get | RegisterCall::Delete(_), 404) => RegisterAnswer::Missing,
             (RegisterCall::Put(..), 201) => RegisterAnswer::Stored(answer.etag()),
             (RegisterCall::Delete(_), 202) => RegisterAnswer::Deleted,
@@ -267,7 +345,7 @@ impl Objects {
         let history = &self.leases[number as usize].0;
         let ticket = history.begin(hand.number, call, self.now());
         let line = format!("PUT hist/lease{number}?comp={comp}");
-        let answer = ask(&hand.blob, &line, &headers, "")?;
+        let (answer, ticket) = settled(ask(&hand.blob, &line, &headers, ""), history, ticket)?;
         let said = match answer.status {
             200..300 => LeaseAnswer::Done,
             409 | 412 => LeaseAnswer::Refused,
@@ -300,7 +378,7 @@ impl Objects {
         let ticket = history.begin(hand.number, MessageCall::Put { hidden_for: 0 }, self.now());
         let line = "POST hist/messages?messagettl=-1";
         let body = format!("<QueueMessage><MessageText>{value}</MessageText></QueueMessage>");
-        let answer = ask(&hand.queue, line, &[], body)?;
+        let (answer, ticket) = settled(ask(&hand.queue, line, &[], body), &history, ticket)?;
         if answer.status != 201 {
             unexpected(line, &answer);
         }
@@ -325,10 +403,15 @@ impl Objects {
             let take = queue.takes.remove(&number).expect("it is under way");
             (queue.messages.clone(), take)
         };
-        let answer = answer?;
-        if answer.status != 200 {
-            unexpected(&line, &answer);
-        }
+        let answer = match answer {
+            Ok(answer) if answer.status == 200 => answer,
+            Ok(answer) => unexpected(&line, &answer),
+            Err(NoAnswer::NotSent) => {
+                take.tickets.into_iter().for_each(|(value, ticket)| messages[&value].take_back(ticket));
+                return None;
+            }
+            Err(NoAnswer::Lost) => return None,
+        };
         let list = answer.xml();
         let mut got = BTreeMap::new();
         for message in &list.children {
@@ -366,7 +449,7 @@ impl Objects {
         let ticket = history.begin(hand.number, call, self.now());
         let receipt = wire::percent::encode_value(&receipt);
         let line = format!("PUT hist/messages/{id}?popreceipt={receipt}&visibilitytimeout={seconds}");
-        let answer = ask(&hand.queue, &line, &[], "")?;
+        let (answer, ticket) = settled(ask(&hand.queue, &line, &[], ""), &history, ticket)?;
         let said = match answer.status {
             204 => {
                 let new = answer.header("x-ms-popreceipt").expect("a receipt").to_owned();
@@ -386,7 +469,7 @@ impl Objects {
         let history = self.history_of(value);
         let ticket = history.begin(hand.number, MessageCall::Delete { receipt: receipt.clone() }, self.now());
         let line = format!("DELETE hist/messages/{id}?popreceipt={}", wire::percent::encode_value(&receipt));
-        let answer = ask(&hand.queue, &line, &[], "")?;
+        let (answer, ticket) = settled(ask(&hand.queue, &line, &[], ""), &history, ticket)?;
         let said = match answer.status {
             204 => MessageAnswer::Deleted,
             404 => MessageAnswer::Missing,
@@ -420,42 +503,33 @@ impl Objects {
     fn group(&self, hand: &Hand, call: GroupCall) -> Option<()> {
         let history = &self.group.0;
         let ticket = history.begin(hand.number, call.clone(), self.now());
+        let (line, headers, body) = match &call {
+            GroupCall::Get(key) => (format!("GET hist(PartitionKey='p',RowKey='{key}')"), JSON, String::new()),
+            GroupCall::Query => ("GET hist()?$filter=PartitionKey%20eq%20'p'".to_owned(), JSON, String::new()),
+            GroupCall::Transaction(writes) => ("POST $batch".to_owned(), BATCH, change_set(writes)),
+        };
+        let (answer, ticket) = settled(ask(&hand.table, &line, headers, body), history, ticket)?;
         let value_of = |entity: &serde_json::Value| entity["v"].as_u64().expect("a number");
-        let said = match &call {
-            GroupCall::Get(key) => {
-                let line = format!("GET hist(PartitionKey='p',RowKey='{key}')");
-                let answer = ask(&hand.table, &line, JSON, "")?;
-                match answer.status {
-                    200 => GroupAnswer::Entity(Some(value_of(&answer.json()))),
-                    404 => GroupAnswer::Entity(None),
-                    _ => unexpected(&line, &answer),
-                }
-            }
-            GroupCall::Query => {
-                let line = "GET hist()?$filter=PartitionKey%20eq%20'p'";
-                let answer = ask(&hand.table, line, JSON, "")?;
-                if answer.status != 200 {
-                    unexpected(line, &answer);
-                }
+        let said = match (&call, answer.status) {
+            (GroupCall::Get(_), 200) => GroupAnswer::Entity(Some(value_of(&answer.json()))),
+            (GroupCall::Get(_), 404) => GroupAnswer::Entity(None),
+            (GroupCall::Query, 200) => {
                 let page = answer.json();
                 let entities = page["value"].as_array().expect("entities").iter();
                 let key = |entity: &serde_json::Value| entity["RowKey"].as_str().and_then(|key| key.parse().ok());
                 GroupAnswer::Entities(entities.map(|entity| (key(entity).expect("a key"), value_of(entity))).collect())
             }
-            GroupCall::Transaction(writes) => {
-                let answer = ask(&hand.table, "POST $batch", BATCH, change_set(writes))?;
-                if answer.status != 202 {
-                    unexpected("POST $batch", &answer);
-                }
+            (GroupCall::Transaction(_), 202) => {
                 let text = String::from_utf8_lossy(&answer.body).into_owned();
                 match text.split_once("\"value\":\"") {
                     None => GroupAnswer::Committed,
                     Some((_, message)) => {
                         let number = message.split(':').next().and_then(|number| number.parse().ok());
-                        GroupAnswer::Refused(number.unwrap_or_else(|| unexpected("POST $batch", &answer)))
+                        GroupAnswer::Refused(number.unwrap_or_else(|| unexpected(&line, &answer)))
                     }
                 }
             }
+            _ => unexpected(&line, &answer),
         };
         history.end(&ticket, said, self.now());
         Some(())
@@ -484,18 +558,16 @@ impl Objects {
             ContainerCall::Delete => "DELETE life?restype=container".to_owned(),
             ContainerCall::PutBlob(name, value) => {
                 headers = &[("x-ms-blob-type", "BlockBlob")];
-                body = value.to_string();
+                body = content_of(*value);
                 format!("PUT life/{name}")
             }
             ContainerCall::DeleteBlob(name) => format!("DELETE life/{name}"),
             ContainerCall::GetBlob(name) => format!("GET life/{name}"),
             ContainerCall::List => "GET life?restype=container&comp=list".to_owned(),
         };
-        let answer = ask(&hand.blob, &line, headers, body)?;
+        let (answer, ticket) = settled(ask(&hand.blob, &line, headers, body), history, ticket)?;
         let said = match (&call, answer.said().as_str()) {
-            (ContainerCall::GetBlob(_), "200") => {
-                ContainerAnswer::Blob(String::from_utf8_lossy(&answer.body).parse().expect("a number"))
-            }
+            (ContainerCall::GetBlob(_), "200") => ContainerAnswer::Blob(value_of(&answer.body)),
             (ContainerCall::List, "200") => {
                 let list = answer.xml();
                 let name = |blob: &crate::xml::Element| blob.text_of("Name").and_then(|name| name.parse().ok());
@@ -513,14 +585,7 @@ impl Objects {
 
     /// Nobody else asks any more: reads everything, and takes messages until none is left, so that what was lost is missed.
     pub fn look_at_everything(&self, door: Door) {
-        let mut hand = Hand {
-            number: 99,
-            blob: Client::new(door.blob),
-            queue: Client::new(door.queue),
-            table: Client::of_tables(door.table),
-            dice: Dice::new(0),
-            taken: Vec::new(),
-        };
+        let mut hand = Hand::at(door, 99, 0);
         for number in 0..REGISTERS {
             self.register(&hand, number, RegisterCall::Get).expect("answered");
         }

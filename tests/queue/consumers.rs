@@ -101,15 +101,15 @@ fn nothing_is_lost_and_nobody_shares() {
     assert!(deaths > 0 && kills > 0 && lost > 0, "nothing went wrong, so nothing was shown");
 }
 
-/// Asks until there is an answer. `None`s in between are requests whose outcome nobody knows.
+/// Asks until there is an answer. Errors in between are requests whose outcome nobody knows.
 fn insist(client: &Client, play: &Play, line: &str, body: &str) -> (Answer, Instant) {
     let deadline = Instant::now() + Duration::from_secs(60);
     loop {
         let asked = Instant::now();
         match client.try_call(line, &[], body) {
             // A server that is going down may still refuse.
-            Some(answer) if answer.status < 500 => return (answer, asked),
-            Some(_) | None => {
+            Ok(answer) if answer.status < 500 => return (answer, asked),
+            Ok(_) | Err(_) => {
                 play.lost_answers.fetch_add(1, Ordering::Relaxed);
                 assert!(Instant::now() < deadline, "the server did not come back");
                 thread::sleep(Duration::from_millis(10));

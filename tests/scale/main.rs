@@ -1,12 +1,14 @@
 //! Much of everything: what grows with the data and what must not.
 //!
-//! `LAZURITE_SCALE` is a factor: 1 (10,000 blobs, 256 MiB of uploads, 100,000 entities, 10,000 messages) runs with the other
-//! tests, `cargo xtask scale` runs the same with 100 (1,000,000 blobs, 25 GiB, 10,000,000 entities, 1,000,000 messages).
+//! `LAZURITE_SCALE` is a factor: 1 (10,000 blobs, 256 MiB of uploads, 100,000 entities, 10,000 messages, 10,000 files) runs with
+//! the other tests, `cargo xtask scale` runs the same with 100 (1,000,000 blobs, 25 GiB, 10,000,000 entities, 1,000,000 messages,
+//! 1,000,000 files in one directory).
 //! What is measured is printed; what is asserted does not depend on the speed of the machine.
 
 #[path = "../harness/client.rs"]
 #[allow(dead_code)]
 mod client;
+mod files;
 #[path = "../harness/load.rs"]
 mod load;
 mod queues;

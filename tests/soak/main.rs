@@ -38,6 +38,8 @@ const DELETED: u64 = 62;
 const TRANSACTION_WRITERS: u64 = 12;
 const ENTITIES: u64 = 100;
 const ENTITY_BYTES: usize = 1_400;
+/// The longest silence that is meant to be; `docs/reliability.md` keeps what was measured.
+const SILENCE_GOAL: Duration = Duration::from_secs(1);
 /// A server that answers nobody for so long hangs.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
 const TABLES_VERSION: (&str, &str) = ("x-ms-version", "2019-02-02");
@@ -134,7 +136,8 @@ fn writers_are_answered_while_gigabytes_are_collected() {
         line.map_or("?".to_owned(), str::to_owned)
     };
     println!(
-        "{blobs} MiB, {DELETED} % deleted; {} transactions of {ENTITIES} entities in {:?}: longest silence {:?}; \
+        "{blobs} MiB, {DELETED} % deleted; {} transactions of {ENTITIES} entities in {:?}: longest silence {:?} \
+         (goal: under {SILENCE_GOAL:?}); \
          {} segments collected, {} MiB moved, level 0 has {} runs, paused {} us, memory {} MiB",
         silence.answers,
         length() / 3,

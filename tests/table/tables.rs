@@ -44,6 +44,23 @@ fn pages_of_tables() {
     assert_eq!(seen, 26);
 }
 
+/// Health checks of .NET Aspire ask for no table at all.
+#[test]
+fn filters_that_are_true_or_false_for_every_table() {
+    let stage = Stage::new();
+    let count = |filter: &str| {
+        let listed = stage.get(&format!("Tables?$filter={filter}")).ok().json();
+        listed["value"].as_array().expect("a list").len()
+    };
+    for none in ["false", "False", "FALSE", "not%20true", "false%20and%20true", "TableName%20eq%20'tab'%20and%20false"]
+    {
+        assert_eq!(count(none), 0, "{none}");
+    }
+    for all in ["true", "True", "not%20false", "false%20or%20true", "TableName%20eq%20'none'%20or%20true"] {
+        assert_eq!(count(all), 1, "{all}");
+    }
+}
+
 #[test]
 fn names_that_are_none() {
     let stage = Stage::new();

@@ -12,8 +12,9 @@ const USAGE: &str = "\
 cargo xtask <command>
 
   check        formatting, lints, tests, licences: what every commit passes (licences when cargo-deny is installed)
-  crash [N [M]]  kills the server under load N times (20 unless told), cuts its power M times (up to 10 unless told), and
-               looks for what was acknowledged and is gone; a part of both again in relaxed durability
+  crash [N [M [R [S]]]]  kills the server under load N times (20 unless told), cuts its power M times (up to 10 unless told),
+               and looks for what was acknowledged and is gone; then R kills (a quarter of N unless told) and S cuts (half of M
+               unless told) in relaxed durability
   scale [N]    a lot of data (1,000,000 blobs, 25 GiB, 10,000,000 entities, 1,000,000 messages in one queue; N is the factor,
                100 unless told), and what time, memory and disk it takes
   soak [N]     N minutes (10 unless told) of load on a release build: gigabytes to collect while clients write, then all services while
@@ -51,6 +52,13 @@ Pieces of the server, without sockets and disks:
 
 /// How often `crash` kills the server when no number is given.
 const CRASH_ROUNDS_DEFAULT: &str = "20";
+/// What the numbers after `crash` say: kills and power cuts, and both again in relaxed durability.
+const CRASH_SETTINGS: [&str; 4] = [
+    "LAZURITE_CRASH_ROUNDS",
+    "LAZURITE_POWER_ROUNDS",
+    "LAZURITE_CRASH_RELAXED_ROUNDS",
+    "LAZURITE_POWER_RELAXED_ROUNDS",
+];
 /// How many messages `consumers` sends when no number is given.
 const CONSUMERS_MESSAGES_DEFAULT: &str = "100000";
 
@@ -69,10 +77,9 @@ fn main() -> ExitCode {
     match words[..] {
         [] | ["help" | "--help" | "-h"] => say(USAGE),
         ["check"] => run(check()),
-        ["crash"] => run([crash(CRASH_ROUNDS_DEFAULT)]),
-        ["crash", rounds] if rounds.parse::<u32>().is_ok() => run([crash(rounds)]),
-        ["crash", rounds, cuts] if rounds.parse::<u32>().is_ok() && cuts.parse::<u32>().is_ok() => {
-            run([crash(rounds).with("LAZURITE_POWER_ROUNDS", cuts)])
+        ["crash"] => run([crash(&[CRASH_ROUNDS_DEFAULT])]),
+        ["crash", ref rounds @ ..] if rounds.len() <= CRASH_SETTINGS.len() && are_numbers(rounds) => {
+            run([crash(rounds)])
         }
         ["scale"] => run([scale(SCALE_DEFAULT)]),
         ["scale", factor] if factor.parse::<u32>().is_ok() => run([scale(factor)]),
@@ -127,8 +134,13 @@ fn check() -> Vec<Step> {
     steps
 }
 
-fn crash(rounds: &str) -> Step {
-    Step::cargo("test -p lazurite --test crash -- --nocapture").with("LAZURITE_CRASH_ROUNDS", rounds)
+fn crash(rounds: &[&str]) -> Step {
+    let step = Step::cargo("test -p lazurite --test crash -- --nocapture");
+    CRASH_SETTINGS.iter().zip(rounds).fold(step, |step, (setting, rounds)| step.with(setting, rounds))
+}
+
+fn are_numbers(words: &[&str]) -> bool {
+    words.iter().all(|word| word.parse::<u32>().is_ok())
 }
 
 fn histories(rounds: &str) -> Step {

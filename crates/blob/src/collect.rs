@@ -10,7 +10,7 @@ use bytes::Bytes;
 use engine::collector::{Handled, Handler, is_referred, steps};
 use engine::due::Due;
 use engine::{BoxFuture, Changes, Engine, EngineError, Key, NotCommitted, Rows, Tick, Unread, Visit, read};
-use service::{codec, space};
+use service::{codec, remove_rows, space};
 
 use crate::BlobService;
 use crate::model::blocks::for_each_chunk;
@@ -24,9 +24,6 @@ use crate::rules::soft_delete::{self, Expiring};
 const ROWS_PER_STEP: usize = 50;
 /// How many entries of a list a step removes, or one row. The rows of a block list hold many, those of an append blob one.
 const LIST_ENTRIES_PER_STEP: usize = 1_000;
-
-/// A step walks over so many rows that cannot be read before it gives up on what is behind them.
-const UNREAD_ROWS_MAX: usize = 10_000;
 
 /// What earlier versions wrote in place of a space.
 const BLOCK_LIST_BEFORE: u8 = 2;
@@ -148,7 +145,7 @@ fn drop_list(rows: &dyn Rows, list: u64, tick: Tick, changes: &mut Changes) -> R
         count += usize::from(count == 0 || entries <= LIST_ENTRIES_PER_STEP);
         if entries < LIST_ENTRIES_PER_STEP { Visit::Next } else { Visit::Stop }
     })?;
-    remove(rows, &all, count, changes, |_, chunk: ListChunk, changes| {
+    remove_rows(rows, &all, count, changes, |_, chunk: ListChunk, changes| {
         for entry in chunk.entries {
             changes.unrefer(space::CONTENT, entry.content, list, tick.now);
         }
@@ -178,7 +175,7 @@ fn drop_staging(
     tick: Tick,
     changes: &mut Changes,
 ) -> Result<bool, Unread> {
-    remove(rows, &blocks_of(staging), ROWS_PER_STEP, changes, |_, block: Block, changes| {
+    remove_rows(rows, &blocks_of(staging), ROWS_PER_STEP, changes, |_, block: Block, changes| {
         if !listed.contains(&block.content) {
             changes.unrefer(space::CONTENT, block.content, staging, tick.now);
         }
@@ -222,56 +219,16 @@ fn end_container(rows: &dyn Rows, key: &Key, tick: Tick, changes: &mut Changes) 
 fn purge_container(rows: &dyn Rows, generation: u64, tick: Tick, changes: &mut Changes) -> Result<bool, Unread> {
     let all = Key::new(space::BLOB).number(generation);
     changes.delete(moved_key(generation));
-    remove(rows, &all, ROWS_PER_STEP, changes, |key, blob: Blob, changes| {
+    remove_rows(rows, &all, ROWS_PER_STEP, changes, |key, blob: Blob, changes| {
         blob.let_go(key, changes, tick.now);
     })
 }
 
 /// The snapshots or versions of a blob that is gone, or that has taken another uid.
 fn drop_states(rows: &dyn Rows, all: &Key, tick: Tick, changes: &mut Changes) -> Result<bool, Unread> {
-    remove(rows, all, ROWS_PER_STEP, changes, |_, state: Committed, changes| {
+    remove_rows(rows, all, ROWS_PER_STEP, changes, |_, state: Committed, changes| {
         state.let_go(changes, tick.now);
     })
-}
-
-/// Removes some rows below `prefix`, with what `each` adds for them, and says whether there are more.
-///
-/// A row that cannot be read stays: nobody knows what it refers to. The rows behind it go first; when only such rows are left
-/// the step fails with their names, and whoever repairs or removes them lets it end.
-fn remove<T>(
-    rows: &dyn Rows,
-    prefix: &Key,
-    most: usize,
-    changes: &mut Changes,
-    mut each: impl FnMut(&Key, T, &mut Changes),
-) -> Result<bool, Unread>
-where
-    T: for<'b> minicbor::Decode<'b, ()>,
-{
-    let (mut count, mut more, mut unread) = (0, false, Vec::new());
-    rows.scan(prefix, &prefix.after_all(), most + 1, &mut |key, row| {
-        let key = Key::from_bytes(key);
-        let Ok(value) = codec::decode(row) else {
-            unread.push(key);
-            return if unread.len() < UNREAD_ROWS_MAX { Visit::Next } else { Visit::Stop };
-        };
-        if count == most {
-            more = true;
-            return Visit::Stop;
-        }
-        count += 1;
-        each(&key, value, changes);
-        changes.delete(key);
-        Visit::Next
-    })?;
-    match unread.first() {
-        Some(first) if count == 0 => {
-            let others = unread.len() - 1;
-            Err(codec::corrupt(&format!("the row {first:?} cannot be read and stays, and so do {others} others")))
-        }
-        Some(_) => Ok(true),
-        None => Ok(more),
-    }
 }
 
 #[cfg(test)]

@@ -107,6 +107,8 @@ pub enum BlobError {
     LeaseIdMismatchWithBlobOperation,
     LeaseIdMismatchWithContainerOperation,
     LeaseIdMismatchWithLeaseOperation,
+    /// The same code, of a container.
+    ContainerLeaseIdMismatchWithLeaseOperation,
     LeaseIdMissing,
     /// The same code, of a container.
     ContainerLeaseIdMissing,
@@ -119,6 +121,8 @@ pub enum BlobError {
     LeaseNotPresentWithBlobOperation,
     LeaseNotPresentWithContainerOperation,
     LeaseNotPresentWithLeaseOperation,
+    /// The same code, of a container.
+    ContainerLeaseNotPresentWithLeaseOperation,
 }
 
 /// What the source of a copy answered, or why it did not.
@@ -155,6 +159,8 @@ impl BlobError {
             LeaseRefusal::NotPresent => BlobError::LeaseNotPresentWithContainerOperation,
             LeaseRefusal::IdMissing => BlobError::ContainerLeaseIdMissing,
             LeaseRefusal::Lost => BlobError::ContainerLeaseLost,
+            LeaseRefusal::IdMismatchWithLeaseOperation => BlobError::ContainerLeaseIdMismatchWithLeaseOperation,
+            LeaseRefusal::NotPresentWithLeaseOperation => BlobError::ContainerLeaseNotPresentWithLeaseOperation,
             other => BlobError::lease(other),
         }
     }
@@ -396,6 +402,11 @@ impl BlobError {
                 "LeaseIdMismatchWithLeaseOperation",
                 "The lease ID specified did not match the lease ID for the blob.",
             ),
+            BlobError::ContainerLeaseIdMismatchWithLeaseOperation => (
+                409,
+                "LeaseIdMismatchWithLeaseOperation",
+                "The lease ID specified did not match the lease ID for the container.",
+            ),
             BlobError::LeaseIdMissing => (
                 412,
                 "LeaseIdMissing",
@@ -435,6 +446,9 @@ impl BlobError {
             }
             BlobError::LeaseNotPresentWithLeaseOperation => {
                 (409, "LeaseNotPresentWithLeaseOperation", "There is currently no lease on the blob.")
+            }
+            BlobError::ContainerLeaseNotPresentWithLeaseOperation => {
+                (409, "LeaseNotPresentWithLeaseOperation", "There is currently no lease on the container.")
             }
         }
     }

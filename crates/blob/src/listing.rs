@@ -1,12 +1,10 @@
 //! What the two listings share: pages, markers and what to include.
 
 use concurrency::Timestamp;
+use wire::base64;
 use wire::http::Head;
-use wire::xml::XmlWriter;
-use wire::{base64, dates};
 
 use crate::error::BlobError;
-use crate::model::Deletion;
 
 /// The default and the cap of a page.
 pub const RESULTS_MAX: usize = 5_000;
@@ -18,14 +16,6 @@ pub use service::listing::{include, max_results as max_results_of};
 
 pub fn max_results(head: &Head) -> Result<usize, BlobError> {
     Ok(max_results_of(head, RESULTS_MAX)?)
-}
-
-const TICKS_PER_DAY: u64 = 24 * 3600 * Timestamp::TICKS_PER_SECOND;
-
-/// When something was deleted, and how many days it can still come back. A day that has begun counts.
-pub fn deletion(xml: &mut XmlWriter, mark: &Deletion, now: Timestamp) {
-    xml.leaf("DeletedTime", dates::http_date(mark.at).as_str());
-    xml.number("RemainingRetentionDays", mark.until.0.saturating_sub(now.0).div_ceil(TICKS_PER_DAY));
 }
 
 /// Where a page ended: the next one begins after it. Names, not positions, so that nothing is shown twice or left out

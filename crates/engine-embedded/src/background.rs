@@ -8,6 +8,7 @@ use std::time::Duration;
 use engine::EngineError;
 
 use crate::collect::{self, Pace};
+use crate::disk::is_out_of_files;
 use crate::folder::KnownLog;
 use crate::probe::Moment;
 use crate::segment::{Segment, SegmentKind};
@@ -21,6 +22,8 @@ const IDLE: Duration = Duration::from_millis(500);
 /// How often the collector looks when there is nothing to do, and at least between two rounds.
 const COLLECT_EVERY: Duration = Duration::from_secs(2);
 const COLLECT_AGAIN: Duration = Duration::from_millis(100);
+/// How often the log says of something that it keeps failing.
+const SAY_EVERY: Duration = Duration::from_secs(60);
 
 /// A log that takes no more batches. It can go (or serve as plain data) once its rows are in the tree's files.
 #[derive(Clone, Debug)]
@@ -113,16 +116,44 @@ pub fn start_collector(inner: &Arc<Inner>) -> io::Result<JoinHandle<()>> {
     supervise(inner, "collector", collector)
 }
 
+/// Something that may keep failing. The log says so at once, and then once in a while.
+#[derive(Default)]
+struct Repeated {
+    said: Option<Instant>,
+    unsaid: u64,
+}
+
+impl Repeated {
+    /// `Some`: say it, and that it has happened so many times since it was said last. `None`: not yet.
+    fn due(&mut self) -> Option<u64> {
+        self.unsaid += 1;
+        if self.said.is_some_and(|said| said.elapsed() < SAY_EVERY) {
+            return None;
+        }
+        self.said = Some(Instant::now());
+        Some(std::mem::take(&mut self.unsaid))
+    }
+
+    fn failed(&mut self, what: &str, error: &io::Error) {
+        if let Some(times) = self.due() {
+            tracing::warn!(%error, what, times, "failed in the background; it will be tried again");
+        }
+    }
+}
+
 fn flusher(inner: &Arc<Inner>) {
+    let (mut looking, mut making, mut flushing) = (Repeated::default(), Repeated::default(), Repeated::default());
     while !inner.stopping.load(Ordering::Acquire) {
         let _ = inner.options.probe.at(Moment::Flusher);
-        inner.space.look(&inner.folder);
-        look_at_folder(inner);
+        inner.look_at_space();
+        look_at_folder(inner, &mut looking);
         let made = make_spare(inner);
         let flushed = flush_ended(inner);
-        for (what, result) in [("making a log segment", made), ("writing rows out", flushed)] {
+        for (repeated, what, result) in
+            [(&mut making, "making a log segment", made), (&mut flushing, "writing rows out", flushed)]
+        {
             if let Err(error) = result {
-                tracing::warn!(%error, what, "will be tried again");
+                repeated.failed(what, &error);
                 sync::sleep(IDLE);
             }
         }
@@ -176,11 +207,9 @@ pub fn is_full(error: &io::Error) -> bool {
 /// What failed while something was done. Out of file descriptors there is too much to do, and nothing is broken: the client
 /// can come again.
 pub fn unavailable(doing: &str, error: &io::Error) -> EngineError {
-    /// `ENFILE` and `EMFILE` on every system that has them. The library has no name for them.
-    const OUT_OF_FILES: [i32; 2] = [23, 24];
-    match error.raw_os_error() {
-        Some(code) if cfg!(unix) && OUT_OF_FILES.contains(&code) => EngineError::Busy,
-        _ => EngineError::Unavailable(format!("{doing}: {error}")),
+    match is_out_of_files(error) {
+        true => EngineError::Busy,
+        false => EngineError::Unavailable(format!("{doing}: {error}")),
     }
 }
 
@@ -212,9 +241,9 @@ fn flush_ended(inner: &Inner) -> io::Result<()> {
 }
 
 /// Files that are open can be written to for ever, also when nobody will find them again.
-fn look_at_folder(inner: &Inner) {
+fn look_at_folder(inner: &Inner, repeated: &mut Repeated) {
     let in_place = inner.folder.is_in_place().unwrap_or_else(|error| {
-        tracing::warn!(%error, "the data folder cannot be looked at");
+        repeated.failed("looking at the data folder", &error);
         !inner.folder_gone.load(Ordering::Acquire)
     });
     if inner.folder_gone.swap(!in_place, Ordering::AcqRel) == in_place {
@@ -228,18 +257,17 @@ fn look_at_folder(inner: &Inner) {
 }
 
 fn compactor(inner: &Arc<Inner>) {
+    let (mut compacting, mut cleaning) = (Repeated::default(), Repeated::default());
     while !inner.stopping.load(Ordering::Acquire) {
         let _ = inner.options.probe.at(Moment::Compactor);
         let mut changed = false;
-        // What is not begun leaves no half-written tables behind.
-        let compacted =
-            if inner.has_room_for(inner.tree.compaction_bytes()) { inner.tree.compact() } else { Ok(false) };
-        match compacted {
+        let room = inner.look_at_space();
+        match inner.tree.compact(room, inner.space.is_full()) {
             Ok(more) => changed |= more,
-            Err(error) => tracing::warn!(%error, "compaction will be tried again"),
+            Err(error) => compacting.failed("compaction", &error),
         }
         if let Err(error) = inner.tree.maintain() {
-            tracing::warn!(%error, "version clean-up will be tried again");
+            cleaning.failed("removing old versions of the rows", &error);
         }
         if !changed {
             inner.background.wait(&inner.stopping, |_| false);
@@ -293,6 +321,14 @@ pub fn finish(inner: &Inner) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_not_said_is_counted() {
+        let mut repeated = Repeated::default();
+        assert_eq!([repeated.due(), repeated.due(), repeated.due()], [Some(1), None, None]);
+        repeated.said = None;
+        assert_eq!(repeated.due(), Some(3));
+    }
 
     #[cfg(unix)]
     #[test]

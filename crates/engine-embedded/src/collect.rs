@@ -17,6 +17,7 @@ use bytes::Bytes;
 use engine::{Changes, Commit, ContentId, EngineError, Key, NotCommitted};
 
 use crate::Inner;
+use crate::background::unavailable;
 use crate::batch::{Batch, BatchBuilder, BatchHeader, HEADER};
 use crate::contents::read_place;
 use crate::manifest::{Manifest, PLACES_PER_ROW, Place, content_key, segment_key};
@@ -137,7 +138,7 @@ pub fn unlink_dropped(inner: &Inner, collector: &mut Collector) {
         inner.live.lock().expect("nothing panics under this lock").remove(&segment.id);
         inner.segments.remove(segment.id);
         collector.stored.remove(&segment.id);
-        match inner.folder.disk().remove_file(segment.path()) {
+        match segment.unlink() {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                 let error = EngineError::Unavailable(format!("unlinking: {error}"));
                 note_failure(inner, collector, &segment, &error);
@@ -313,9 +314,9 @@ enum Record {
 }
 
 fn record_at(segment: &Segment, at: u64) -> Result<Record, EngineError> {
-    let failed = |error: std::io::Error| EngineError::Unavailable(format!("segment {:x}: {error}", segment.id));
+    let failed = |error: std::io::Error| unavailable(&format!("segment {:x}", segment.id), &error);
     let mut header = [0_u8; HEADER];
-    let read = segment.file().read_at(&mut header, at).map_err(failed)?;
+    let read = segment.file().and_then(|file| file.read_at(&mut header, at)).map_err(failed)?;
     if let Some(extent) = ExtentHeader::decode(&header[..read], segment.id, at) {
         return Ok(Record::Extent(extent));
     }

@@ -272,7 +272,7 @@ impl Extents {
         let left = self.length.map(|length| length - self.written);
         let capacity = left.map_or(EXTENT_BYTES_UNKNOWN, |left| left.min(EXTENT_BYTES));
         let lane = usize::from(self.length.is_none_or(|length| length > LARGE));
-        if !inner.space.takes(&inner.folder, EXTENT_HEADER + capacity) {
+        if !inner.takes(EXTENT_HEADER + capacity) {
             return Err(io::ErrorKind::StorageFull.into());
         }
         let (hold, header_at) = inner.lanes.reserve(inner, lane, EXTENT_HEADER + capacity)?;
@@ -444,14 +444,12 @@ impl OpenExtent {
         let mut buffer = vec![0_u8; usize::try_from(last - first).unwrap_or(0)];
         let at = self.place.offset + first;
         if only_now {
-            if !self.segment.file().read_cached(&mut buffer, at) {
+            if !self.segment.file_if_open().is_some_and(|file| file.read_cached(&mut buffer, at)) {
                 return Ok(None);
             }
         } else {
-            self.segment
-                .file()
-                .read_exact_at(&mut buffer, at)
-                .map_err(|error| EngineError::Unavailable(format!("reading segment {:x}: {error}", self.segment.id)))?;
+            let read = self.segment.file().and_then(|file| file.read_exact_at(&mut buffer, at));
+            read.map_err(|error| unavailable(&format!("reading segment {:x}", self.segment.id), &error))?;
         }
         let sums = self.place.sums.get(usize::try_from(first / chunk).unwrap_or(usize::MAX)..).unwrap_or_default();
         let sound = buffer.chunks(CRC_CHUNK).zip(sums).filter(|(bytes, sum)| crc32c::crc32c(bytes) == **sum).count();

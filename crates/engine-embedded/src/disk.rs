@@ -112,6 +112,13 @@ impl dyn DiskFile + '_ {
     }
 }
 
+/// Whether it failed because this process, or the system, has as many files open as it may have.
+pub fn is_out_of_files(error: &io::Error) -> bool {
+    /// `ENFILE` and `EMFILE` on every system that has them. The library has no name for them.
+    const OUT_OF_FILES: [i32; 2] = [23, 24];
+    cfg!(unix) && error.raw_os_error().is_some_and(|code| OUT_OF_FILES.contains(&code))
+}
+
 /// A folder that is held. Dropping it lets go.
 pub trait Lock: Debug + Send + Sync {
     /// Whether the folder's path still leads to the folder that was locked. Not so when somebody has removed or moved it.

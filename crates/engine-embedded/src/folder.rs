@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::disk::{Disk, Lock};
+use crate::segment_files::{SEGMENT_FILES_MAX, SegmentFiles};
 use crate::sync::{self, Mutex};
 
 const FORMAT_VERSION: u32 = 2;
@@ -63,6 +64,7 @@ pub struct Folder {
     /// The format it had when it was opened.
     format: u32,
     disk: Arc<dyn Disk>,
+    segment_files: Arc<SegmentFiles>,
     lock: Box<dyn Lock>,
     /// As it stands on disk.
     state: Mutex<State>,
@@ -86,7 +88,18 @@ impl Folder {
         };
         let state = read_state(path, &*disk)?;
         tighten(path, &*disk);
-        Ok(Folder { path: path.to_path_buf(), uuid, format, disk, lock, state: Mutex::new(state) })
+        let segment_files = Arc::new(SegmentFiles::new(SEGMENT_FILES_MAX));
+        Ok(Folder { path: path.to_path_buf(), uuid, format, disk, segment_files, lock, state: Mutex::new(state) })
+    }
+
+    /// With so many files of segments open at once, beside those that are written to.
+    #[must_use]
+    pub fn with_segment_files(self, max: u64) -> Folder {
+        Folder { segment_files: Arc::new(SegmentFiles::new(max)), ..self }
+    }
+
+    pub fn segment_files(&self) -> &Arc<SegmentFiles> {
+        &self.segment_files
     }
 
     pub fn disk(&self) -> &Arc<dyn Disk> {

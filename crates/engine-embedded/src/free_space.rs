@@ -1,7 +1,8 @@
 //! How much of the disk may still be used, and by whom.
 //!
-//! Growing writes end at a reserve. What is left belongs to deletes and to what gives space back: their log, the rows they
-//! are written out as, compaction, and the collector's copies. So a full disk can always be emptied.
+//! Growing writes end at a reserve, and sooner when compaction is behind and will need more than that. What is left belongs
+//! to deletes and to what gives space back: their log, the rows they are written out as, compaction, and the collector's
+//! copies. So a full disk can always be emptied.
 
 use std::sync::atomic::Ordering;
 
@@ -70,11 +71,18 @@ impl Space {
         }
     }
 
-    /// Looks at the disk. Returns how much is free.
-    pub fn look(&self, folder: &Folder) -> Option<u64> {
+    /// How much must be free for growing writes. `needed` is what flushes and compaction will write before they give anything
+    /// back; logs and STATE need room beside it.
+    fn least_free(&self, needed: u64) -> u64 {
+        self.reserve.max(needed.saturating_add(self.reserve / KEPT_SHARE))
+    }
+
+    /// Looks at the disk, with what flushes and compaction will need of it. Returns how much is free.
+    pub fn look(&self, folder: &Folder, needed: u64) -> Option<u64> {
         let free = folder.disk().free_bytes(folder.path()).ok()?;
-        let full = free < self.reserve;
-        self.unlooked.store(free.saturating_sub(self.reserve), Ordering::Release);
+        let least = self.least_free(needed);
+        let full = free < least;
+        self.unlooked.store(free.saturating_sub(least), Ordering::Release);
         if self.full.swap(full, Ordering::AcqRel) != full {
             tracing::warn!(free, full, "free disk space");
         }
@@ -82,10 +90,10 @@ impl Space {
     }
 
     /// Whether a growing write of so many bytes may be made. Looks at the disk once what was free then may be used up.
-    pub fn takes(&self, folder: &Folder, bytes: u64) -> bool {
+    pub fn takes(&self, folder: &Folder, bytes: u64, needed: impl FnOnce() -> u64) -> bool {
         let left = |left: u64| left.checked_sub(bytes);
         if self.unlooked.fetch_update(Ordering::AcqRel, Ordering::Acquire, left).is_err() {
-            self.look(folder);
+            self.look(folder, needed());
         }
         !self.is_full()
     }
@@ -110,6 +118,14 @@ mod tests {
             let space = of(total, reserve);
             let needed = TABLES_AT_ONCE * space.table_bytes();
             assert!(needed <= space.reserve / 2, "{needed} of {} on a disk of {total}", space.reserve);
+            assert_eq!(space.least_free(needed), space.reserve, "compaction that is not behind asks for no more");
         }
+    }
+
+    #[test]
+    fn growing_writes_leave_what_compaction_will_need() {
+        let space = of(1 << 40, 512 << 20);
+        assert_eq!(space.least_free(0), 512 << 20);
+        assert_eq!(space.least_free(2 << 30), (2 << 30) + (128 << 20));
     }
 }

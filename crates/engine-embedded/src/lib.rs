@@ -33,9 +33,11 @@ mod pipeline;
 pub mod probe;
 mod recovery;
 mod segment;
+mod segment_files;
 mod sync;
 mod tree;
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -68,7 +70,7 @@ use segment::Segments;
 use sync::{AtomicBool, AtomicU64, JoinHandle, Mutex};
 use tree::{Pin, Tree};
 
-/// A scan that expects more rows than this may have to wait for the disk: the runtime's other tasks do not wait with it.
+/// How many rows the scans of a query may visit on a worker of the runtime, whose other tasks wait meanwhile.
 const ROWS_ON_A_WORKER: usize = 16;
 
 /// When a write is acknowledged.
@@ -114,8 +116,8 @@ pub struct Options {
     pub log_bytes: u64,
     /// A data segment is closed at this size.
     pub segment_bytes: u64,
-    /// Growing writes are refused when less than this, or a quarter of the disk, is free. Deletes, flushes, compaction and
-    /// collection go on below it.
+    /// Growing writes are refused when less than this, or a quarter of the disk, is free, and sooner when compaction is behind
+    /// and needs more. Deletes, flushes, compaction and collection go on below it.
     pub reserve_bytes: u64,
     /// How many decisions may wait.
     pub waiting_max: usize,
@@ -123,6 +125,9 @@ pub struct Options {
     pub waiting_bytes_max: u64,
     /// Whether segments are collected in the background. A check must not have the places change under it.
     pub collects: bool,
+    /// How many files may stay open to be read again: a third for the tree, the rest for segments. Those that are being
+    /// written to come on top, some ten.
+    pub files_max: usize,
     /// Where everything is read from and written to.
     pub disk: Arc<dyn Disk>,
     /// For tests.
@@ -143,10 +148,23 @@ impl Default for Options {
             waiting_max: 16 * 1024,
             waiting_bytes_max: 128 << 20,
             collects: true,
+            files_max: 384,
             disk: Arc::new(RealDisk),
             probe: Probe::default(),
             on_fatal: OnFatal::default(),
         }
+    }
+}
+
+impl Options {
+    /// Of the files that may stay open, those of the tree.
+    fn tree_files_max(&self) -> usize {
+        (self.files_max / 3).max(1)
+    }
+
+    /// And those of segments.
+    fn segment_files_max(&self) -> u64 {
+        (self.files_max - self.files_max / 3).max(1) as u64
     }
 }
 
@@ -336,6 +354,7 @@ impl Engine for EmbeddedEngine {
             ("syncs", load(&counters.syncs)),
             ("log_bytes_written", load(&counters.log_bytes)),
             ("segments", self.inner.segments.all().len() as u64),
+            ("segment_files_open", self.inner.folder.segment_files().open()),
             ("segments_collected", load(&counters.segments_collected)),
             ("bytes_moved", load(&counters.bytes_moved)),
             ("collection_failures", load(&counters.collection_failures)),
@@ -374,11 +393,14 @@ struct Snapshot<'a> {
     inner: &'a Arc<Inner>,
     pin: Pin<'a>,
     patience: Patience,
+    /// How many rows scans may still visit.
+    left: Cell<usize>,
 }
 
 impl<'a> Snapshot<'a> {
     fn new(inner: &'a Arc<Inner>, patience: Patience) -> Snapshot<'a> {
-        Snapshot { inner, pin: inner.tree.pin(), patience }
+        let rows_max = if patience == Patience::Waits { usize::MAX } else { ROWS_ON_A_WORKER };
+        Snapshot { inner, pin: inner.tree.pin(), patience, left: Cell::new(rows_max) }
     }
 
     fn row(&self, key: &[u8]) -> Result<Option<Bytes>, Unread> {
@@ -401,10 +423,24 @@ impl Rows for Snapshot<'_> {
         about: usize,
         visit: &mut dyn FnMut(&[u8], &Bytes) -> Visit,
     ) -> Result<(), Unread> {
-        if self.patience == Patience::OnlyAtHand && about > ROWS_ON_A_WORKER {
+        let (from, to) = (from.as_bytes(), to.as_bytes());
+        let tree = &self.inner.tree;
+        if self.patience == Patience::OnlyAtHand && (about > self.left.get() || tree.is_on_disk(from, to)) {
             return Err(Unread::NotYet);
         }
-        Ok(self.inner.tree.scan(from.as_bytes(), to.as_bytes(), self.pin.at, visit)?)
+        // However few it expects: a filter that matches nothing looks at every row there is.
+        let mut is_over = false;
+        tree.scan(from, to, self.pin.at, &mut |key, value| match self.left.get().checked_sub(1) {
+            Some(left) => {
+                self.left.set(left);
+                visit(key, value)
+            }
+            None => {
+                is_over = true;
+                Visit::Stop
+            }
+        })?;
+        if is_over { Err(Unread::NotYet) } else { Ok(()) }
     }
 
     fn content(&self, id: ContentId) -> Result<Content, Unread> {
@@ -440,9 +476,19 @@ impl Inner {
         Some(value)
     }
 
+    /// Looks at the disk. Returns how much can be written, the reserve included; if nobody knows, anything can.
+    fn look_at_space(&self) -> u64 {
+        self.space.look(&self.folder, self.tree.unwritten_bytes()).unwrap_or(u64::MAX)
+    }
+
     /// Whether so much can be written, the reserve included.
     fn has_room_for(&self, bytes: u64) -> bool {
-        self.space.look(&self.folder).is_none_or(|free| free > bytes)
+        self.look_at_space() > bytes
+    }
+
+    /// Whether a growing write of so many bytes may be made.
+    fn takes(&self, bytes: u64) -> bool {
+        self.space.takes(&self.folder, bytes, || self.tree.unwritten_bytes())
     }
 
     /// Whether the collector may copy so much: it leaves a part of the reserve to logs, flushes and STATE.

@@ -3,15 +3,16 @@
 //!
 //! What it looked at is its [`Footprint`]: every row it asked for and every range it scanned, as far as it went, whichever
 //! partition they belong to. What was written meanwhile stands in [`RecentWrites`], which the decider keeps while any
-//! decision is outside. The comparison is exact, so it finds rows that appeared in a scanned range too.
+//! decision is outside. The comparison is exact, so it finds rows that appeared in a scanned range too. And it holds only if no
+//! decision of its own partition was judged with a later stamp: stamps rise within a partition.
 
 use std::cell::RefCell;
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use engine::{Content, ContentId, Key, Rows, Tick, Unread, Verdict, Visit};
+use engine::{Content, ContentId, Key, Rows, Tick, Timestamp, Unread, Verdict, Visit};
 
 use crate::manifest::content_key;
 use crate::pipeline::{Prepared, Request, run};
@@ -171,30 +172,46 @@ pub struct RecentWrites {
     bytes: usize,
     /// Writes of batches up to this one may be missing here.
     forgotten: u64,
-    /// How many decisions are outside, or back and not yet judged.
-    watchers: usize,
+    /// The partitions of the decisions that are outside, or back and not yet judged: how many those are, and the last stamp
+    /// of a decision that was judged meanwhile.
+    partitions: HashMap<Key, (usize, Timestamp)>,
 }
 
 impl RecentWrites {
-    /// A decision goes outside. `last_written` is the last batch that anything was written to so far.
-    pub fn begin(&mut self, last_written: u64) {
-        if self.watchers == 0 {
+    /// A decision of this partition goes outside. `last_written` is the last batch that anything was written to so far.
+    pub fn begin(&mut self, partition: &Key, last_written: u64) {
+        if self.partitions.is_empty() {
             self.forgotten = last_written;
         }
-        self.watchers += 1;
+        self.partitions.entry(partition.clone()).or_insert((0, Timestamp(0))).0 += 1;
     }
 
-    /// A decision that was outside has been judged.
-    pub fn end(&mut self) {
-        debug_assert!(self.watchers > 0, "it began before it ends");
-        self.watchers -= 1;
-        if self.watchers == 0 {
+    /// A decision of this partition that was outside has been judged.
+    pub fn end(&mut self, partition: &Key) {
+        let (count, _) = self.partitions.get_mut(partition).expect("it began before it ends");
+        *count -= 1;
+        if *count == 0 {
+            self.partitions.remove(partition);
+        }
+        if self.partitions.is_empty() {
             *self = RecentWrites::default();
         }
     }
 
+    /// A decision of this partition was judged with this stamp.
+    pub fn note_stamp(&mut self, partition: &Key, stamp: Timestamp) {
+        if let Some((_, last)) = self.partitions.get_mut(partition) {
+            *last = stamp.max(*last);
+        }
+    }
+
+    /// Whether a decision of this partition that was judged since has a later stamp.
+    pub fn overtook(&self, partition: &Key, stamp: Timestamp) -> bool {
+        self.partitions.get(partition).is_some_and(|(_, last)| *last > stamp)
+    }
+
     pub fn note(&mut self, seq: u64, key: &[u8]) {
-        if self.watchers == 0 {
+        if self.partitions.is_empty() {
             return;
         }
         self.bytes += key.len() + RECENT_OVERHEAD;
@@ -248,23 +265,41 @@ mod tests {
 
     #[test]
     fn only_writes_after_the_snapshot_count() {
-        let mut recent = RecentWrites::default();
-        recent.begin(10);
+        let (mut recent, partition) = (RecentWrites::default(), Key::new(0x70));
+        recent.begin(&partition, 10);
         recent.note(11, b"b");
         let footprint = Footprint::new(vec![range("a", "c")]);
         assert!(recent.touched(&footprint, 10), "batch 10 was begun before writes were noted");
         assert!(recent.touched(&footprint, 11), "the snapshot ends before batch 11");
         assert!(!recent.touched(&footprint, 12));
         assert!(!recent.touched(&Footprint::new(vec![range("c", "d")]), 11));
-        recent.end();
+        recent.end(&partition);
         recent.note(12, b"b");
         assert!(recent.writes.is_empty(), "nobody watches");
     }
 
     #[test]
+    fn later_stamps_of_the_same_partition_overtake() {
+        let (mut recent, one, other) = (RecentWrites::default(), Key::new(0x70), Key::new(0x71));
+        recent.note_stamp(&one, Timestamp(100));
+        recent.begin(&one, 10);
+        recent.begin(&one, 11);
+        recent.begin(&other, 12);
+        assert!(!recent.overtook(&one, Timestamp(50)), "that was judged before it went outside");
+        recent.note_stamp(&one, Timestamp(200));
+        assert!(recent.overtook(&one, Timestamp(150)) && !recent.overtook(&one, Timestamp(250)));
+        assert!(!recent.overtook(&other, Timestamp(150)));
+        recent.end(&one);
+        assert!(recent.overtook(&one, Timestamp(150)), "the second is still outside");
+        recent.end(&one);
+        recent.end(&other);
+        assert!(recent.partitions.is_empty());
+    }
+
+    #[test]
     fn what_was_forgotten_counts_as_written() {
         let mut recent = RecentWrites::default();
-        recent.begin(10);
+        recent.begin(&Key::new(0x70), 10);
         let long = vec![b'z'; 8_000];
         for seq in 11..=2_000 {
             recent.note(seq, &long);

@@ -44,6 +44,11 @@ const TRIES_OUTSIDE: u32 = 3;
 /// Growing writes leave this much of the log to deletes when no new log can be made.
 const LOG_ROOM_FOR_DELETES: u64 = 1 << 20;
 
+/// On a full disk a memtable is written out at this share of its size.
+const MEMTABLE_SHARE_WHEN_FULL: u64 = 16;
+/// A row is written to the log, written out, and compacted before the first of these copies goes.
+const WRITTEN_TIMES: u64 = 3;
+
 /// A log that has outgrown its length grows in such steps, if the disk has the room.
 const LOG_STEP: u64 = 1 << 20;
 /// A row of live bytes comes with a batch for each segment that it touches.
@@ -444,7 +449,9 @@ impl Decider {
     /// A fresh log, if the present one or the memtable is full, there is a fresh one, and the tree takes another memtable.
     fn next_log(&self) -> Option<Arc<Segment>> {
         let (options, tree) = (&self.inner.options, &self.inner.tree);
-        let full = self.offset >= self.log_limit || tree.memtable_bytes() >= options.memtable_bytes;
+        // On a full disk deletes are written out early: it is compaction that gives back the space of what they delete.
+        let share = if self.inner.space.is_full() { MEMTABLE_SHARE_WHEN_FULL } else { 1 };
+        let full = self.offset >= self.log_limit || tree.memtable_bytes() >= options.memtable_bytes / share;
         if full && tree.takes_a_memtable() { self.inner.background.take_spare() } else { None }
     }
 
@@ -483,9 +490,7 @@ impl Decider {
 
     fn decide(&mut self, mut request: Request) {
         let (verdict, stamp) = match request.prepared.take() {
-            Some(prepared) if !self.recent.touched(&prepared.footprint, prepared.at) => {
-                (prepared.verdict, prepared.stamp)
-            }
+            Some(prepared) if self.holds(&request, &prepared) => (prepared.verdict, prepared.stamp),
             _ => {
                 let budget = if request.tries < TRIES_OUTSIDE { ROWS_IN_TURN_MAX } else { usize::MAX };
                 match self.run_in_turn(&mut request, budget) {
@@ -494,11 +499,15 @@ impl Decider {
                 }
             }
         };
+        let partition = request.decision.partition();
         if request.tries > 0 {
-            self.recent.end();
+            self.recent.end(partition);
         }
         let answer = match verdict {
-            Verdict::Commit(changes) => self.apply(changes, stamp),
+            Verdict::Commit(changes) => {
+                self.recent.note_stamp(partition, stamp);
+                self.apply(changes, stamp)
+            }
             Verdict::Refuse => {
                 self.inner.counters.refusals.fetch_add(1, Ordering::Relaxed);
                 Ok(())
@@ -508,6 +517,12 @@ impl Decider {
         };
         // A refusal is an answer too: it goes out with the batch whose writes it may have been decided on.
         self.open_batch().answers.push((request.answer, answer));
+    }
+
+    /// Whether what was decided outside would be decided now, and with a stamp above all others of its partition.
+    fn holds(&self, request: &Request, prepared: &Prepared) -> bool {
+        let is_overtaken = self.recent.overtook(request.decision.partition(), prepared.stamp);
+        !is_overtaken && !self.recent.touched(&prepared.footprint, prepared.at)
     }
 
     /// What the decision says on the newest state. `None`: it looks at more rows than that.
@@ -526,13 +541,13 @@ impl Decider {
 
     fn send_outside(&mut self, mut request: Request) {
         if request.tries == 0 {
-            self.recent.begin(self.last_written);
+            self.recent.begin(request.decision.partition(), self.last_written);
         }
         request.after = self.last_written;
         let mut state = self.inner.pipeline.lock();
         // After a break-down nobody would take it, and whoever asked would wait for ever.
         if !state.broken {
-            state.taken = state.taken.saturating_sub(1);
+            state.taken = state.taken.checked_sub(1).expect("it is one of those that were taken");
             state.heavy_count += 1;
             state.heavy.push_back(request);
         }
@@ -548,8 +563,8 @@ impl Decider {
         }
         let dropped = self.dropped_rows(&changes)?;
         let size = weight(&changes, dropped.len());
-        if !changes.frees_space && (self.is_full() || !self.inner.space.takes(&self.inner.folder, size)) {
-            return Err(EngineError::Full);
+        if !changes.frees_space {
+            self.takes_growth(size)?;
         }
         let mut writes = stored_rows(&changes);
         writes.extend(changes.rows);
@@ -579,10 +594,14 @@ impl Decider {
         Ok(())
     }
 
-    /// Below the reserve, or no new log could be made and this one must last for the deletes.
-    fn is_full(&self) -> bool {
+    /// Whether so much may be written that gives no space back: not below the reserve, and not while the next log is missing
+    /// and this one must last for the deletes. That is no matter of space, so the client may come again soon.
+    fn takes_growth(&self, size: u64) -> Answer {
+        if self.inner.space.is_full() || !self.inner.takes(size * WRITTEN_TIMES) {
+            return Err(EngineError::Full);
+        }
         let log_is_short = self.offset + LOG_ROOM_FOR_DELETES > self.log_max();
-        self.inner.space.is_full() || log_is_short
+        if log_is_short { Err(EngineError::Busy) } else { Ok(()) }
     }
 
     /// The log must have room for what is decided before it is: afterwards there is no way back. Beyond what was written out

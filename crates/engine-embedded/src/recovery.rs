@@ -28,10 +28,10 @@ use crate::{Counters, Inner, Options, stored_number};
 const FIRST_LOG_BYTES: u64 = 1 << 20;
 
 pub fn open(path: &Path, options: Options) -> Result<Inner, OpenError> {
-    let folder = Folder::open(path, Arc::clone(&options.disk))?;
+    let folder = Folder::open(path, Arc::clone(&options.disk))?.with_segment_files(options.segment_files_max());
     let state = folder.state();
     let space = Space::new(&folder, options.reserve_bytes);
-    let tree = Tree::open(&folder, options.block_cache_bytes, state.seq_floor, space.table_bytes())?;
+    let tree = Tree::open(&folder, &options, state.seq_floor, space.table_bytes())?;
     let found = look_at_segments(&folder)?;
     let first_free = found.last_key_value().map_or(1, |(last, _)| last + 1).max(state.replay_segment).max(1);
     let replayed = replay(&found, &folder, &state, &tree)?;
@@ -253,15 +253,15 @@ fn replay_log(log: &Segment, limit: u64, tree: &Tree, replayed: &mut Replayed) -
 
 /// The whole, sound batch at this place, if there is one.
 pub fn read_batch(log: &Segment, at: u64) -> std::io::Result<Option<Batch>> {
-    let mut header = [0_u8; HEADER];
-    match log.file().read_exact_at(&mut header, at) {
+    let (file, mut header) = (log.file()?, [0_u8; HEADER]);
+    match file.read_exact_at(&mut header, at) {
         Ok(()) => {}
         Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => return Ok(None),
         Err(error) => return Err(error),
     }
     let Some(header) = BatchHeader::decode(&header, log.id, at) else { return Ok(None) };
     let mut record = vec![0_u8; usize::try_from(header.length).unwrap_or(0)];
-    match log.file().read_exact_at(&mut record, at) {
+    match file.read_exact_at(&mut record, at) {
         Ok(()) => Ok(Batch::decode(Bytes::from(record), header)),
         Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => Ok(None),
         Err(error) => Err(error),

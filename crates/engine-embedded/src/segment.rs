@@ -6,12 +6,13 @@
 use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 
-use crate::disk::DiskFile;
+use crate::disk::{Disk, DiskFile, is_out_of_files};
 use crate::folder::{Folder, OpenError, io_error};
-use crate::sync::{self, AtomicBool, AtomicU64, Mutex, RwLock};
+use crate::segment_files::SegmentFiles;
+use crate::sync::{self, AtomicBool, AtomicU64, Mutex, MutexGuard, RwLock};
 
 pub const PAGE: u64 = 4096;
 /// One CRC32C covers this much of a content, so that a range read checks only what it touches.
@@ -31,13 +32,22 @@ pub enum SegmentKind {
     Data,
 }
 
-/// An open segment file. Whoever holds one can read it, also after it has been unlinked.
+/// A segment file, open while it is written to or was used not long ago. Whoever holds one can read it, also after it has
+/// been unlinked.
 #[derive(Debug)]
 pub struct Segment {
     pub id: u64,
     pub kind: SegmentKind,
     path: PathBuf,
-    file: Box<dyn DiskFile>,
+    /// `None`: it was closed, because others were needed. Only that of a segment that nobody writes to.
+    file: Mutex<Option<Arc<dyn DiskFile>>>,
+    /// The file was used since it was last looked at for closing.
+    was_used: AtomicBool,
+    /// The file has no name any more, so it could not be opened again.
+    is_unlinked: AtomicBool,
+    disk: Arc<dyn Disk>,
+    uuid: [u8; 16],
+    files: Arc<SegmentFiles>,
     /// Staged contents that no commit has stored yet: such a segment is not collected.
     staged: AtomicU64,
     /// Still being written to by this run, or needed to replay what the tree's files do not hold yet.
@@ -71,7 +81,7 @@ impl Segment {
     pub fn create(folder: &Folder, id: u64, kind: SegmentKind, zeroed: u64) -> io::Result<Segment> {
         let path = segment_path(&folder.segments(), id);
         let file = folder.disk().create(&path)?;
-        let segment = Segment::over(id, kind, path, file);
+        let segment = Segment::over(folder, id, kind, path, Some(file));
         let made = segment.prepare(&folder.uuid, zeroed).and_then(|()| folder.disk().sync_folder(&folder.segments()));
         if let Err(error) = made {
             let _ = folder.disk().remove_file(&segment.path);
@@ -80,12 +90,21 @@ impl Segment {
         Ok(segment)
     }
 
-    fn over(id: u64, kind: SegmentKind, path: PathBuf, file: Box<dyn DiskFile>) -> Segment {
+    fn over(folder: &Folder, id: u64, kind: SegmentKind, path: PathBuf, file: Option<Box<dyn DiskFile>>) -> Segment {
+        let files = Arc::clone(folder.segment_files());
+        if file.is_some() {
+            files.opened();
+        }
         Segment {
             id,
             kind,
             path,
-            file,
+            file: Mutex::new(file.map(Arc::from)),
+            was_used: AtomicBool::new(true),
+            is_unlinked: AtomicBool::new(false),
+            disk: Arc::clone(folder.disk()),
+            uuid: folder.uuid,
+            files,
             staged: AtomicU64::new(0),
             active: AtomicBool::new(true),
             sync: SyncGroup::default(),
@@ -94,24 +113,24 @@ impl Segment {
 
     /// Written-out zeroes make later syncs cheap: no block is allocated and no length changes under them.
     fn prepare(&self, uuid: &[u8; 16], zeroed: u64) -> io::Result<()> {
-        self.file.write_all_at(&encode_header(self.id, self.kind, uuid), 0)?;
+        self.write_at(&encode_header(self.id, self.kind, uuid), 0)?;
         self.extend(PAGE, zeroed)?;
-        self.file.sync_all()
+        self.file()?.sync_all()
     }
 
     /// Writes zeroes, so that there is room for what comes.
     pub fn extend(&self, from: u64, to: u64) -> io::Result<()> {
-        let zeroes = vec![0_u8; PIECE];
+        let (file, zeroes) = (self.file()?, vec![0_u8; PIECE]);
         let mut at = from;
         while at < to {
             let length = zeroes.len().min(usize::try_from(to - at).unwrap_or(zeroes.len()));
-            self.file.write_all_at(&zeroes[..length], at)?;
+            file.write_all_at(&zeroes[..length], at)?;
             at += length as u64;
         }
         Ok(())
     }
 
-    /// Opens a segment of an earlier run. It will never be appended to.
+    /// Finds a segment of an earlier run. It will never be appended to; its file is opened when it is used.
     ///
     /// A segment's header is durable before anything else is written to it. So a file that is shorter than a header, or
     /// holds nothing but zeroes, was never used. Any other file without a sound header is damaged.
@@ -132,17 +151,83 @@ impl Segment {
             let place = format!("{} byte {at}", path.display());
             return Err(OpenError::Damaged { place, why: "the header of a segment is damaged or not ours".into() });
         };
-        let segment = Segment::over(id, kind, path.clone(), file);
+        let segment = Segment::over(folder, id, kind, path.clone(), None);
         segment.active.store(false, Ordering::Release);
         Ok(Found::Whole(Arc::new(segment)))
     }
 
     pub fn len(&self) -> io::Result<u64> {
-        self.file.length()
+        self.file()?.length()
     }
 
-    pub fn file(&self) -> &dyn DiskFile {
-        &*self.file
+    /// The file, opened again if it was closed.
+    pub fn file(&self) -> io::Result<Arc<dyn DiskFile>> {
+        if let Some(file) = self.file_if_open() {
+            return Ok(file);
+        }
+        let file = match self.open_again() {
+            // There may be none left because of other segments.
+            Err(error) if is_out_of_files(&error) && self.files.close_some(1) > 0 => self.open_again(),
+            opened => opened,
+        }?;
+        let mut slot = self.slot();
+        if let Some(open) = &*slot {
+            return Ok(Arc::clone(open));
+        }
+        *slot = Some(Arc::clone(&file));
+        drop(slot);
+        // No lock is held: this may close the files of others.
+        self.files.opened();
+        Ok(file)
+    }
+
+    /// The file, if it is open.
+    pub fn file_if_open(&self) -> Option<Arc<dyn DiskFile>> {
+        self.was_used.store(true, Ordering::Release);
+        self.slot().clone()
+    }
+
+    /// It was this segment's file when it was closed. It must be so still, whatever was done to the folder meanwhile.
+    fn open_again(&self) -> io::Result<Arc<dyn DiskFile>> {
+        let file = self.disk.open(&self.path)?;
+        let mut header = [0_u8; SEGMENT_HEADER];
+        file.read_exact_at(&mut header, 0)?;
+        if decode_header(&header, self.id, &self.uuid) != Some(self.kind) {
+            let why = format!("{} is not the segment any more that it was", self.path.display());
+            return Err(io::Error::new(io::ErrorKind::InvalidData, why));
+        }
+        Ok(Arc::from(file))
+    }
+
+    /// Closes the file if nobody writes to it and it was not used since this was last asked. Whether it did.
+    pub fn close_if_idle(&self) -> bool {
+        if self.was_used.swap(false, Ordering::AcqRel) || !self.is_collectable() {
+            return false;
+        }
+        let mut slot = self.slot();
+        // Looked at under the lock, because unlinking takes it, too.
+        if self.is_unlinked.load(Ordering::Acquire) || !self.is_collectable() || slot.take().is_none() {
+            return false;
+        }
+        self.files.closed();
+        true
+    }
+
+    /// Removes the file. Those who hold the segment can read it all the same, so the file stays open as long as they do.
+    pub fn unlink(&self) -> io::Result<()> {
+        {
+            let _slot = self.slot();
+            self.is_unlinked.store(true, Ordering::Release);
+        }
+        match self.file() {
+            Err(error) if is_out_of_files(&error) => Err(error),
+            // What cannot be opened for another reason nobody can read, and it goes all the same.
+            Ok(_) | Err(_) => self.disk.remove_file(&self.path),
+        }
+    }
+
+    fn slot(&self) -> MutexGuard<'_, Option<Arc<dyn DiskFile>>> {
+        self.file.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub fn path(&self) -> &Path {
@@ -150,7 +235,7 @@ impl Segment {
     }
 
     pub fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
-        self.file.write_all_at(bytes, offset)
+        self.file()?.write_all_at(bytes, offset)
     }
 
     /// Syncs the file. Every sync of a segment that is in use goes through here, and one sync serves all who have asked
@@ -181,8 +266,9 @@ impl Segment {
         if !whole && self.sync.completed.load(Ordering::Acquire) >= mine {
             return Ok(());
         }
+        let file = self.file()?;
         let upto = self.sync.requested.load(Ordering::Acquire);
-        let synced = if whole { self.file.sync_all() } else { self.file.sync_data() };
+        let synced = if whole { file.sync_all() } else { file.sync_data() };
         match &synced {
             Ok(()) => self.sync.completed.store(upto, Ordering::Release),
             Err(error) => {
@@ -199,12 +285,12 @@ impl Segment {
     /// Writes a part again, as it reads now. What a failed sync has dropped may still be read from memory, and only what is
     /// written anew will be written out by the next sync.
     pub fn write_again(&self, from: u64, to: u64) -> io::Result<()> {
-        let mut piece = vec![0_u8; PIECE];
+        let (file, mut piece) = (self.file()?, vec![0_u8; PIECE]);
         let mut at = from;
         while at < to {
             let length = piece.len().min(usize::try_from(to - at).unwrap_or(piece.len()));
-            self.file.read_exact_at(&mut piece[..length], at)?;
-            self.file.write_all_at(&piece[..length], at)?;
+            file.read_exact_at(&mut piece[..length], at)?;
+            file.write_all_at(&piece[..length], at)?;
             at += length as u64;
         }
         Ok(())
@@ -233,9 +319,17 @@ impl Segment {
         if self.len()? <= length {
             return Ok(());
         }
-        self.file.set_len(length)?;
+        self.file()?.set_len(length)?;
         let mine = self.sync.requested.fetch_add(1, Ordering::AcqRel) + 1;
         self.sync_as(mine, true)
+    }
+}
+
+impl Drop for Segment {
+    fn drop(&mut self) {
+        if self.slot().is_some() {
+            self.files.closed();
+        }
     }
 }
 
@@ -266,6 +360,7 @@ impl Segments {
     }
 
     pub fn insert(&self, segment: Arc<Segment>) {
+        segment.files.add(&segment);
         self.0.write().expect("nothing panics under this lock").insert(segment.id, segment);
     }
 

@@ -15,6 +15,7 @@ use engine::{EngineError, Key, Visit, space};
 use lsm_tree::compaction::Leveled;
 use lsm_tree::{AbstractTree, AnyTree, Cache, Config, DescriptorTable, Guard, SequenceNumberCounter};
 
+use crate::Options;
 use crate::disk::Disk;
 use crate::folder::{Folder, OpenError};
 use crate::sync::{AtomicU64, Mutex};
@@ -37,6 +38,11 @@ const PAUSE_MAX: Duration = Duration::from_millis(250);
 /// is one and those it overlaps.
 pub const TABLES_AT_ONCE: u64 = 8;
 const TABLES_OF_LEVEL_1: u64 = 4;
+/// Where space is short, tables of this share of their size are made. The tree merges with at most fifty times as much of the
+/// next level, so that must be more than one table.
+const SMALL_TABLE_SHARE: u64 = 16;
+/// No level outgrows tables of this size, so that none is merged.
+const LARGER_THAN_ANY_LEVEL: u64 = 1 << 50;
 /// Before a skip starts a new search it steps over this many rows: near targets are cheaper that way.
 const STEPS_BEFORE_SEEK: usize = 8;
 
@@ -64,12 +70,12 @@ impl std::fmt::Debug for Tree {
 }
 
 impl Tree {
-    pub fn open(folder: &Folder, cache_bytes: u64, seq_floor: u64, table_bytes: u64) -> Result<Tree, OpenError> {
+    pub fn open(folder: &Folder, options: &Options, seq_floor: u64, table_bytes: u64) -> Result<Tree, OpenError> {
         let disk = Arc::clone(folder.disk());
         let path = disk.tree_folder(&folder.rows());
         let mut opened = None;
         let worked = disk.tree_work(&mut || {
-            opened = Some(Tree::open_at(&disk, path.clone(), cache_bytes, seq_floor, table_bytes).map_err(io_error)?);
+            opened = Some(Tree::open_at(&disk, path.clone(), options, seq_floor, table_bytes).map_err(io_error)?);
             Ok(())
         });
         let place = || folder.rows().display().to_string();
@@ -85,7 +91,7 @@ impl Tree {
     fn open_at(
         disk: &Arc<dyn Disk>,
         path: PathBuf,
-        cache_bytes: u64,
+        options: &Options,
         floor: u64,
         table_bytes: u64,
     ) -> Result<Tree, lsm_tree::Error> {
@@ -93,8 +99,8 @@ impl Tree {
         // The tree's own idea of what is visible runs ahead of what is durable; nobody looks at it.
         let unused_visible = SequenceNumberCounter::default();
         let tree = Config::new(&path, seqno.clone(), unused_visible)
-            .use_cache(Arc::new(Cache::with_capacity_bytes(cache_bytes)))
-            .use_descriptor_table(Some(Arc::new(DescriptorTable::new(128))))
+            .use_cache(Arc::new(Cache::with_capacity_bytes(options.block_cache_bytes)))
+            .use_descriptor_table(Some(Arc::new(DescriptorTable::new(options.tree_files_max()))))
             .open()?;
         if let Some(highest) = tree.get_highest_persisted_seqno() {
             seqno.fetch_max(highest + 1);
@@ -164,6 +170,12 @@ impl Tree {
             Some(entry) => Some((!entry.is_tombstone()).then(|| Bytes::from(entry.value))),
             None => self.is_all_in_the_memtable().then_some(None),
         }
+    }
+
+    /// Whether a scan of this range may have to read the tree's files.
+    pub fn is_on_disk(&self, from: &[u8], to: &[u8]) -> bool {
+        let version = self.tree.current_version();
+        version.iter_levels().flat_map(|level| level.iter()).any(|run| run.range_overlap_indexes(&(from..to)).is_some())
     }
 
     fn is_all_in_the_memtable(&self) -> bool {
@@ -245,7 +257,8 @@ impl Tree {
         })?;
         // Those that were sealed meanwhile are still there.
         let mut sealed = self.sealed.lock().expect("nothing panics under this lock");
-        let written = sealed.len().saturating_sub(self.tree.sealed_memtable_count());
+        let left = self.tree.sealed_memtable_count();
+        let written = sealed.len().checked_sub(left).expect("each was noted when it was sealed");
         sealed.drain(..written);
         Ok(())
     }
@@ -255,23 +268,56 @@ impl Tree {
         self.sealed.lock().expect("nothing panics under this lock").iter().sum()
     }
 
-    /// About how much one round of compaction writes before it can remove anything. Level 0 is merged whole, and it is large when
-    /// compaction is behind.
-    pub fn compaction_bytes(&self) -> u64 {
-        let level0 = self.tree.current_version().l0().size();
-        let tables = TABLES_AT_ONCE.max(level0.div_ceil(self.table_bytes) + TABLES_OF_LEVEL_1);
-        self.tree.disk_space().min(tables * self.table_bytes)
+    /// How much flushes and compaction will write of what is in memory and on level 0, before they give anything back.
+    pub fn unwritten_bytes(&self) -> u64 {
+        let in_memory = self.sealed_bytes() + self.memtable_bytes();
+        in_memory + self.compaction_bytes(in_memory)
     }
 
-    /// One round of compaction. `true`: something changed, there may be more to do.
-    pub fn compact(&self) -> io::Result<bool> {
+    /// About how much one round of compaction writes before it can remove anything, once `more` bytes have come to level 0. That
+    /// level is merged whole, and it is large when compaction is behind.
+    fn compaction_bytes(&self, more: u64) -> u64 {
+        let level0 = self.tree.current_version().l0().size() + more;
+        let tables = TABLES_AT_ONCE.max(level0.div_ceil(self.table_bytes) + TABLES_OF_LEVEL_1);
+        (self.tree.disk_space() + more).min(tables * self.table_bytes)
+    }
+
+    /// One round of compaction that fits into `room`: what is not begun leaves no half-written tables behind. `true`: something
+    /// changed, there may be more to do.
+    pub fn compact(&self, room: u64, is_disk_full: bool) -> io::Result<bool> {
+        let Some(strategy) = self.strategy(room, is_disk_full) else { return Ok(false) };
         let before = self.tree.current_version().id();
+        let strategy = Arc::new(strategy);
         self.disk.tree_work(&mut || {
-            let strategy = Leveled::default().with_table_target_size(self.table_bytes);
-            self.tree.compact(Arc::new(strategy), self.watermark()).map_err(io_error)?;
+            self.tree.compact(Arc::clone(&strategy) as _, self.watermark()).map_err(io_error)?;
             Ok(())
         })?;
         Ok(self.tree.current_version().id() != before)
+    }
+
+    /// What may be compacted where so much is free. `None`: nothing.
+    ///
+    /// Level 0 can only be merged whole. Where that does not fit, deeper levels are merged, a few tables at a time; where that
+    /// does not fit either, tables are only moved from one level to the next, which writes nothing.
+    fn strategy(&self, room: u64, is_disk_full: bool) -> Option<Leveled> {
+        let version = self.tree.current_version();
+        let level1 = version.iter_levels().skip(1).find(|level| !level.is_empty()).map_or(0, |level| level.size());
+        let (all, deeper) = (self.tree.disk_space(), TABLES_AT_ONCE * self.table_bytes);
+        let small_tables = self.table_bytes / SMALL_TABLE_SHARE;
+        // On a full disk deletes are carried down to what they delete, however few they are. Small tables reach it in small
+        // steps, because they lie above few of those below them.
+        let strategy = if is_disk_full {
+            Leveled::default().with_level_ratio_policy(vec![1.0]).with_l0_threshold(1)
+        } else {
+            Leveled::default()
+        };
+        if room > deeper.max(version.l0().size() + level1).min(all) {
+            return Some(strategy.with_table_target_size(if is_disk_full { small_tables } else { self.table_bytes }));
+        }
+        // With a threshold above what it holds, level 0 is left alone.
+        let above_level0 = u8::try_from(version.l0().table_count() + 1).ok()?;
+        let tables = if room > deeper.min(all) { small_tables } else { LARGER_THAN_ANY_LEVEL };
+        Some(strategy.with_l0_threshold(above_level0).with_table_target_size(tables))
     }
 
     /// Forgets versions nobody reads any more, and the memtables they keep alive.
@@ -359,7 +405,7 @@ mod tests {
 
     fn open(folder: &std::path::Path) -> Tree {
         let folder = Folder::open(folder, Arc::new(RealDisk)).expect("a folder");
-        Tree::open(&folder, 1 << 20, 0, 4 << 20).expect("a tree")
+        Tree::open(&folder, &Options { block_cache_bytes: 1 << 20, ..Options::default() }, 0, 4 << 20).expect("a tree")
     }
 
     /// Rows of a mebibyte that do not get smaller when they are written out, over the same range of keys each time.
@@ -384,7 +430,31 @@ mod tests {
             tree.flush().expect("written out");
         }
         assert_eq!(tree.tree.l0_run_count(), 8);
-        assert!(tree.compaction_bytes() >= 64 * MIB as u64, "{}", tree.compaction_bytes());
+        assert!(tree.compaction_bytes(0) >= 64 * MIB as u64, "{}", tree.compaction_bytes(0));
+    }
+
+    #[test]
+    fn level_zero_is_merged_only_where_that_fits() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let tree = open(folder.path());
+        fill(&tree, 2, 0);
+        tree.rotate(1);
+        tree.flush().expect("written out");
+        assert!(
+            tree.compact(0, false).expect("compacted"),
+            "a run that nothing lies below is moved, which writes nothing"
+        );
+        for round in 1..=6 {
+            fill(&tree, 2, round);
+            tree.rotate(u64::from(round) + 1);
+            tree.flush().expect("written out");
+        }
+        for is_disk_full in [false, true] {
+            assert!(!tree.compact(13 * MIB as u64, is_disk_full).expect("compacted"), "14 MiB do not fit");
+        }
+        assert_eq!(tree.tree.l0_run_count(), 6);
+        assert!(tree.compact(15 * MIB as u64, false).expect("compacted"));
+        assert_eq!(tree.tree.l0_run_count(), 0);
     }
 
     #[test]

@@ -152,7 +152,15 @@ async fn closing_ends_in_the_middle_of_everything() {
 struct Gate(Arc<(Mutex<bool>, Condvar)>);
 
 impl Gate {
-    fn shut(&self, shut: bool) {
+    /// Shuts the gate until the guard is dropped. It must go before the engine, which waits for its threads; so a test that
+    /// fails opens the gate, too.
+    #[must_use]
+    fn shut(&self) -> ShutGate {
+        self.set(true);
+        ShutGate(self.clone())
+    }
+
+    fn set(&self, shut: bool) {
         *self.0.0.lock().expect("no panic") = shut;
         self.0.1.notify_all();
     }
@@ -166,6 +174,14 @@ impl Gate {
             }
             Ok(())
         })
+    }
+}
+
+struct ShutGate(Gate);
+
+impl Drop for ShutGate {
+    fn drop(&mut self) {
+        self.0.set(false);
     }
 }
 
@@ -186,14 +202,14 @@ async fn what_waits_is_bounded_by_its_bytes() {
     let options = Options { waiting_bytes_max: 1 << 20, probe: gate.probe(Moment::Decider), ..Options::default() };
     let engine = EmbeddedEngine::open(folder.path(), options).expect("opened");
     for round in 0..2_u64 {
-        gate.shut(true);
+        let shut = gate.shut();
         let puts = (0..40).map(|number| {
             let engine = Arc::clone(&engine);
             tokio::spawn(async move { put(&*engine, &format!("{number}"), &pattern("x", round, EACH)).await })
         });
         let puts: Vec<_> = puts.collect();
         wait_for_answers(&puts, 40 - (1 << 20) / EACH).await;
-        gate.shut(false);
+        drop(shut);
         let mut answers = Vec::new();
         for put in puts {
             answers.push(tokio::time::timeout(PATIENCE, put).await.expect("an answer").expect("no panic"));
@@ -214,7 +230,7 @@ async fn a_crowd_of_large_decisions_becomes_many_batches() {
     let gate = Gate::default();
     let options = Options { probe: gate.probe(Moment::Decider), ..Options::default() };
     let engine = EmbeddedEngine::open(folder.path(), options).expect("opened");
-    gate.shut(true);
+    let shut = gate.shut();
     let puts = (0..48).map(|number| {
         let engine = Arc::clone(&engine);
         tokio::spawn(async move {
@@ -230,7 +246,7 @@ async fn a_crowd_of_large_decisions_becomes_many_batches() {
     let puts: Vec<_> = puts.collect();
     // The gate holds the decider after its first look; by then the others wait.
     tokio::time::sleep(Duration::from_millis(200)).await;
-    gate.shut(false);
+    drop(shut);
     for put in puts {
         let answer = tokio::time::timeout(PATIENCE, put).await.expect("an answer").expect("no panic");
         assert_eq!(answer, Ok(()));
@@ -253,7 +269,7 @@ async fn decisions_that_are_run_outside_count_as_waiting() {
         Ok(Commit { changes, outcome: () })
     });
     fill.await.expect("many rows");
-    gate.shut(true);
+    let shut = gate.shut();
     let heavy = (0..20).map(|_| {
         let engine = Arc::clone(&engine);
         tokio::spawn(async move {
@@ -266,7 +282,7 @@ async fn decisions_that_are_run_outside_count_as_waiting() {
     });
     let heavy: Vec<_> = heavy.collect();
     wait_for_answers(&heavy, 15).await;
-    gate.shut(false);
+    drop(shut);
     let mut busy = 0;
     for one in heavy {
         let answer = tokio::time::timeout(PATIENCE, one).await.expect("an answer").expect("no panic");
@@ -274,6 +290,34 @@ async fn decisions_that_are_run_outside_count_as_waiting() {
         busy += usize::from(answer.is_err());
     }
     assert!((15..20).contains(&busy), "{busy} of 20 were too many");
+}
+
+/// The next log is late and the disk is empty: who writes is slowed down, and then told to come again, not that the disk is full.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_log_that_is_late_is_no_full_disk() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let gate = Gate::default();
+    let options = Options { log_bytes: 4 << 20, probe: gate.probe(Moment::Flusher), ..Options::default() };
+    let engine = EmbeddedEngine::open(folder.path(), options).expect("opened");
+    let shut = gate.shut();
+    let mut written = 0;
+    let refused = loop {
+        assert!(written < 5_000, "the log grows for ever");
+        match put_row(&engine, &format!("{written}"), written).await {
+            Ok(()) => written += 1,
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(refused, EngineError::Busy, "after {written} rows");
+    assert_eq!(figure(&engine, "disk_full"), 0);
+    assert!(figure(&engine, "paused_microseconds") > 0, "writers were slowed down before");
+    delete(&*engine, "absent").await.expect("deletes are taken");
+    drop(shut);
+    let began = Instant::now();
+    while put_row(&engine, "later", 1).await == Err(EngineError::Busy) {
+        assert!(began.elapsed() < PATIENCE, "no log was made: {:?}", engine.figures());
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
 }
 
 /// Listings that wait for the disk (here: for a message) hold no worker of the runtime: others' tasks go on.
@@ -397,4 +441,39 @@ async fn an_engine_that_has_written_nothing_out_reads_everything_where_it_is_ask
         });
         assert_eq!(read.await.expect("read"), here, "{name}");
     }
+}
+
+/// How many rows a scan sees that expects one and goes on, and whether all of it was run by the thread that asked.
+async fn scan_on_and_on(engine: &EmbeddedEngine) -> (usize, bool) {
+    let (all, here) = (Key::new(0x70), std::thread::current().id());
+    let scanned = engine::read::<_, Infallible, _>(engine, move |rows, _| {
+        let mut seen = 0;
+        rows.scan(&all, &all.after_all(), 1, &mut |_, _| {
+            seen += 1;
+            Visit::Next
+        })?;
+        Ok((seen, std::thread::current().id() == here))
+    });
+    scanned.await.expect("scanned")
+}
+
+/// A filter that matches nothing: the scan expects one row and looks at all of them.
+#[tokio::test]
+async fn a_scan_that_finds_more_rows_than_it_expects_leaves_the_thread_that_asks() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let engine = common::open(folder.path());
+    for number in 0..16 {
+        put_row(&engine, &format!("{number}"), 1).await.expect("put");
+    }
+    assert_eq!(scan_on_and_on(&engine).await, (16, true), "a few rows in memory");
+    put_row(&engine, "one more", 1).await.expect("put");
+    assert_eq!(scan_on_and_on(&engine).await, (17, false), "many rows in memory");
+}
+
+/// However few rows it expects: where they are on the disk, it waits for that.
+#[tokio::test]
+async fn a_scan_of_rows_on_the_disk_leaves_the_thread_that_asks() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let engine = open_cold(folder.path()).await;
+    assert_eq!(scan_on_and_on(&engine).await, (8, false));
 }

@@ -11,6 +11,7 @@ use common::{assert_clean, delete, get, key, pattern, put, sweep};
 use engine::{Changes, Commit, Engine, EngineError};
 use engine_embedded::disk::{Disk, DiskFile, Lock};
 use engine_embedded::faults::{FaultyDisk, Point};
+use engine_embedded::probe::{Moment, Probe};
 use engine_embedded::{EmbeddedEngine, OnFatal, Options};
 
 /// Ends the test instead of the process.
@@ -137,8 +138,7 @@ async fn fill_and_empty(folder: &Path, options: Options, disk_bytes: u64) {
 async fn a_small_disk_is_filled_and_emptied() {
     const DISK: u64 = 512 << 20;
     let Some(disk) = LoopDisk::new(DISK) else {
-        println!("SKIPPED: a disk cannot be mounted here");
-        return;
+        return common::skipped("a_small_disk_is_filled_and_emptied: a disk cannot be mounted here");
     };
     fill_and_empty(&disk.mount_point().join("data"), options(), DISK).await;
 }
@@ -347,6 +347,116 @@ async fn the_collector_does_not_use_up_the_last_of_a_full_disk() {
     }
     drop(engine);
     assert_clean(folder.path());
+}
+
+/// How many rows a decision of `change_rows` writes or deletes.
+const ROWS_AT_ONCE: u64 = 50;
+const ROW_BYTES: usize = 2_000;
+
+/// Writes, or deletes, the rows of one group.
+async fn change_rows(engine: &dyn Engine, group: u64, deletes: bool) -> Result<(), EngineError> {
+    let row_key = |number: u64| key("rows").number(group * ROWS_AT_ONCE + number);
+    let rows: Vec<_> = (0..ROWS_AT_ONCE)
+        .map(|number| (row_key(number), (!deletes).then(|| pattern("row", group * ROWS_AT_ONCE + number, ROW_BYTES))))
+        .collect();
+    let done = engine::commit::<_, std::convert::Infallible, _>(engine, key("rows"), move |_, _| {
+        let mut changes = if deletes { Changes::none().freeing_space() } else { Changes::none() };
+        changes.rows.clone_from(&rows);
+        Ok(Commit { changes, outcome: () })
+    });
+    done.await.map_err(common::failure)
+}
+
+fn figure(engine: &EmbeddedEngine, name: &str) -> u64 {
+    engine.figures().into_iter().find(|(figure, _)| *figure == name).expect("a figure of this name").1
+}
+
+/// The compactor stands still until the disk is full and level 0 is larger than the reserve. Then there must still be room to
+/// merge it, and what is deleted gives its space back.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_disk_that_is_full_with_compaction_behind_can_be_emptied() {
+    const DISK: u64 = 128 << 20;
+    const RESERVE: u64 = DISK / 4;
+    let folder = tempfile::tempdir().expect("a folder");
+    let (refused, held) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(true)));
+    let is_held = Arc::clone(&held);
+    let probe = Probe::new(move |moment| {
+        while moment == Moment::Compactor && is_held.load(Ordering::Acquire) {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        Ok(())
+    });
+    let disk = Arc::new(SmallDisk::new(folder.path(), DISK, &refused));
+    let options = Options { disk, probe, log_bytes: 4 << 20, memtable_bytes: 4 << 20, ..options() };
+    let engine = EmbeddedEngine::open(folder.path(), options).expect("opened");
+    let release = Release(held);
+    let (looks, path) = (Arc::new(AtomicBool::new(true)), folder.path().to_path_buf());
+    let (watches, most) = (Release(Arc::clone(&looks)), std::thread::spawn(move || most_used(&path, &looks)));
+    let filled = fill_with_rows(&*engine, 0).await;
+    assert!(figure(&engine, "tree_disk_bytes") > RESERVE, "{:?}", engine.figures());
+    drop(release);
+    wait_until(&engine, "level 0 is not merged", |engine| figure(engine, "tree_level0_runs") < 4).await;
+    for group in 0..filled {
+        assert_eq!(change_rows(&*engine, group, true).await, Ok(()), "group {group} of {filled}");
+    }
+    // Nearly as much fits as did before: the space of what was deleted has come back, but for the last deletes, which wait in
+    // memory and above the rows that they delete.
+    let mut again = filled;
+    for round in 0.. {
+        again = fill_with_rows(&*engine, again).await;
+        if again - filled >= filled * 3 / 4 {
+            break;
+        }
+        assert!(round < 300, "{} of {filled} fit: {:?}", again - filled, engine.figures());
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    }
+    drop(watches);
+    let most = most.join().expect("no panic");
+    assert!(most <= DISK, "{most} bytes were used");
+    assert_eq!(refused.load(Ordering::Acquire), 0, "the disk was used up: {:?}", engine.figures());
+    drop(engine);
+    assert_clean(folder.path());
+}
+
+/// How much of the disk was used at most, while somebody wants to know.
+fn most_used(folder: &Path, looks: &AtomicBool) -> u64 {
+    let mut most = 0;
+    while looks.load(Ordering::Acquire) {
+        most = most.max(used(folder));
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+    most
+}
+
+/// Lets the thread go that waits for it, also when the test fails: an engine that is dropped waits for its threads.
+struct Release(Arc<AtomicBool>);
+
+impl Drop for Release {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
+    }
+}
+
+/// Writes rows until the disk is full. Returns the first group that was not written.
+async fn fill_with_rows(engine: &dyn Engine, first: u64) -> u64 {
+    for group in first.. {
+        match change_rows(engine, group, false).await {
+            Ok(()) => {}
+            Err(EngineError::Full) => return group,
+            Err(error) => panic!("group {group}: {error:?}"),
+        }
+    }
+    first
+}
+
+async fn wait_until(engine: &EmbeddedEngine, what: &str, holds: impl Fn(&EmbeddedEngine) -> bool) {
+    for round in 0.. {
+        if holds(engine) {
+            return;
+        }
+        assert!(round < 600, "{what}: {:?}", engine.figures());
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
 }
 
 /// An ext4 image on a loop device.

@@ -361,7 +361,8 @@ fn failed<T>(error: NotCommitted<std::convert::Infallible>) -> Result<T, EngineE
     }
 }
 
-/// Runs `step` until it says that nothing is left, and removes the due row with the last one.
+/// Runs `step` until it says that nothing is left, and removes the due row with the last one. After so many steps as one turn has
+/// the row stays, and the next sweep goes on.
 ///
 /// The steps are a partition of their own. Who changes rows that others change as well uses [`steps_in`].
 pub fn steps<'a, F>(engine: &'a dyn Engine, due: &'a Due, step: F) -> BoxFuture<'a, Result<(), EngineError>>

@@ -5,6 +5,7 @@
 use std::collections::HashSet;
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 
@@ -27,7 +28,7 @@ macro_rules! conformance_tests {
         $crate::conformance_tests!(@each $make;
             a_commit_is_seen_by_every_later_read, a_refusal_changes_nothing, decisions_see_those_before_them,
             one_winner_per_version, the_later_of_two_writes_counts, stamps_rise_and_ids_never_repeat,
-            many_rows_are_judged_as_one_state, many_rows_that_another_partition_writes_are_judged_as_one_state, a_row_that_leads_to_another_is_the_newest, announced_rows_are_seen_as_they_are,
+            stamps_rise_past_decisions_over_many_rows, many_rows_are_judged_as_one_state, many_rows_that_another_partition_writes_are_judged_as_one_state, a_row_that_leads_to_another_is_the_newest, announced_rows_are_seen_as_they_are,
             an_announced_row_that_is_not_looked_at_makes_no_conflict, scans_keep_order_and_bounds, scans_skip_and_stop, a_read_is_one_state, contents_come_back_whole,
             ranges_of_contents_are_right, a_content_nobody_stored_is_not_there,
             an_open_content_outlives_its_owner, the_last_reference_takes_the_content_along,
@@ -262,6 +263,57 @@ pub async fn stamps_rise_and_ids_never_repeat(engine: Arc<dyn Engine>) {
         assert!(some.iter().all(|id| ids.insert(*id)), "an id came twice");
         let content = stage(&*engine, &Bytes::from_static(b"x"), 1).await;
         assert!(ids.insert(content.id().0), "a content has an id of its own");
+    }
+}
+
+/// Decisions over so many rows that they may be run beside the others write their stamp down. Others of the same partition,
+/// which write nothing that those look at, read it: whoever comes before has a lower stamp, whoever comes after a higher one.
+pub async fn stamps_rise_past_decisions_over_many_rows(engine: Arc<dyn Engine>) {
+    let many = Key::new(SPACE).text("many");
+    let fill = many.clone();
+    commit::<(), Infallible, _>(&*engine, key("p"), move |_, _| {
+        let mut changes = Changes::none();
+        for number in 0..1_500 {
+            changes.put(fill.clone().number(number), "x");
+        }
+        Ok(Commit { changes, outcome: () })
+    })
+    .await
+    .expect("many rows");
+    let stop = Arc::new(AtomicBool::new(false));
+    let others = (0..3).map(|other| {
+        let (engine, stop) = (Arc::clone(&engine), Arc::clone(&stop));
+        std::thread::spawn(move || {
+            let mut seen = Vec::new();
+            while !stop.load(Ordering::Acquire) {
+                let decided = commit::<(u64, u64), Infallible, _>(&*engine, key("p"), move |rows, tick| {
+                    let before = number(rows.get(&key("stamp"))?);
+                    let mut changes = Changes::none();
+                    changes.put(key(&format!("other {other}")), "x");
+                    Ok(Commit { changes, outcome: (before, tick.stamp.0) })
+                });
+                seen.push(block_on(decided).expect("decided"));
+            }
+            seen
+        })
+    });
+    let others: Vec<_> = others.collect();
+    let mut stamps = Vec::new();
+    for _ in 0..20 {
+        let many = many.clone();
+        let decided = commit::<u64, Infallible, _>(&*engine, key("p"), move |rows, tick| {
+            rows.scan(&many, &many.after_all(), 2_000, &mut |_, _| Visit::Next)?;
+            let mut changes = Changes::none();
+            changes.put(key("stamp"), Bytes::copy_from_slice(&tick.stamp.0.to_be_bytes()));
+            Ok(Commit { changes, outcome: tick.stamp.0 })
+        });
+        stamps.push(decided.await.expect("decided"));
+    }
+    stop.store(true, Ordering::Release);
+    assert!(stamps.is_sorted(), "{stamps:?}");
+    for (before, stamp) in others.into_iter().flat_map(|other| other.join().expect("no panic")) {
+        let after = stamps.iter().find(|after| **after > before).copied().unwrap_or(u64::MAX);
+        assert!(before < stamp && stamp < after, "{stamp} came between {before} and {after}");
     }
 }
 

@@ -1,7 +1,122 @@
 //! The File service.
 //!
+//! [`Op::named_by`] says which operation a request names, [`HttpService::run_for`] runs it. Each operation has its own file under
+//! `ops` and is a value that any protocol can build: `parse` makes it from an HTTP request, `apply` has the rules, and `run` takes
+//! it to the engine and writes the answer.
+//!
 //! - [`security`]: who owns a file and who may do what with it: SIDs, security descriptors, SDDL, inheritance.
 //! - [`opens`]: who has what open: the table that REST operations and SMB opens both enter.
+//! - `model`: the rows.
+//! - `tree`: from a path to the file or directory that stands there.
+//! - `change`: what becomes of files and directories, whoever asks, REST or SMB.
+//! - `entering`: how a REST operation enters the table of opens for as long as it is at work.
+//! - `request`, `reply`: what operations have in common in what they take and answer.
+//! - `permission_format`: the two forms in which a permission is sent and told.
+//! - `share_settings`: the headers that set quota, tier and the like of a share.
+//! - `smb_headers`: the headers that set attributes, times and permission.
+//! - `collect`: what is done later: the purge of deleted shares.
+//! - `check`: holds the rows of a stopped server against each other.
+//!
+//! What always holds:
+//!
+//! - A share is one partition: its decisions are made one after another, so a rename, a delete and a write of one tree always agree.
+//! - Every decision inside a share reads the row of the share in the same step, so nothing can be written into a share that is
+//!   being deleted.
+//! - A file's id stays when it is renamed, also under a directory that is renamed. What hangs on it, ranges, leases, opens, goes along.
+//! - No change is committed while an SMB open that was there before it excludes it.
+//! - The usage of a share is the sum of the lengths of its files, in every state of the store.
 
+mod change;
+mod check;
+mod collect;
+#[cfg(test)]
+mod crashes;
+mod entering;
+mod error;
+mod model;
+mod op;
 pub mod opens;
+mod ops;
+mod permission_format;
+mod reply;
+mod request;
+#[cfg(test)]
+mod round_trips;
+#[cfg(test)]
+mod round_trips_files;
+mod route;
 pub mod security;
+mod share_settings;
+mod smb_headers;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
+mod tree;
+
+use std::sync::Arc;
+
+use engine::{Engine, Rows, Unread};
+use service::properties::Properties;
+use service::{Call, HttpService, ServiceState, StoredPolicy};
+use wire::http::{Body, Reply};
+use wire::names::ShareName;
+
+pub use check::check;
+pub use error::FileError;
+pub use model::{AccessTier, Protocol, Provisioned, RootSquash, Share, Usage};
+pub use op::Op;
+pub use ops::{
+    CreatePermission, CreateShare, DeleteShare, DeleteSnapshots, GetPermission, GetShareStats, LeaseShare, ListShares,
+    ListedShare, ReadShare, RestoreShare, SetShareAcl, SetShareMetadata, SetShareProperties, SharePlace, ShareVersion,
+    SharesPage, WriteShare,
+};
+pub use share_settings::ShareSettings;
+
+use opens::Opens;
+use ops::get_file_service_properties::PROPERTIES;
+
+/// Why a request has no result.
+pub type Failure = service::Failure<FileError>;
+
+/// The service over one engine.
+#[derive(Clone, Debug)]
+pub struct FileService {
+    state: ServiceState,
+    opens: Arc<Opens>,
+}
+
+impl FileService {
+    #[must_use]
+    pub fn new(engine: Arc<dyn Engine>, opens: Arc<Opens>) -> FileService {
+        FileService { state: ServiceState::new(engine), opens }
+    }
+}
+
+impl HttpService for FileService {
+    type Op = Op;
+    type Error = FileError;
+
+    fn state(&self) -> &ServiceState {
+        &self.state
+    }
+
+    fn properties() -> &'static Properties {
+        &PROPERTIES
+    }
+
+    async fn answer(&self, op: Op, call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> {
+        ops::run(op, ops::Call { base: call, opens: &self.opens }, body).await
+    }
+
+    fn find_policies(rows: &dyn Rows, account: u64, share: &str) -> Result<Option<Vec<StoredPolicy>>, Unread> {
+        let Ok(name) = ShareName::parse(share) else { return Ok(None) };
+        Ok(model::find_share(rows, account, &name)?.map(|share| share.policies))
+    }
+}
+
+impl From<FileError> for Failure {
+    fn from(error: FileError) -> Failure {
+        Failure::Refused(error)
+    }
+}

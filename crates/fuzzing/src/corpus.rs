@@ -15,6 +15,12 @@ pub fn corpus(target: &str) -> Vec<Vec<u8>> {
             "GET cont/blob?sv=2021-08-06&st=2026-01-01&se=2027-01-01T00:00:00Z&sr=b&sp=racwd&sip=1.1.1.1-2.2.2.2&spr=https,http&sig=QUJD&si=policy",
             "GET ?sv=2019-02-02&ss=bqt&srt=sco&sp=rwdlacup&se=2030-01-01&sig=x%3D\nauthorization: SharedKey devstoreaccount1:QUJD\nx-ms-date: Mon, 01 Jan 2024 00:00:00 GMT",
             "GET t?sv=2019-02-02&tn=t&spk=a&epk=b&srk=c&erk=d&sp=raud&se=2030-01-01&sig=x",
+            "PUT share/Dir/file?comp=range\nx-ms-write: update\nx-ms-range: bytes=510-520\nx-ms-file-last-write-time: preserve\nx-ms-lease-id: 01010101-0101-0101-0101-010101010101",
+            "PUT share/dir/file\nx-ms-type: file\nx-ms-content-length: 4398046511104\nx-ms-file-attributes: ReadOnly|Hidden\nx-ms-file-creation-time: 2026-01-01T00:00:00.1234567Z\nx-ms-file-permission: O:SYG:SYD:(A;;FA;;;SY)\nx-ms-file-permission-key: 1*2",
+            "PUT share/to?restype=directory&comp=rename\nx-ms-file-rename-source: http://127.0.0.1/devstoreaccount1/share/from\nx-ms-file-rename-replace-if-exists: true\nx-ms-source-allow-trailing-dot: true",
+            "GET share/dir?restype=directory&comp=list&prefix=a&marker=x&maxresults=5&include=Timestamps,ETag,Attributes,PermissionKey\nx-ms-allow-trailing-dot: true",
+            "GET share/dir/f?sv=2026-04-06&sr=f&sp=rcwd&se=2030-01-01&rscc=a&rsct=b&sig=x\nx-ms-file-request-intent: backup",
+            "GET share?restype=share&skoid=0&sktid=0&skt=2026-01-01&ske=2026-01-02&sks=f&skv=2025-07-05&skdutid=0&sduoid=0&sv=2025-07-05&sr=s&sp=rl&se=2030-01-01&sig=x",
             "GET c/b?skoid=0&sktid=0&skt=2026-01-01&ske=2026-01-02&sks=b&skv=2020-02-10&sv=2020-02-10&sr=d&sdd=2&sp=r&se=2030-01-01&sig=x",
         ],
         "xml" => &[
@@ -33,6 +39,15 @@ pub fn corpus(target: &str) -> Vec<Vec<u8>> {
         ],
         "json_entity" => &[
             "{\"PartitionKey\":\"p\",\"RowKey\":\"r\",\"a\":1,\"b\":-2.5e10,\"c\":true,\"d\":null,\"e\":\"x\\u00e9\",\"f@odata.type\":\"Edm.Int64\",\"f\":\"9223372036854775807\",\"g@odata.type\":\"Edm.Binary\",\"g\":\"QUJD\",\"h@odata.type\":\"Edm.DateTime\",\"h\":\"2026-01-01T00:00:00Z\",\"i@odata.type\":\"Edm.Guid\",\"i\":\"01010101-0101-0101-0101-010101010101\"}",
+        ],
+        "file_path" => &[
+            "a/b/C.txt",
+            "dir.../file1.../",
+            "a/../b",
+            "CON/lpt9/clock$",
+            "ǅ\u{FB01}ſ\u{212A}İı/ẞß/σς",
+            "\u{10428}\u{FFFE}\u{202E}",
+            "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa/d/d/d/d",
         ],
         "filter" => &[
             "PartitionKey eq 'p' and (RowKey ge 'a' and RowKey lt 'b') or not (a ne 1)",

@@ -4,6 +4,7 @@ use std::sync::LazyLock;
 
 use auth::{Account, AccountKey, Accounts, Policy, Request, Service};
 use concurrency::Timestamp;
+use wire::file_path::{FilePath, PathKind, TrailingDots};
 use wire::multipart;
 use wire::ranges::RangeHeader;
 use wire::tags::Tags;
@@ -23,6 +24,7 @@ pub const TARGETS: &[Target] = &[
     ("multipart", multipart),
     ("sas", sas),
     ("ranges", ranges),
+    ("file_path", file_path),
     ("block_list", block_list),
     ("tags", tags),
     ("query_sql", query_sql),
@@ -46,6 +48,7 @@ fn request(bytes: &[u8]) {
 fn xml(bytes: &[u8]) {
     let _ = xml::ServiceProperties::parse(bytes);
     let _ = xml::ServiceProperties::parse_common(bytes);
+    let _ = xml::ServiceProperties::parse_for_files(bytes);
     let _ = xml::SignedIdentifiers::parse(bytes);
     let _ = xml::KeyInfo::parse(bytes);
     let _ = xml::QueryRequest::parse(bytes);
@@ -82,7 +85,7 @@ fn sas(bytes: &[u8]) {
         Accounts::new([Account::new("devstoreaccount1", vec![key])])
     });
     let Some(head) = head::of(bytes) else { return };
-    for service in [Service::Blob, Service::Queue, Service::Table] {
+    for service in [Service::Blob, Service::Queue, Service::Table, Service::File] {
         let request = Request {
             service,
             method: head.method.as_str(),
@@ -108,6 +111,27 @@ fn ranges(bytes: &[u8]) {
         let _ = wire::dates::parse_iso_ticks(text);
         let _ = concurrency::LeaseId::parse(text);
         let _ = wire::base64::decode(text);
+    }
+}
+
+/// Paths of files: what is taken for one keeps its spelling, and is within every directory above it.
+fn file_path(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    for kind in [PathKind::File, PathKind::Directory] {
+        for dots in [TrailingDots::Strip, TrailingDots::Keep] {
+            let Ok(path) = FilePath::parse(text, kind, dots) else { continue };
+            let again = FilePath::parse(&path.to_string(), kind, dots);
+            assert_eq!(again.as_ref(), Ok(&path), "a path that was taken is taken again");
+            for name in path.names() {
+                let folded = name.folded();
+                assert_eq!(wire::fold::fold(folded.as_str()), folded.as_str(), "folding is done once");
+            }
+            let mut above = Some(path.clone());
+            while let Some(directory) = above {
+                assert!(path.is_within(&directory));
+                above = directory.split_last().map(|(parent, _)| parent);
+            }
+        }
     }
 }
 

@@ -51,7 +51,8 @@ pub struct History<C, A>(Mutex<Notes<C, A>>);
 
 #[derive(Debug)]
 struct Notes<C, A> {
-    calls: Vec<Call<C, A>>,
+    /// By the number in their tickets; `None`: the call was never made.
+    calls: Vec<Option<Call<C, A>>>,
     order: u64,
 }
 
@@ -66,7 +67,7 @@ impl<C, A> History<C, A> {
     pub fn begin(&self, client: u64, call: C, time: u64) -> Ticket {
         let mut notes = self.notes();
         let begin = notes.next(time);
-        notes.calls.push(Call { client, call, begin, end: None, answer: None });
+        notes.calls.push(Some(Call { client, call, begin, end: None, answer: None }));
         Ticket(notes.calls.len() - 1)
     }
 
@@ -74,22 +75,33 @@ impl<C, A> History<C, A> {
     pub fn end(&self, ticket: &Ticket, answer: A, time: u64) {
         let mut notes = self.notes();
         let end = notes.next(time);
-        let call = &mut notes.calls[ticket.0];
+        let call = notes.calls[ticket.0].as_mut().expect("a call that was taken back does not end");
         assert!(call.end.is_none(), "a call ends once");
         (call.end, call.answer) = (Some(end), Some(answer));
     }
 
+    /// The call was never made: no server was there to take it.
+    pub fn take_back(&self, ticket: Ticket) {
+        self.notes().calls[ticket.0] = None;
+    }
+
     /// What was not answered until now has happened or never will: the server that was asked is dead.
     pub fn settle(&self, time: u64) {
+        self.settle_those(time, |_| true);
+    }
+
+    /// The same for the calls of some clients: those whose server is dead.
+    pub fn settle_those(&self, time: u64, is_settled: impl Fn(u64) -> bool) {
         let mut notes = self.notes();
         let now = notes.next(time);
-        notes.calls.iter_mut().filter(|call| call.end.is_none()).for_each(|call| call.end = Some(now));
+        let open = notes.calls.iter_mut().flatten().filter(|call| call.end.is_none());
+        open.filter(|call| is_settled(call.client)).for_each(|call| call.end = Some(now));
     }
 
     /// All of it, once nobody writes any more.
     #[must_use]
     pub fn into_calls(self) -> Vec<Call<C, A>> {
-        self.0.into_inner().expect("nothing panics under this lock").calls
+        self.0.into_inner().expect("nothing panics under this lock").calls.into_iter().flatten().collect()
     }
 
     /// All of it so far.
@@ -99,7 +111,7 @@ impl<C, A> History<C, A> {
         C: Clone,
         A: Clone,
     {
-        self.notes().calls.clone()
+        self.notes().calls.iter().flatten().cloned().collect()
     }
 
     fn notes(&self) -> MutexGuard<'_, Notes<C, A>> {

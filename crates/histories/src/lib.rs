@@ -5,7 +5,8 @@
 //! when it began. If there is none, the service has done what no server that does one thing after another could have done.
 //!
 //! A call without an answer (the server died, the answer was lost, the server said that it does not know) may have happened at any
-//! time after it began, or never. [`History::settle`] says from when on it can no longer happen.
+//! time after it began, or never. [`History::settle`] says from when on it can no longer happen; [`History::take_back`] that it never
+//! left its client.
 
 mod check;
 mod container;

@@ -374,3 +374,36 @@ fn a_power_cut_may_take_the_newest_calls_but_none_before_what_is_left() {
     assert!(!left(RegisterAnswer::Missing, Some(3)), "the first write had been answered then");
     assert!(!left(found(1, "a"), Some(5)) && left(found(2, "b"), Some(5)));
 }
+
+/// What was never sent cannot explain what was read; what was sent to a server that died can, until it is settled.
+#[test]
+fn a_call_that_was_taken_back_never_happened() {
+    let read_back = |treat: fn(&History<RegisterCall, RegisterAnswer>, histories::Ticket)| {
+        let history = History::default();
+        let lost = history.begin(1, put(7), 0);
+        treat(&history, lost);
+        let read = history.begin(2, RegisterCall::Get, 10);
+        history.end(&read, found(7, "a"), 20);
+        check(Register::default(), &history.into_calls(), 0)
+    };
+    assert!(matches!(read_back(|history, ticket| history.take_back(ticket)), Verdict::Wrong(_)));
+    assert_eq!(read_back(|_, _| ()), Verdict::Fine);
+    assert_eq!(read_back(|history, _| history.settle_those(5, |client| client == 1)), Verdict::Fine);
+}
+
+/// A settled call may have happened before, and not later.
+#[test]
+fn calls_are_settled_by_client() {
+    let overwritten_late = |settled: u64| {
+        let history = History::default();
+        let _lost = history.begin(1, put(7), 0);
+        history.settle_those(5, |client| client == settled);
+        for (time, call, answer) in [(10, put(8), stored("a")), (30, RegisterCall::Get, found(7, "b"))] {
+            let ticket = history.begin(2, call, time);
+            history.end(&ticket, answer, time + 5);
+        }
+        check(Register::default(), &history.into_calls(), 0)
+    };
+    assert!(matches!(overwritten_late(1), Verdict::Wrong(_)));
+    assert_eq!(overwritten_late(3), Verdict::Fine);
+}

@@ -94,16 +94,6 @@ impl Known {
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.names.iter().map(String::as_str)
     }
-
-    /// What was configured and is for services that are still to come.
-    pub fn warnings(&self) -> impl Iterator<Item = String> {
-        let accounts = self.names().filter_map(|name| self.accounts.get(name));
-        accounts.flat_map(|Account { name, settings, .. }| {
-            // What the services that are there make use of.
-            let rest = Settings { share_soft_delete_days: settings.share_soft_delete_days, ..Settings::default() };
-            config::given(&rest).into_iter().map(move |given| format!("{given} of account {name} has no effect yet"))
-        })
-    }
 }
 
 /// Keys of a list win over those of the file; what the file says beside them stays.
@@ -199,10 +189,7 @@ mod tests {
         assert!(from_file.from_file && both.from_file);
         assert_eq!(names(&both), ["abc"]);
         assert!(both.well_known.is_empty());
-        assert_eq!(
-            both.warnings().collect::<Vec<_>>(),
-            ["share_soft_delete_days = 7 of account abc has no effect yet"]
-        );
+        assert_eq!(both.accounts.get("abc").unwrap().settings.share_soft_delete_days, Some(7));
     }
 
     #[test]

@@ -42,6 +42,9 @@ async fn services(engine: &dyn Engine, report: &mut Report) {
     if let Err(error) = blob::check(engine, &mut |problem| report.problem(problem)).await {
         report.problem(format!("rows of the Blob service: {error}"));
     }
+    if let Err(error) = file::check(engine, &mut |problem| report.problem(problem)).await {
+        report.problem(format!("rows of the File service: {error}"));
+    }
 }
 
 /// A progress bar on a terminal; nothing elsewhere.
@@ -98,6 +101,7 @@ mod tests {
         std::fs::create_dir_all(&folder).unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let text = Key::new(space::MESSAGE_TEXT).number(7).number(1).number(1);
+        let place = Key::new(space::PLACE).number(7).number(1);
         let tag = Key::new(space::TAG).number(1).text("key").text("value").number(1).text("blob");
         let engine = EmbeddedEngine::open(&folder, Options::default()).unwrap();
         runtime.block_on(async {
@@ -105,6 +109,7 @@ mod tests {
                 let mut changes = Changes::none();
                 changes.put(text.clone(), Vec::new());
                 changes.put(tag.clone(), Vec::new());
+                changes.put(place.clone(), Vec::new());
                 Ok(Commit { changes, outcome: () })
             });
             put.await.unwrap();
@@ -113,8 +118,8 @@ mod tests {
         drop(engine);
         let report = report(&folder, &mut |_| {}).unwrap();
         std::fs::remove_dir_all(&folder).unwrap();
-        assert_eq!(report.problem_count, 2, "{report}");
-        for sentence in ["belongs to no queue", "is left behind"] {
+        assert_eq!(report.problem_count, 3, "{report}");
+        for sentence in ["belongs to no queue", "is left behind", "a row cannot be read"] {
             assert!(report.problems.iter().any(|problem| problem.contains(sentence)), "{report}");
         }
     }

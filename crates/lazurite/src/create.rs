@@ -1,15 +1,16 @@
-//! `--create`: containers, queues and tables that are to be there from the start, in every account.
+//! `--create`: containers, queues, tables and shares that are to be there from the start, in every account.
 
 use std::fmt;
 use std::sync::Arc;
 
 use blob::{BlobError, BlobService};
 use engine::Engine;
+use file::{CreateShare, FileError};
 use queue::{CreateQueue, QueueError};
 use service::Failure;
 use table::{CreateTable, TableError, TableName};
 use wire::http::{FixedBody, Head, HeaderMap, Method, Query};
-use wire::names::{ContainerName, QueueName};
+use wire::names::{ContainerName, QueueName, ShareName};
 
 use crate::flags::Wrong;
 
@@ -19,6 +20,7 @@ pub enum Wanted {
     Container(ContainerName),
     Queue(QueueName),
     Table(TableName),
+    Share(ShareName),
 }
 
 impl fmt::Display for Wanted {
@@ -27,6 +29,7 @@ impl fmt::Display for Wanted {
             Wanted::Container(name) => write!(f, "Container {name}"),
             Wanted::Queue(name) => write!(f, "Queue {name}"),
             Wanted::Table(name) => write!(f, "Table {}", name.as_str()),
+            Wanted::Share(name) => write!(f, "Share {name}"),
         }
     }
 }
@@ -76,6 +79,13 @@ async fn make(engine: &Arc<dyn Engine>, account: &str, id: u64, wanted: &Wanted)
                 Err(why) => Err(format!("{why:?}")),
             }
         }
+        Wanted::Share(name) => {
+            let create = CreateShare::named(name.clone());
+            match service::commit(engine.as_ref(), id, &Arc::new(create)).await {
+                Ok(_) | Err(Failure::Refused(FileError::ShareAlreadyExists)) => Ok(()),
+                Err(why) => Err(format!("{why:?}")),
+            }
+        }
     }
 }
 
@@ -111,7 +121,8 @@ mod tests {
         let containers = ["one", "two"].map(|name| Wanted::Container(ContainerName::parse(name).unwrap()));
         let queues = ["one", "two"].map(|name| Wanted::Queue(QueueName::parse(name).unwrap()));
         let tables = ["one", "two"].map(|name| Wanted::Table(TableName::parse(name).unwrap()));
-        let names = [containers, queues, tables].concat();
+        let shares = ["one", "two"].map(|name| Wanted::Share(ShareName::parse(name).unwrap()));
+        let names = [containers, queues, tables, shares].concat();
         run(&engine, ["abc"].into_iter(), &names[..1]).await.unwrap();
         run(&engine, ["abc", "def"].into_iter(), &names).await.unwrap();
         run(&engine, ["abc", "def"].into_iter(), &names).await.unwrap();
@@ -128,6 +139,9 @@ mod tests {
                 let query = QueryTable { table: TableName::parse(name).unwrap() };
                 let found = service::read(engine.as_ref(), id, &Arc::new(query)).await;
                 assert_eq!(found.as_deref(), Ok(name), "{account} {name}");
+                let create = CreateShare::named(ShareName::parse(name).unwrap());
+                let made = service::commit(engine.as_ref(), id, &Arc::new(create)).await;
+                assert_eq!(made, Err(Failure::Refused(FileError::ShareAlreadyExists)), "{account} {name}");
             }
         }
     }

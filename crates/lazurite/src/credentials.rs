@@ -101,7 +101,6 @@ async fn accounts_in_database(
         let wrong = |BadConfig(sentence)| format!("In the database: {sentence}");
         let known = sources.with_text(text).map_err(wrong)?;
         exposure.allows_the_known_key(&known).map_err(|Wrong(sentence)| sentence)?;
-        known.warnings().for_each(|warning| tracing::warn!("{warning}"));
         Ok(known)
     };
     let (known, accounts) = SharedAccounts::open(engine, Box::new(read)).await?;
@@ -119,7 +118,6 @@ fn load_accounts(
         exposure.allows_the_known_key(&known).map_err(|Wrong(sentence)| sentence)?;
         // When the file is gone later, that is no reason to let the well-known account in.
         sources.file_is_needed |= known.from_file;
-        known.warnings().for_each(|warning| tracing::warn!("{warning}"));
         Ok(known)
     };
     let known = read().map_err(Wrong)?;

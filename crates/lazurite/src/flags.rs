@@ -13,7 +13,7 @@ use std::time::Duration;
 use lexopt::{Arg, Parser};
 use server::{Limits, Service};
 use table::TableName;
-use wire::names::{ContainerName, QueueName};
+use wire::names::{ContainerName, QueueName, ShareName};
 
 use crate::account_command::{Action, Which};
 use crate::create::Wanted;
@@ -179,7 +179,12 @@ const FLAGS: &[Flag] = &[
     flag("durability", "full|relaxed", Section::Data, "answer writes when they are on disk, or earlier [full]"),
     flag("metadata", "postgres://...", Section::Data, "for many machines: rows in this database (see docs/cluster.md)"),
     flag("bytes", "s3://BUCKET?endpoint=URL", Section::Data, "and large contents in this store"),
-    flag("create", "blob:NAME,queue:NAME,table:NAME,...", Section::Data, "make these at the start if they are missing"),
+    flag(
+        "create",
+        "blob:NAME,queue:NAME,table:NAME,share:NAME,...",
+        Section::Data,
+        "make these at the start if they are missing",
+    ),
     flag("config", "FILE", Section::Callers, "accounts and their settings [LOCATION/lazurite.toml]"),
     flag("accounts", "NAME:KEY[:KEY];...", Section::Callers, "accounts; better as a variable, which others do not see"),
     flag("oauth", "basic", Section::Callers, "take bearer tokens, whoever signed them: for development"),
@@ -196,7 +201,7 @@ const FLAGS: &[Flag] = &[
     flag("admin-names", "NAME,...", Section::Network, "call it by these, too, beside addresses and localhost"),
     flag("connections", "NUMBER", Section::Network, "at once, on each port of a service [8192]"),
     flag("connections-per-address", "NUMBER", Section::Network, "and from one address [half of them]"),
-    flag("first-request-timeout", "SECONDS", Section::Network, "a new connection must ask within this time [10]"),
+    flag("first-request-timeout", "SECONDS", Section::Network, "how long who has not signed in may be silent [10]"),
     flag("tls", "auto", Section::Network, "https with a certificate for localhost, made here"),
     flag("cert", "FILE", Section::Network, "https with this certificate: PEM, or PFX with --pwd"),
     flag("key", "FILE", Section::Network, "the key of a PEM certificate"),
@@ -641,17 +646,17 @@ fn created(wanted: &str) -> Result<Wanted, Wrong> {
         Some(("table", name)) => TableName::parse(name).map(Wanted::Table).map_err(|_| {
             Wrong(format!("--create {wanted} cannot be done: names are 3 to 63 letters and digits, a letter first."))
         }),
-        Some((service @ "file", _)) => Err(Wrong(format!(
-            "--create {wanted} cannot be done, because the {service} service is not there yet; start without it."
-        ))),
-        Some(_) | None => Err(Wrong(format!("--create takes blob:NAME,queue:NAME,table:NAME, not \"{wanted}\"."))),
+        Some(("share", name)) => ShareName::parse(name).map(Wanted::Share).map_err(bad_name),
+        Some(_) | None => {
+            Err(Wrong(format!("--create takes blob:NAME,queue:NAME,table:NAME,share:NAME, not \"{wanted}\".")))
+        }
     }
 }
 
 /// The help, as a page to read.
 pub fn help() -> String {
     let mut page = String::from(
-        "Lazurite stores blobs, and later queues, tables and files, durably, and speaks the Azure Storage protocols.\n\n\
+        "Lazurite stores blobs, queues, tables and files durably, and speaks the Azure Storage protocols.\n\n\
          Usage:  lazurite [options]       serve until SIGTERM or Ctrl-C\n\
          \x20       lazurite account ...     add NAME [--key KEY] | list | show NAME | rotate NAME [--secondary]\n\
          \x20       lazurite check DIR       verify a data folder (no server may be using it)\n\

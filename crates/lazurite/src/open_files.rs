@@ -5,11 +5,22 @@ use server::Limits;
 /// Files that are not connections of services: data, logs, the admin port, copies from elsewhere.
 const FILES_KEPT_BACK: u64 = 512;
 
+/// What is kept back for everything else where a process may have so many files open.
+fn kept_back(files: u64) -> u64 {
+    FILES_KEPT_BACK.min(files / 2)
+}
+
+/// How many files of data may stay open to be read again: half of what is kept back.
+pub fn for_data(files: Option<u64>) -> usize {
+    usize::try_from(kept_back(files.unwrap_or(u64::MAX)) / 2).unwrap_or(usize::MAX)
+}
+
 /// Connections must not take the files that everything else needs, health checks among them.
 pub fn within(limits: Limits, ports: usize, files: Option<u64>) -> Limits {
     let Some(files) = files else { return limits };
-    let kept_back = FILES_KEPT_BACK.min(files / 2);
-    let most = usize::try_from((files - kept_back) / ports.max(1) as u64).unwrap_or(usize::MAX).max(1);
+    let of_admin = usize::try_from(kept_back(files) / 8).unwrap_or(usize::MAX).max(1);
+    let limits = Limits { admin_connections: limits.admin_connections.min(of_admin), ..limits };
+    let most = usize::try_from((files - kept_back(files)) / ports.max(1) as u64).unwrap_or(usize::MAX).max(1);
     if most >= limits.connections {
         return limits;
     }
@@ -70,5 +81,17 @@ mod tests {
         assert_eq!(within(8_192, 4_096, Some(256)), (32, 16));
         // Behind a load balancer all clients have one address, and it was said to get everything.
         assert_eq!(within(8_192, 8_192, Some(4_512)), (1_000, 1_000));
+    }
+
+    #[test]
+    fn what_is_kept_back_is_enough_for_data_and_the_admin_port() {
+        for files in [64, 160, 256, 1_024, 20_000, 1_000_000] {
+            let (limits, data) = (within(Limits::default(), 5, Some(files)), for_data(Some(files)) as u64);
+            let taken = 5 * limits.connections as u64 + limits.admin_connections as u64 + data;
+            let left = files - taken;
+            assert!(left >= (files / 8).min(128), "of {files} files {left} are left");
+        }
+        assert_eq!((for_data(Some(1_024)), for_data(None)), (256, 256));
+        assert_eq!(within(Limits::default(), 5, Some(1_024)).admin_connections, 64);
     }
 }

@@ -56,7 +56,7 @@ async fn serve(options: Options, called_as: CalledAs, files: Option<u64>) -> Res
     let endpoints = open(&mut doors, &options, called_as)?;
 
     let access_log = access_log(&options)?;
-    let (setup, known) = set_up(&options, &mut credentials, data, manners, access_log.clone()).await?;
+    let (setup, known) = set_up(&options, &mut credentials, data, manners, access_log.clone(), files).await?;
     let limits = open_files::within(setup.limits, endpoints.services.len(), files);
     let server = Server::new(Setup { limits, ..setup })
         .await
@@ -136,8 +136,9 @@ async fn set_up(
     data: Data<'_>,
     manners: Manners,
     access_log: Option<AccessLog>,
+    files: Option<u64>,
 ) -> Result<(Setup, Known), Wrong> {
-    let (engine, cluster) = open_data(data, options.durability).await?;
+    let (engine, cluster) = open_data(data, options.durability, files).await?;
     let (known, accounts) = credentials.accounts(cluster).await?;
     let delegation_secret = match data {
         Data::Memory => delegation_secret::load(None)?,
@@ -168,10 +169,11 @@ async fn set_up(
 async fn open_data(
     data: Data<'_>,
     durability: Durability,
+    files: Option<u64>,
 ) -> Result<(Arc<dyn Engine>, Option<Arc<PostgresEngine>>), Wrong> {
     Ok(match data {
         Data::Memory => (Arc::new(MemoryEngine::new(seed())), None),
-        Data::Folder(folder) => (open_folder(folder, durability)?, None),
+        Data::Folder(folder) => (open_folder(folder, durability, files)?, None),
         Data::Cluster(cluster) => {
             let engine = cluster::open(cluster).await?;
             (Arc::clone(&engine) as _, Some(engine))
@@ -227,12 +229,13 @@ fn no_port(address: SocketAddr, what: &str, flag: &str, error: io::Error) -> Wro
     })
 }
 
-fn open_folder(folder: &Path, durability: Durability) -> Result<Arc<dyn Engine>, Wrong> {
+fn open_folder(folder: &Path, durability: Durability, files: Option<u64>) -> Result<Arc<dyn Engine>, Wrong> {
     let durability = match durability {
         Durability::Full => engine_embedded::Durability::Full,
         Durability::Relaxed => engine_embedded::Durability::Relaxed,
     };
-    let options = engine_embedded::Options { durability, ..engine_embedded::Options::default() };
+    let files_max = open_files::for_data(files);
+    let options = engine_embedded::Options { durability, files_max, ..engine_embedded::Options::default() };
     match EmbeddedEngine::open(folder, options) {
         Ok(engine) => Ok(engine),
         Err(error) => Err(Wrong(format!("The data folder cannot be opened: {error}."))),

@@ -82,7 +82,7 @@ impl HttpService for QueueService {
         &PROPERTIES
     }
 
-    async fn answer(op: Op, call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> {
+    async fn answer(&self, op: Op, call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> {
         ops::run(op, call, body).await
     }
 

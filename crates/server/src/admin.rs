@@ -142,7 +142,11 @@ impl Answers for Admin {
         let (parts, incoming) = request.into_parts();
         let mut body = RequestBody::new(incoming, &parts.headers, self.limits.body_pause);
         let said = match self.is_for_us(&parts) {
-            true => caught(self.say(&parts.method, parts.uri.path(), &mut body)).await,
+            true => {
+                // Nobody signs in here, so nobody can keep a place that somebody else needs.
+                traffic.activity.let_stay();
+                caught(self.say(&parts.method, parts.uri.path(), &mut body)).await
+            }
             false => Ok(not_for_us()),
         };
         let (status, kind, text) = match said {

@@ -32,10 +32,9 @@ pub(crate) struct Http1<A>(pub A);
 
 impl<A: Answers> Protocol for Http1<A> {
     async fn converse(&self, socket: &mut Socket, connection: &Connection) {
-        let traffic = Arc::new(Traffic::new());
+        let traffic = Arc::new(Traffic::new(Arc::clone(&connection.activity)));
         let io = TokioIo::new(TimedStream::new(socket, Arc::clone(&traffic), connection.limits));
         let service = service_fn(|request| {
-            connection.first_request_came();
             traffic.begin();
             let answer = self.0.answer(request, connection.peer, Arc::clone(&traffic));
             let traffic = &traffic;

@@ -5,6 +5,7 @@
 //! what an operation means is the business of the service crates.
 
 mod access_log;
+mod activity;
 mod admin;
 mod batch;
 mod body;

@@ -17,6 +17,8 @@ pub const MEMORY_PAUSE: Duration = Duration::from_secs(5);
 pub const CROWD: usize = 256;
 /// An allocation of this size is large for the allocator: to free it makes it give back what is free.
 pub const LARGE_BYTES: usize = 8 * 1024 * 1024;
+/// How often a port without a free place looks whether a silent connection can be closed for the next one.
+pub const PLACES_PAUSE: Duration = Duration::from_millis(100);
 /// After a failed accept (out of file descriptors, mostly) wait this long.
 pub const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// What is read of a refused body to keep the connection for the next request.
@@ -55,13 +57,16 @@ pub const SWEEPS_AT_ONCE_MAX: usize = 1_000;
 pub struct Limits {
     /// Connections at once, on each port of a service. More wait in the backlog.
     pub connections: usize,
-    /// And of those from one address. More are closed at once.
+    /// And of those from one address. More are closed at once, unless one of them can be closed instead.
     pub connections_per_address: usize,
     /// The same on the admin port, which has to answer when all other ports are full; half of them for one address.
     pub admin_connections: usize,
-    /// The head of a connection's first request must be there this long after the connection was made. A client connects
-    /// because it has something to ask; who does not ask takes places from those who do.
+    /// A connection may be silent this long (after it was made, after its last answer) before a request on it was signed,
+    /// or served because what it asked for is public. A client connects because it has something to ask; who does not ask
+    /// takes places from those who do.
     pub first_request: Duration,
+    /// Such a connection is closed for another when places run short and it has been silent this long.
+    pub displaced: Duration,
     /// A request's head must be there this long after its first byte.
     pub head: Duration,
     /// The handshake of TLS must be done this long after the connection was accepted.
@@ -85,6 +90,7 @@ impl Default for Limits {
             connections_per_address: 4_096,
             admin_connections: 64,
             first_request: Duration::from_secs(10),
+            displaced: Duration::from_secs(1),
             head: Duration::from_secs(30),
             handshake: Duration::from_secs(10),
             idle: Duration::from_secs(180),

@@ -9,14 +9,16 @@ use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use engine::panics::{Panicked, caught};
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::watch;
+use tokio::time::Instant;
 
+use crate::activity::Activity;
 use crate::connection_limits::{ConnectionLimits, ConnectionPermit, TooMany};
 use crate::limits::{ACCEPT_PAUSE, BACKLOG, CROWD, LARGE_BYTES, LOG_PAUSE, Limits, MEMORY_PAUSE};
 use crate::log_throttle::LogThrottle;
@@ -27,7 +29,7 @@ use crate::socket::{Socket, Transport};
 pub(crate) trait Protocol: Send + Sync + 'static {
     /// Converses with one client until it goes, is sent away, or the server ends.
     ///
-    /// Calls [`Connection::first_request_came`] when the client has asked for something, and ends soon after
+    /// Tells [`Connection::activity`] when requests begin and end and when the client was let in, and ends soon after
     /// [`Connection::ending`]: what the client asked for before that is done and answered first. Time-outs within the
     /// conversation are the protocol's.
     fn converse(&self, socket: &mut Socket, connection: &Connection) -> impl Future<Output = ()> + Send;
@@ -38,17 +40,21 @@ pub(crate) trait Protocol: Send + Sync + 'static {
 pub(crate) struct Connection {
     pub peer: SocketAddr,
     pub limits: Limits,
-    has_asked: AtomicBool,
+    pub activity: Arc<Activity>,
     connections: Connections,
 }
 
-impl Connection {
-    /// Says that the client has asked for something. A connection on which this has not happened is closed when
-    /// [`Limits::first_request`] has passed, or when shutdown begins.
-    pub(crate) fn first_request_came(&self) {
-        self.has_asked.store(true, Ordering::Relaxed);
-    }
+/// How a connection came to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ended {
+    ByProtocol,
+    /// Its client is silent for too long and was not let in, or shutdown has begun, or there was a panic.
+    ByListener,
+    /// Another gets its place.
+    Displaced,
+}
 
+impl Connection {
     /// Resolves when shutdown has begun.
     pub(crate) async fn ending(&self) {
         self.connections.ending().await;
@@ -58,12 +64,32 @@ impl Connection {
         self.connections.is_ending()
     }
 
-    /// Resolves when the first request should have come.
-    async fn first_request_due(&self) {
-        tokio::select! {
-            () = tokio::time::sleep(self.limits.first_request) => {}
-            () = self.ending() => {}
+    /// Resolves when the connection must be closed, whatever the protocol thinks of it.
+    async fn must_leave(&self) -> Ended {
+        let activity = &*self.activity;
+        while !activity.may_stay() {
+            let due = match activity.is_running() {
+                true => Instant::now() + self.limits.first_request,
+                false => activity.silent_since() + self.limits.first_request,
+            };
+            tokio::select! {
+                () = tokio::time::sleep_until(due) => {}
+                () = activity.displaced() => return Ended::Displaced,
+                () = self.ending() => {
+                    // What runs is answered first, and then the protocol ends.
+                    if !activity.may_stay() && !activity.is_running() {
+                        return Ended::ByListener;
+                    }
+                    break;
+                }
+            }
+            let is_silent = !activity.may_stay() && !activity.is_running();
+            if is_silent && activity.silent_since() + self.limits.first_request <= Instant::now() {
+                return Ended::ByListener;
+            }
         }
+        activity.displaced().await;
+        Ended::Displaced
     }
 }
 
@@ -157,12 +183,13 @@ impl Connections {
 
     /// How many connections a port of a service may have.
     pub(crate) fn service_limits(&self) -> Arc<ConnectionLimits> {
-        ConnectionLimits::new(self.limits.connections, self.limits.connections_per_address)
+        ConnectionLimits::new(self.limits.connections, self.limits.connections_per_address, self.limits)
     }
 
     /// How many the admin port may have.
     pub(crate) fn admin_limits(&self) -> Arc<ConnectionLimits> {
-        ConnectionLimits::new(self.limits.admin_connections, self.limits.admin_connections.div_ceil(2))
+        let all = self.limits.admin_connections;
+        ConnectionLimits::new(all, all.div_ceil(2), self.limits)
     }
 
     /// Accepts at a port until shutdown begins.
@@ -174,7 +201,7 @@ impl Connections {
                 (tcp, peer, permit) = self.next(&port) => {
                     let (transport, protocol, counted) = (port.transport.clone(), Arc::clone(&protocol), self.count());
                     let connections = self.clone();
-                    let connection = Connection { peer, limits, has_asked: AtomicBool::new(false), connections };
+                    let connection = Connection { peer, limits, activity: Arc::clone(&permit.activity), connections };
                     tokio::spawn(async move {
                         connect(tcp, &transport, &*protocol, &connection).await;
                         drop((permit, counted));
@@ -221,43 +248,45 @@ impl Connections {
 async fn connect<P: Protocol>(tcp: TcpStream, transport: &Transport, protocol: &P, connection: &Connection) {
     // Answers are written whole; waiting for more to send only delays them.
     let _ = tcp.set_nodelay(true);
-    let failed = &connection.connections.metrics.handshakes_failed;
+    let metrics = &connection.connections.metrics;
     let socket = tokio::select! {
-        socket = transport.accept(tcp, &connection.limits, failed) => socket,
-        () = connection.ending() => None,
+        socket = transport.accept(tcp, &connection.limits, &metrics.handshakes_failed) => socket.ok_or(Ended::ByProtocol),
+        () = connection.ending() => Err(Ended::ByProtocol),
+        () = connection.activity.displaced() => Err(Ended::Displaced),
     };
-    if let Some(mut socket) = socket
-        && converse(protocol, &mut socket, connection).await == Ended::ByListener
-    {
-        let _ = tokio::time::timeout(connection.limits.linger, socket.shutdown()).await;
+    let ended = match socket {
+        Ok(mut socket) => {
+            let ended = converse(protocol, &mut socket, connection).await;
+            if ended == Ended::ByListener {
+                let _ = tokio::time::timeout(connection.limits.linger, socket.shutdown()).await;
+            }
+            ended
+        }
+        Err(ended) => ended,
+    };
+    if ended == Ended::Displaced {
+        static DISPLACED: LogThrottle = LogThrottle::new();
+        metrics.connections_displaced.fetch_add(1, Ordering::Relaxed);
+        if let Some(count) = DISPLACED.due(LOG_PAUSE) {
+            tracing::warn!(peer = %connection.peer, count, "silent connections were closed, because others had no place");
+        }
     }
 }
 
-/// Who has ended a conversation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Ended {
-    ByProtocol,
-    ByListener,
-}
-
 async fn converse<P: Protocol>(protocol: &P, socket: &mut Socket, connection: &Connection) -> Ended {
-    let mut conversation = pin!(caught(protocol.converse(socket, connection)));
-    let outcome = tokio::select! {
+    let conversation = pin!(caught(protocol.converse(socket, connection)));
+    tokio::select! {
         biased;
-        outcome = &mut conversation => outcome,
-        () = connection.first_request_due() => {
-            if !connection.has_asked.load(Ordering::Relaxed) {
-                tracing::debug!(peer = %connection.peer, "a connection asked for nothing");
-                return Ended::ByListener;
+        outcome = conversation => match outcome {
+            Ok(()) => Ended::ByProtocol,
+            Err(Panicked) => {
+                tracing::error!(peer = %connection.peer, "a connection panicked");
+                Ended::ByListener
             }
-            conversation.await
-        }
-    };
-    match outcome {
-        Ok(()) => Ended::ByProtocol,
-        Err(Panicked) => {
-            tracing::error!(peer = %connection.peer, "a connection panicked");
-            Ended::ByListener
+        },
+        ended = connection.must_leave() => {
+            tracing::debug!(peer = %connection.peer, ?ended, "a connection is closed: its client was not let in");
+            ended
         }
     }
 }

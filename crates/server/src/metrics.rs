@@ -94,6 +94,7 @@ pub(crate) struct Metrics {
     pub(crate) connections: AtomicU64,
     pub(crate) handshakes_failed: AtomicU64,
     pub(crate) connections_refused: AtomicU64,
+    pub(crate) connections_displaced: AtomicU64,
     pub(crate) sign_ins_failed: AtomicU64,
     pub(crate) sign_ins_slowed: AtomicU64,
 }
@@ -108,6 +109,7 @@ impl Metrics {
             connections: AtomicU64::new(0),
             handshakes_failed: AtomicU64::new(0),
             connections_refused: AtomicU64::new(0),
+            connections_displaced: AtomicU64::new(0),
             sign_ins_failed: AtomicU64::new(0),
             sign_ins_slowed: AtomicU64::new(0),
         }
@@ -158,6 +160,8 @@ impl Metrics {
         out.single("lazurite_tls_handshakes_failed_total", help, &self.handshakes_failed);
         let help = "Connections that were closed because their address had too many.";
         out.single("lazurite_connections_refused_total", help, &self.connections_refused);
+        let help = "Connections that were silent and were closed because others had no place.";
+        out.single("lazurite_connections_displaced_total", help, &self.connections_displaced);
         let help = "Requests with a signature or token that was not good.";
         out.single("lazurite_authentication_failures_total", help, &self.sign_ins_failed);
         let help = "Of those, the ones whose refusal was slowed because their address had too many.";

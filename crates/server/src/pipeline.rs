@@ -25,6 +25,7 @@ use wire::cors;
 use wire::http::{Body, BodyError, ErrorReply, Head, Query, Reply, header};
 
 use crate::access_log::{AccessLog, Line};
+use crate::activity::Activity;
 use crate::body::{AnswerBody, RequestBody};
 use crate::debug_log;
 use crate::dfs;
@@ -126,11 +127,18 @@ pub(crate) struct Progress {
     pub failed_sign_in: bool,
     /// Who called, if the debug log wants to know.
     pub caller: Option<String>,
+    /// Of the connection, which has to hear when its client was let in. None for a part of a batch.
+    pub activity: Option<Arc<Activity>>,
 }
 
 impl Progress {
     pub(crate) fn new(service: Service, version: HeaderValue) -> Progress {
-        Progress { asked: Asked::Unknown(service), version, account: None, failed_sign_in: false, caller: None }
+        let asked = Asked::Unknown(service);
+        Progress { asked, version, account: None, failed_sign_in: false, caller: None, activity: None }
+    }
+
+    fn of_connection(self, activity: &Arc<Activity>) -> Progress {
+        Progress { activity: Some(Arc::clone(activity)), ..self }
     }
 }
 
@@ -231,6 +239,10 @@ impl Pipeline {
                 caller?
             }
         };
+        // At once, because what it asks for may take long.
+        if let Some(activity) = progress.activity.as_ref().filter(|_| caller != Caller::Anonymous) {
+            activity.admit();
+        }
         progress.caller = debug_log::is_on().then(|| debug_log::caller_name(&caller));
         if let Some(dfs) = dfs {
             return Err(dfs.refused(&caller, &head).into());
@@ -420,13 +432,18 @@ impl Answers for Pipeline {
         let origin = parts.headers.get(header::ORIGIN).cloned();
         let client_request_id = Envelope::echoed(parts.headers.get("x-ms-client-request-id"));
         let mut body = RequestBody::new(incoming, &parts.headers, self.house.limits.body_pause);
-        let mut progress = Progress::new(self.service, HeaderValue::from_static(version::NEWEST));
+        let mut progress =
+            Progress::new(self.service, HeaderValue::from_static(version::NEWEST)).of_connection(&traffic.activity);
 
         let outcome = caught(self.walk(&mut parts, &id, peer, &mut body, &mut progress)).await;
         let is_timed_out = matches!(outcome, Ok(Err(Stop::TimedOut)));
         let rest = if is_timed_out { body.rest() } else { body.drain().await };
 
-        let Progress { asked, version, account, failed_sign_in, caller } = progress;
+        // What is served to anybody lets them in, too.
+        if matches!(&outcome, Ok(Ok(reply)) if reply.status.as_u16() < 400) {
+            traffic.activity.admit();
+        }
+        let Progress { asked, version, account, failed_sign_in, caller, activity: _ } = progress;
         if failed_sign_in {
             Box::pin(self.slow_down(peer)).await;
         }

@@ -5,6 +5,7 @@
 //! new service is a line in the list and a file, and the compiler asks for what is missing.
 
 pub(crate) mod blob;
+mod file;
 mod queue;
 mod table;
 
@@ -268,9 +269,10 @@ macro_rules! services {
 
 services! {
     blob: Blob(::blob::BlobService),
+    file: File(::file::FileService),
     queue: Queue(::queue::QueueService),
     table: Table(::table::TableService);
-    not built: File, Dfs
+    not built: Dfs
 }
 
 impl Services {
@@ -283,6 +285,8 @@ impl Services {
 #[cfg(test)]
 mod tests {
     use ::blob::BlobService;
+    use ::file::FileService;
+    use ::file::opens::Opens;
     use ::queue::QueueService;
     use ::table::TableService;
     use engine::memory::MemoryEngine;
@@ -293,8 +297,10 @@ mod tests {
     fn no_space_has_two_handlers() {
         let engine: Arc<dyn Engine> = Arc::new(MemoryEngine::default());
         let (blob, queue) = (BlobService::new(Arc::clone(&engine)), QueueService::new(Arc::clone(&engine)));
+        let file = FileService::new(Arc::clone(&engine), Arc::new(Opens::new(1)));
         let table = TableService::new(engine);
-        let mut spaces: Vec<u8> = [blob.spaces(), queue.spaces(), table.spaces()].concat();
+        let mut spaces: Vec<u8> =
+            [blob.spaces(), file.spaces(), queue.spaces(), table.spaces(), MapCollector.spaces()].concat();
         spaces.sort_unstable();
         let count = spaces.len();
         spaces.dedup();

@@ -17,6 +17,7 @@ use http::HeaderMap;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 
+use crate::activity::Activity;
 use crate::limits::{LINGER_BYTES_MAX, Limits};
 use crate::metadata_case::{AskedNames, Reader, Spelling};
 use crate::socket::Socket;
@@ -24,6 +25,8 @@ use crate::socket::Socket;
 /// What the socket and the requests on it tell each other. One task runs both, so the atomics cost nothing.
 #[derive(Debug)]
 pub(crate) struct Traffic {
+    /// What the listener knows of this connection.
+    pub(crate) activity: Arc<Activity>,
     since: Instant,
     /// Requests begun and answers ended: equal means nothing is running.
     begun: AtomicU64,
@@ -41,8 +44,9 @@ pub(crate) struct Traffic {
 }
 
 impl Traffic {
-    pub(crate) fn new() -> Traffic {
+    pub(crate) fn new(activity: Arc<Activity>) -> Traffic {
         Traffic {
+            activity,
             since: Instant::now(),
             begun: AtomicU64::new(0),
             ended: AtomicU64::new(0),
@@ -56,13 +60,16 @@ impl Traffic {
     }
 
     pub(crate) fn begin(&self) {
+        self.activity.begin();
         self.begun.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(crate) fn end(&self) {
-        let micros = u64::try_from(self.since.elapsed().as_micros()).unwrap_or(u64::MAX);
+        let now = Instant::now();
+        let micros = u64::try_from((now - self.since).as_micros()).unwrap_or(u64::MAX);
         self.last_end.store(micros, Ordering::Relaxed);
         self.ended.fetch_add(1, Ordering::Relaxed);
+        self.activity.end(now);
     }
 
     fn last_end(&self) -> Instant {

@@ -14,13 +14,23 @@ pub(crate) const USUAL: Duration = Duration::from_secs(30);
 pub(crate) const READ: Duration = Duration::from_secs(2 * 60);
 /// For each begun MiB of an upload.
 const UPLOAD_PER_MIB: Duration = Duration::from_secs(10 * 60);
+/// The same for files.
+const FILE_UPLOAD_PER_MIB: Duration = Duration::from_secs(2 * 60);
 
 const MIB: u64 = 1024 * 1024;
 
 /// How long an upload of so many bytes may take.
 pub(crate) fn upload(length: u64) -> Duration {
-    let mib = u32::try_from(length.div_ceil(MIB).max(1)).unwrap_or(u32::MAX);
-    UPLOAD_PER_MIB.saturating_mul(mib)
+    UPLOAD_PER_MIB.saturating_mul(begun_mib(length))
+}
+
+/// The same for an upload into a file.
+pub(crate) fn file_upload(length: u64) -> Duration {
+    FILE_UPLOAD_PER_MIB.saturating_mul(begun_mib(length))
+}
+
+fn begun_mib(length: u64) -> u32 {
+    u32::try_from(length.div_ceil(MIB).max(1)).unwrap_or(u32::MAX)
 }
 
 /// What the client asked for, within what the operation may take. `length` is that of the body.
@@ -46,10 +56,15 @@ fn bad(text: &str) -> ErrorReply {
 #[cfg(test)]
 mod tests {
     use blob::Op as Blob;
+    use file::Op as File;
 
     use super::*;
 
     fn seconds(op: Blob, length: Option<u64>, query: &str) -> Result<u64, &'static str> {
+        seconds_of(Op::Blob(op), length, query)
+    }
+
+    fn seconds_of(op: Op, length: Option<u64>, query: &str) -> Result<u64, &'static str> {
         let head = Head {
             method: http::Method::PUT,
             account: String::new(),
@@ -63,7 +78,7 @@ mod tests {
             request_id: String::new(),
             https: false,
         };
-        of(&head, Op::Blob(op), length).map(|patience| patience.as_secs()).map_err(|refused| refused.code)
+        of(&head, op, length).map(|patience| patience.as_secs()).map_err(|refused| refused.code)
     }
 
     #[test]
@@ -92,5 +107,8 @@ mod tests {
         assert_eq!(seconds(Blob::PutBlock, Some(MIB + 1), ""), Ok(1200));
         assert_eq!(seconds(Blob::PutBlob, Some(MIB), "timeout=5"), Ok(5));
         assert!(seconds(Blob::PutBlob, Some(u64::MAX), "").is_ok());
+        let file = |op, length| seconds_of(Op::File(op), Some(length), "");
+        assert_eq!((file(File::PutRange, 4 * MIB), file(File::CreateFile, 0)), (Ok(480), Ok(120)));
+        assert_eq!((file(File::GetFile, 0), file(File::ListRanges, 0)), (Ok(120), Ok(30)));
     }
 }

@@ -3,12 +3,12 @@
 mod support;
 
 use std::io::Read;
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::sync::mpsc;
 use std::time::Duration;
 
 use server::Limits;
-use support::{Choice, Client, put_blob, raw, sas, signed, start, start_as, start_with};
+use support::{Choice, Client, by_owner, put_blob, raw, sas, sas_for, signed, start, start_as, start_with, with_query};
 
 fn health(server: &support::Running) -> u16 {
     Client::to(server.admin).ask(b"GET /health/ready HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n").status
@@ -17,8 +17,8 @@ fn health(server: &support::Running) -> u16 {
 #[test]
 fn silent_connections_take_places_from_nobody_else() {
     let patient = Duration::from_secs(3600);
-    let limits = Limits { connections: 3, connections_per_address: 2, first_request: patient, ..Limits::default() };
-    let server = start_with(limits, false);
+    let limits = Limits { connections: 3, connections_per_address: 2, ..Limits::default() };
+    let server = start_with(Limits { first_request: patient, displaced: patient, ..limits }, false);
     let silent = [server.client(), server.client()];
     assert!(server.client().is_closed(), "an address has its share");
     assert_eq!(health(&server), 200);
@@ -54,11 +54,115 @@ fn a_connection_that_asks_nothing_is_closed_soon() {
     let mut slow = server.client();
     slow.send(b"G");
     assert!(slow.is_closed());
+    // Nor does a request that is refused make it stay, whatever it asks for and however often.
+    let signed_badly = "/acct/box/thing?sv=2021-12-02&ss=b&srt=o&sp=r&se=2098-01-01T00:00:00Z&sig=AAAA";
+    let preflight = "Origin: http://example.org\r\nAccess-Control-Request-Method: GET\r\n";
+    for (method, target, headers) in [
+        ("GET", "/acct/box/thing", ""),
+        ("GET", "/nobody/box/thing", ""),
+        ("GET", "/", ""),
+        ("PUT", signed_badly, ""),
+        ("OPTIONS", "/acct/box/thing", preflight),
+    ] {
+        let mut refused = server.client();
+        for _ in 0..3 {
+            let answer = refused.ask(&raw(method, target, headers, b""));
+            assert!((400..500).contains(&answer.status), "{method} {target}: {}", answer.status);
+        }
+        assert!(refused.is_closed(), "{method} {target}");
+    }
     // Who has asked once may be silent for longer.
     let mut client = server.client();
     assert_eq!(client.ask(&signed("GET", "/acct/box/thing", "", b"")).status, 200);
+    // So may who was identified, though not allowed, and who was served what is public.
+    let mut reader = server.client();
+    let only_lists = with_query("/acct/box/thing", &sas_for("l"));
+    assert_eq!(reader.ask(&raw("GET", &only_lists, "", b"")).status, 403);
+    let public = "x-ms-blob-public-access: blob\r\n";
+    assert_eq!(client.ask(&by_owner("PUT", "/acct/box?restype=container&comp=acl", public, b"")).status, 200);
+    let mut anonymous = server.client();
+    assert_eq!(anonymous.ask(&raw("GET", "/acct/box/thing", "", b"")).status, 200);
     std::thread::sleep(Duration::from_millis(600));
-    assert_eq!(client.ask(&signed("GET", "/acct/box/thing", "", b"")).status, 200);
+    for client in [&mut client, &mut reader, &mut anonymous] {
+        assert_eq!(client.ask(&signed("GET", "/acct/box/thing", "", b"")).status, 200);
+    }
+}
+
+/// A connection from another address of this machine.
+fn client_from(address: [u8; 4], to: SocketAddr) -> Client {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let tcp = runtime.block_on(async {
+        let socket = tokio::net::TcpSocket::new_v4().unwrap();
+        socket.bind(SocketAddr::from((address, 0))).unwrap();
+        socket.connect(to).await.unwrap().into_std().unwrap()
+    });
+    tcp.set_nonblocking(false).unwrap();
+    Client::over(tcp)
+}
+
+/// Two addresses fill a port without any credential: each connection has asked for something and was refused.
+#[test]
+fn connections_that_were_refused_make_room_for_others() {
+    let patient = Duration::from_secs(3600);
+    let limits = Limits { connections: 4, connections_per_address: 2, first_request: patient, ..Limits::default() };
+    let server = start_with(Limits { displaced: Duration::from_millis(50), ..limits }, false);
+    let mut strangers: Vec<Client> = [[127, 0, 0, 2], [127, 0, 0, 2], [127, 0, 0, 3], [127, 0, 0, 3]]
+        .map(|from| client_from(from, server.blob))
+        .into();
+    for stranger in &mut strangers {
+        assert_eq!(stranger.ask(&raw("GET", "/acct?comp=list", "", b"")).status, 404);
+    }
+    let request = signed("GET", "/acct?comp=list", "", b"");
+    let mut clients: Vec<Client> = [[127, 0, 0, 4], [127, 0, 0, 4], [127, 0, 0, 5], [127, 0, 0, 5]]
+        .map(|from| {
+            let mut client = client_from(from, server.blob);
+            assert_eq!(client.ask(&request).status, 200);
+            client
+        })
+        .into();
+    assert!(strangers.iter_mut().all(Client::is_closed), "each of them has made room");
+    let metrics = Client::to(server.admin).ask(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    assert!(metrics.text().contains("\nlazurite_connections_displaced_total 4\n"));
+    // Those that were let in make room for nobody, however long they are silent.
+    let mut late = client_from([127, 0, 0, 2], server.blob);
+    late.send(&request);
+    std::thread::sleep(Duration::from_millis(300));
+    for client in &mut clients {
+        assert_eq!(client.ask(&request).status, 200);
+    }
+    drop(clients.pop());
+    assert_eq!(late.receive().status, 200);
+}
+
+/// On the admin port nobody signs in, so whoever asks next gets the place of who has been silent longest.
+#[test]
+fn the_admin_port_cannot_be_filled_by_who_asked_once() {
+    let limits = Limits { admin_connections: 4, displaced: Duration::from_millis(50), ..Limits::default() };
+    let server = start_with(limits, false);
+    let ask = |client: &mut Client| client.ask(b"GET /health/live HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n").status;
+    let mut strangers: Vec<Client> = [[127, 0, 0, 2], [127, 0, 0, 2], [127, 0, 0, 3], [127, 0, 0, 3]]
+        .map(|from| client_from(from, server.admin))
+        .into();
+    for stranger in &mut strangers {
+        assert_eq!(ask(stranger), 200);
+    }
+    for _ in 0..3 {
+        assert_eq!(ask(&mut client_from([127, 0, 0, 4], server.admin)), 200);
+    }
+}
+
+/// Where there is no room, a refusal that nobody takes is not waited for, either.
+#[test]
+fn a_client_that_does_not_read_its_refusals_makes_room() {
+    let limits = Limits { connections: 1, connections_per_address: 1, ..Limits::default() };
+    let soon = Duration::from_millis(50);
+    let server = start_with(Limits { displaced: soon, first_request: soon, ..limits }, false);
+    let mut deaf = client_from([127, 0, 0, 2], server.blob);
+    deaf.tcp.set_write_timeout(Some(Duration::from_millis(500))).unwrap();
+    let request = raw("GET", "/acct?comp=list", "", b"");
+    while deaf.try_send(&request) {}
+    let mut client = client_from([127, 0, 0, 3], server.blob);
+    assert_eq!(client.ask(&signed("GET", "/acct?comp=list", "", b"")).status, 200);
 }
 
 #[test]
@@ -136,6 +240,40 @@ fn failed_sign_ins_are_counted() {
     let metrics = Client::to(server.admin).ask(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
     assert!(metrics.text().contains("\nlazurite_authentication_failures_total 4\n"));
     assert!(metrics.text().contains("\nlazurite_authentication_failures_slowed_total 0\n"));
+}
+
+/// Who guesses is slowed down after a while, and a client at the same address is not.
+#[test]
+fn guesses_are_slowed_down_and_good_requests_are_not() {
+    let server = start().with_blob(b"hello");
+    let guess = raw("GET", "/acct/box/thing?sv=2021-12-02&sig=AAAA", "", b"");
+    let slowed = || {
+        let metrics = Client::to(server.admin).ask(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        let line = "lazurite_authentication_failures_slowed_total ";
+        metrics.text().lines().find_map(|text| text.strip_prefix(line)?.parse::<u64>().ok()).expect("it is counted")
+    };
+    // More than are free and more than are forgiven meanwhile, several at a time.
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                let mut client = server.client();
+                for _ in 0..50 {
+                    (0..10).for_each(|_| client.send(&guess));
+                    (0..10).for_each(|_| assert_eq!(client.receive().status, 403));
+                    if slowed() > 0 {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    assert!(slowed() > 0, "nobody was slowed down");
+    let before = slowed();
+    let mut client = server.client();
+    for _ in 0..20 {
+        assert_eq!(client.ask(&signed("GET", "/acct/box/thing", "", b"")).status, 200);
+    }
+    assert_eq!(slowed(), before, "a good request waits for nobody");
 }
 
 /// To the end of an answer in chunks, or of the connection.

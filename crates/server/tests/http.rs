@@ -352,14 +352,6 @@ fn http_1_0_is_served_and_closed() {
     assert!(client.is_closed());
 }
 
-#[test]
-fn services_that_are_not_built_say_so() {
-    let server = start();
-    let answer = Client::to(server.file).ask(&raw("GET", "/acct?comp=list", "", b""));
-    assert_eq!((answer.status, answer.code()), (501, "APINotImplemented"));
-    assert!(answer.text().contains("<Code>APINotImplemented</Code>"));
-}
-
 /// Clients ask on either port whether there is a hierarchy, and go on with blobs there when there is none.
 #[test]
 fn both_blob_ports_say_that_there_is_no_hierarchy() {

@@ -59,6 +59,7 @@ pub trait HttpService: Sync {
 
     /// Runs an operation for a caller who has been checked.
     fn answer(
+        &self,
         op: Self::Op,
         call: Call<'_>,
         body: &mut dyn Body,
@@ -87,7 +88,7 @@ pub trait HttpService: Sync {
         account: u64,
         body: &mut dyn Body,
     ) -> impl Future<Output = Result<Reply, Failure<Self::Error>>> + Send {
-        async move { Self::answer(op, Call { engine: &*self.state().engine, account, head, asker }, body).await }
+        async move { self.answer(op, Call { engine: &*self.state().engine, account, head, asker }, body).await }
     }
 
     /// The CORS rules of an account, if it has any.

@@ -9,6 +9,7 @@
 //! - [`request`], [`reply`]: headers of requests as values, and headers of answers.
 //! - [`LeaseAction`]: the actions of Lease Container, Lease Blob, Lease Share and Lease File.
 //! - [`Deletion`]: the mark of what is soft-deleted.
+//! - [`remove_rows`]: how the rows of what is gone are removed in the background.
 //! - [`HttpHeaders`]: the HTTP headers that a blob or a file stores.
 //! - [`StoredPolicy`]: a stored access policy, of a container, a queue, a table or a share.
 //! - [`sources`]: finds the source of a copy by its URL.
@@ -28,6 +29,7 @@ pub mod listing;
 mod operation;
 mod policy;
 pub mod properties;
+mod remove_rows;
 pub mod reply;
 pub mod request;
 mod request_error;
@@ -51,6 +53,7 @@ pub use http_service::{Call, HttpService, ServiceState};
 pub use lease_action::{LeaseAction, LeaseKind, LeaseOutcome};
 pub use operation::{Operation, ReadOperation, commit, read};
 pub use policy::StoredPolicy;
+pub use remove_rows::remove_rows;
 pub use request_error::RequestError;
 pub use soft_delete::Deletion;
 use sources::Sources;

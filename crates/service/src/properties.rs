@@ -21,6 +21,8 @@ const BODY_BYTES_MAX: usize = 64 * 1024;
 
 /// The Blob service, which has properties that the others do not have.
 pub const BLOB: &str = "blob";
+/// The File service, the same.
+pub const FILE: &str = "file";
 
 /// The properties of one service.
 #[derive(Debug)]
@@ -41,12 +43,12 @@ struct Stored {
     retention: Option<Retention>,
 }
 
-/// The delete retention policy, a second time outside the document: every delete and overwrite reads it, and need not
-/// parse the XML.
+/// The delete retention policy of blobs or of shares, a second time outside the document: every delete and overwrite reads it, and
+/// need not parse the XML.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Encode, Decode)]
 #[cbor(map)]
 pub struct Retention {
-    /// For how many days a deleted blob is kept; `None`: soft delete is off.
+    /// For how many days a deleted blob or share is kept; `None`: soft delete is off.
     #[n(0)]
     pub days: Option<u16>,
     /// Whether a soft-deleted blob may be deleted for good before its days are over.
@@ -55,7 +57,11 @@ pub struct Retention {
 }
 
 impl Retention {
+    /// A service has one of the two policies at most.
     fn of(properties: &ServiceProperties) -> Retention {
+        if let Some(policy) = properties.share_delete_retention {
+            return Retention { days: policy.days.filter(|_| policy.enabled), allow_permanent_delete: false };
+        }
         let policy = properties.delete_retention.unwrap_or_default();
         Retention {
             days: policy.days.filter(|_| policy.enabled),
@@ -117,6 +123,7 @@ impl Properties {
         let document = collect(body, BODY_BYTES_MAX).await?;
         let asked = match self.service {
             BLOB => ServiceProperties::parse(&document),
+            FILE => ServiceProperties::parse_for_files(&document),
             _ => ServiceProperties::parse_common(&document),
         };
         let asked = asked.map_err(|error| Failure::Refused(RequestError::from(error).into()))?;
@@ -157,6 +164,8 @@ pub fn usual_defaults() -> ServiceProperties {
         default_service_version: None,
         delete_retention: None,
         static_website: None,
+        share_delete_retention: None,
+        protocol_settings: None,
     }
 }
 
@@ -170,12 +179,17 @@ fn merged(found: ServiceProperties, asked: &ServiceProperties) -> ServicePropert
         default_service_version: asked.default_service_version.or(found.default_service_version),
         delete_retention: asked.delete_retention.or(found.delete_retention),
         static_website: asked.static_website.or(found.static_website),
+        share_delete_retention: asked.share_delete_retention.or(found.share_delete_retention),
+        protocol_settings: match (asked.protocol_settings, found.protocol_settings) {
+            (Some(asked), Some(found)) => Some(asked.over(found)),
+            (asked, found) => asked.or(found),
+        },
     }
 }
 
 fn parse(row: &[u8]) -> Result<ServiceProperties, Unread> {
     let stored: Stored = codec::decode(row)?;
-    ServiceProperties::parse(stored.document.as_bytes()).map_err(|error| codec::corrupt(&error.to_string()))
+    ServiceProperties::parse_any(stored.document.as_bytes()).map_err(|error| codec::corrupt(&error.to_string()))
 }
 
 fn row(properties: &ServiceProperties) -> Bytes {

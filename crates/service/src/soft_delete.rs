@@ -3,6 +3,8 @@
 use concurrency::Timestamp;
 use engine::Tick;
 use minicbor::{Decode, Encode};
+use wire::dates;
+use wire::xml::XmlWriter;
 
 use crate::codec;
 
@@ -31,5 +33,12 @@ impl Deletion {
     /// Whether what it marks can still come back.
     pub fn is_kept(&self, now: Timestamp) -> bool {
         now < self.until
+    }
+
+    /// Writes into a listing when it was made, and for how many days what it marks can still come back. A day that has begun counts.
+    pub fn write(&self, xml: &mut XmlWriter, now: Timestamp) {
+        const TICKS_PER_DAY: u64 = SECONDS_PER_DAY * Timestamp::TICKS_PER_SECOND;
+        xml.leaf("DeletedTime", dates::http_date(self.at).as_str());
+        xml.number("RemainingRetentionDays", self.until.0.saturating_sub(now.0).div_ceil(TICKS_PER_DAY));
     }
 }

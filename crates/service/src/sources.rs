@@ -10,6 +10,13 @@ use wire::http::{ErrorReply, Head};
 /// Finds sources of copies for one caller.
 pub trait Sources: fmt::Debug + Send + Sync {
     fn locate<'a>(&'a self, wish: &'a Wish) -> BoxFuture<'a, Result<Located, EngineError>>;
+
+    /// Whether the URL names something in the caller's account and has a signature that lets it be written. The source of a rename
+    /// goes away, so it is not enough that it may be read.
+    fn may_write<'a>(&'a self, url: &'a str) -> BoxFuture<'a, Result<bool, EngineError>> {
+        let _ = url;
+        Box::pin(async { Ok(false) })
+    }
 }
 
 /// The source that a copy asks for.

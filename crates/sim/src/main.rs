@@ -14,12 +14,15 @@ mod schedule;
 mod story;
 mod tree_folder;
 
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, Stdio};
+use std::sync::Mutex;
 use std::time::Instant;
 
 const USAGE: &str = "usage: lazurite-sim SEED | lazurite-sim --seeds N [--from S]";
 /// A machine that was switched off leaves its memory and its open files behind, so a process runs only so many seeds.
 const SEEDS_PER_PROCESS: u64 = 25;
+/// How the line begins in which a process tells how many objects it did not judge, and how many there were.
+const OBJECTS: &str = "objects not judged, of all: ";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -55,15 +58,19 @@ fn replay(seed: u64) -> ExitCode {
     }
 }
 
-/// Runs seeds in this process, one after another.
+/// Runs seeds in this process, one after another. The last line says how many objects were not judged.
 fn here(from: u64, count: u64) -> ExitCode {
-    let mut is_good = true;
+    let (mut is_good, mut objects, mut unjudged) = (true, 0, 0);
     for seed in from..from + count {
-        if let Err(why) = run::run(seed, false) {
-            println!("seed {seed} is wrong: {why}\nreplay it with: cargo xtask sim {seed}");
-            is_good = false;
+        match run::run(seed, false) {
+            Ok(summary) => (objects, unjudged) = (objects + summary.objects, unjudged + summary.unjudged),
+            Err(why) => {
+                println!("seed {seed} is wrong: {why}\nreplay it with: cargo xtask sim {seed}");
+                is_good = false;
+            }
         }
     }
+    println!("{OBJECTS}{unjudged} {objects}");
     if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
@@ -72,6 +79,7 @@ fn many(from: u64, count: u64) -> ExitCode {
     let began = Instant::now();
     let next = std::sync::atomic::AtomicU64::new(from);
     let wrong = std::sync::atomic::AtomicU64::new(0);
+    let judged = Mutex::new((0, 0));
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {
         for _ in 0..workers {
@@ -82,7 +90,7 @@ fn many(from: u64, count: u64) -> ExitCode {
                         return;
                     }
                     let some = SEEDS_PER_PROCESS.min(from + count - first);
-                    if !runs_well(first, some) {
+                    if !runs_well(first, some, &judged) {
                         wrong.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
                     }
                 }
@@ -90,27 +98,41 @@ fn many(from: u64, count: u64) -> ExitCode {
         }
     });
     let wrong = wrong.into_inner();
+    let (unjudged, objects) = judged.into_inner().expect("nothing panics under this lock");
     println!("{count} seeds from {from} in {} s", began.elapsed().as_secs());
+    println!("{unjudged} of {objects} objects were not judged: their calls could have happened in too many orders");
     if wrong == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn runs_well(from: u64, count: u64) -> bool {
+/// Runs seeds in a process of their own and adds up what it says of its objects.
+fn runs_well(from: u64, count: u64, judged: &Mutex<(u64, u64)>) -> bool {
     let program = std::env::current_exe().expect("this program has a path");
     let arguments = ["--here".to_owned(), from.to_string(), count.to_string()];
-    let status = Command::new(program).args(arguments).spawn().and_then(|mut child| {
-        let status = child.wait();
-        tree_folder::clear_scratch_of(child.id());
-        status
+    let ran = Command::new(program).args(arguments).stdout(Stdio::piped()).spawn().and_then(|child| {
+        let id = child.id();
+        let output = child.wait_with_output();
+        tree_folder::clear_scratch_of(id);
+        output
     });
-    match status {
-        Ok(status) if status.success() => true,
-        Ok(status) => {
-            println!("of the seeds {from}..{} some are wrong ({status})", from + count);
-            false
-        }
+    let output = match ran {
+        Ok(output) => output,
         Err(error) => {
             println!("cannot start a process: {error}");
-            false
+            return false;
+        }
+    };
+    for line in String::from_utf8_lossy(&output.stdout).lines() {
+        match line.strip_prefix(OBJECTS).and_then(|counts| counts.split_once(' ')) {
+            Some((unjudged, objects)) => {
+                let mut judged = judged.lock().expect("nothing panics under this lock");
+                judged.0 += unjudged.parse::<u64>().unwrap_or(0);
+                judged.1 += objects.parse::<u64>().unwrap_or(0);
+            }
+            None => println!("{line}"),
         }
     }
+    if !output.status.success() {
+        println!("of the seeds {from}..{} some are wrong ({})", from + count, output.status);
+    }
+    output.status.success()
 }

@@ -106,7 +106,9 @@ impl Profile {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Summary {
     pub lives: u64,
-    /// Objects whose calls could have happened in too many ways to try them all.
+    /// Objects whose calls were held against a model...
+    pub objects: u64,
+    /// ...and those of them whose calls could have happened in too many ways to try them all.
     pub unjudged: u64,
     /// Of everything that was told, so that two runs can be compared.
     pub digest: (u64, u64),
@@ -121,7 +123,7 @@ pub fn run(seed: u64, prints: bool) -> Result<Summary, String> {
         machine.live(false)?;
     }
     machine.live(true)?;
-    machine.summary.unjudged = machine.crashes.judge(&machine.notes)?;
+    (machine.summary.unjudged, machine.summary.objects) = machine.crashes.judge(&machine.notes)?;
     Ok(Summary { digest: story.digest(), ..machine.summary })
 }
 
@@ -461,15 +463,15 @@ impl Crashes {
         }
     }
 
-    /// Holds what the clients saw against the models. Returns for how many objects that was too much.
-    fn judge(&self, notes: &Notes) -> Result<u64, String> {
+    /// Holds what the clients saw against the models. Returns for how many objects that was too much, and how many there are.
+    fn judge(&self, notes: &Notes) -> Result<(u64, u64), String> {
         let mut unjudged = 0;
         for (number, record) in notes.containers.iter().enumerate() {
             unjudged += self.judge_one(notes, record, &format!("container {number}"))?;
         }
         unjudged += self.judge_one(notes, &notes.queue, "queue")?;
         unjudged += self.judge_one(notes, &notes.partition, "table")?;
-        Ok(unjudged)
+        Ok((unjudged, notes.containers.len() as u64 + 2))
     }
 
     fn judge_one<O: Object>(&self, notes: &Notes, record: &Record<O>, name: &str) -> Result<u64, String> {

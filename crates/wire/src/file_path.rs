@@ -136,11 +136,16 @@ impl fmt::Debug for FileName {
     }
 }
 
-/// A name without its case: equal for all spellings of one name, and in the order of listings.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+/// A name without its case: equal for all spellings of one name, and in the order of listings. The root directory has an empty one.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct FoldedName(Box<str>);
 
 impl FoldedName {
+    /// A name that was stored as [`FoldedName::as_str`] gave it.
+    pub fn stored(folded: &str) -> FoldedName {
+        FoldedName(folded.into())
+    }
+
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -6,6 +6,7 @@
 mod block_list;
 mod error_message;
 mod key_info;
+mod protocol_settings;
 mod query_request;
 mod queue_message;
 mod read;
@@ -17,12 +18,14 @@ mod write;
 pub use block_list::{BLOCKS_PER_LIST_MAX, BlockEntry, BlockSearch, parse_block_list};
 pub use error_message::parse_error_message;
 pub use key_info::KeyInfo;
+pub use protocol_settings::{NfsSettings, ProtocolSettings, SmbSettings};
 pub use query_request::{QueryFormat, QueryRequest};
 pub use queue_message::parse_queue_message;
 pub use read::XmlError;
 pub(crate) use read::parse;
 pub use service_properties::{
-    CORS_RULES_MAX, CorsRule, DeleteRetention, Logging, Metrics, Retention, ServiceProperties, StaticWebsite,
+    CORS_RULES_MAX, CorsRule, DeleteRetention, Logging, Metrics, Retention, ServiceProperties, ShareDeleteRetention,
+    StaticWebsite,
 };
 pub use signed_identifiers::{SIGNED_IDENTIFIERS_MAX, SignedIdentifier, SignedIdentifiers};
 pub use user_delegation_key::UserDelegationKey;
@@ -46,6 +49,8 @@ mod tests {
              </SignedIdentifier></SignedIdentifiers>",
             "<StorageServiceProperties><Cors><CorsRule/></Cors><StaticWebsite><Enabled>true</Enabled></StaticWebsite>\
              </StorageServiceProperties>",
+            "<StorageServiceProperties><ProtocolSettings><SMB><Multichannel><Enabled>true</Enabled></Multichannel></SMB>\
+             </ProtocolSettings></StorageServiceProperties>",
             "<Tags><TagSet><Tag><Key>k</Key><Value>v</Value></Tag></TagSet></Tags>",
             "<KeyInfo><Start>2026-01-01</Start><Expiry>2026-01-02T00:00:00+01:00</Expiry></KeyInfo>",
             "<QueueMessage><MessageText>a&amp;b</MessageText></QueueMessage>",
@@ -77,7 +82,7 @@ mod tests {
             }
             _ = parse_block_list(&document);
             _ = SignedIdentifiers::parse(&document);
-            _ = ServiceProperties::parse(&document);
+            _ = ServiceProperties::parse_any(&document);
             _ = crate::tags::Tags::parse_xml(&document);
             _ = KeyInfo::parse(&document);
             _ = parse_queue_message(&document);

@@ -1,4 +1,4 @@
-// Every kind of credential over https, against the server at BLOB_URL whose certificate this process was started with.
+// Every kind of credential over https, against the server at BLOB_URL and FILE_URL whose certificate this process was started with.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -14,6 +14,7 @@ import {
   generateBlobSASQueryParameters,
   StorageSharedKeyCredential,
 } from "@azure/storage-blob";
+import { generateFileSASQueryParameters, ShareSASPermissions, ShareServiceClient } from "@azure/storage-file-share";
 import { ACCOUNT, collect, KEY, refused } from "./harness.js";
 
 const URL = `${process.env.BLOB_URL}/${ACCOUNT}`;
@@ -181,4 +182,24 @@ test("each refusal has its name", async () => {
   }
   const late = withBearer({ exp: 1_700_000_000 }).getContainerClient(name).getBlobClient("b");
   await refused(late.download(), 401, "InvalidAuthenticationInfo");
+});
+
+test("files are open to a token that says what it is for, and to signatures by its key", async () => {
+  const url = `${process.env.FILE_URL}/${ACCOUNT}`;
+  const shares = new ShareServiceClient(url, bearer(), { ...ONCE, fileRequestIntent: "backup" });
+  const { shareClient: docs } = await shares.createShare("docs");
+  await docs.rootDirectoryClient.getFileClient("f").uploadData(Buffer.from("content"));
+  assert.equal(await read(docs.rootDirectoryClient.getFileClient("f")), "content");
+  const aimless = new ShareServiceClient(url, bearer(), ONCE).getShareClient("docs");
+  await assert.rejects(aimless.getProperties(), (error) => [400, 403].includes(error.statusCode));
+  const delegation = await shares.getUserDelegationKey(hours(-1), hours(1));
+  const signed = (letters) => {
+    const values = { shareName: "docs", permissions: ShareSASPermissions.parse(letters), expiresOn: hours(1) };
+    const token = generateFileSASQueryParameters(values, delegation, ACCOUNT);
+    return new ShareServiceClient(`${url}?${token}`, undefined, ONCE).getShareClient("docs").rootDirectoryClient.getFileClient("f");
+  };
+  assert.equal(await read(signed("r")), "content");
+  await refused(signed("w").download(), 403, "AuthorizationPermissionMismatch");
+  await signed("w").uploadRange("C", 0, 1);
+  assert.equal(await read(signed("r")), "Content");
 });

@@ -72,6 +72,10 @@ class Server {
     return `${this.urls.table}/${ACCOUNT}`;
   }
 
+  fileUrl() {
+    return `${this.urls.file}/${ACCOUNT}`;
+  }
+
   /** Moves the server's time forward. */
   async advance(seconds) {
     const body = JSON.stringify({ advance_seconds: seconds });

@@ -17,6 +17,7 @@ import pytest
 from azure.core.exceptions import HttpResponseError
 from azure.data.tables import TableServiceClient
 from azure.storage.blob import BlobSasPermissions, BlobServiceClient, generate_blob_sas
+from azure.storage.fileshare import ShareServiceClient, generate_account_sas
 from azure.storage.queue import QueueClient, QueueServiceClient
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -87,13 +88,18 @@ class Server:
         return f"{self.urls['table']}/{ACCOUNT}"
 
     @property
+    def file_url(self):
+        return f"{self.urls['file']}/{ACCOUNT}"
+
+    @property
     def admin_url(self):
         return self.urls["admin"]
 
     @property
     def conn_str(self):
         protocol = self.blob_url.partition(":")[0]
-        endpoints = f"BlobEndpoint={self.blob_url};QueueEndpoint={self.queue_url};TableEndpoint={self.table_url};"
+        services = {"Blob": self.blob_url, "Queue": self.queue_url, "Table": self.table_url, "File": self.file_url}
+        endpoints = "".join(f"{service}Endpoint={url};" for service, url in services.items())
         return f"DefaultEndpointsProtocol={protocol};AccountName={ACCOUNT};AccountKey={KEY};{endpoints}"
 
     @property
@@ -113,6 +119,19 @@ class Server:
 
     def tables(self, **settings):
         return TableServiceClient.from_connection_string(self.conn_str, **{**self.settings, **settings})
+
+    def shares(self, **settings):
+        return ShareServiceClient.from_connection_string(self.conn_str, **{**self.settings, **settings})
+
+    def keep_deleted_shares(self, days):
+        """The client has no word for it; the service has."""
+        policy = f"<ShareDeleteRetentionPolicy><Enabled>true</Enabled><Days>{days}</Days></ShareDeleteRetentionPolicy>"
+        body = f"<StorageServiceProperties>{policy}</StorageServiceProperties>".encode()
+        end = datetime.now(timezone.utc) + timedelta(hours=1)
+        signature = generate_account_sas(ACCOUNT, KEY, resource_types="s", permission="w", expiry=end)
+        url = f"{self.file_url}/?restype=service&comp=properties&{signature}"
+        with DIRECT.open(urllib.request.Request(url, body, method="PUT"), timeout=10) as answer:
+            assert answer.status == 202
 
     def advance(self, seconds):
         """Moves the server's time forward."""

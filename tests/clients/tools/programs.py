@@ -7,8 +7,9 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 from azure.storage.blob import (
-    AccountSasPermissions, ContainerSasPermissions, ResourceTypes, generate_account_sas, generate_container_sas,
+    AccountSasPermissions, ContainerSasPermissions, ResourceTypes, Services, generate_account_sas, generate_container_sas,
 )
+from azure.storage.fileshare import ShareSasPermissions, generate_share_sas
 
 from harness import ACCOUNT, KEY
 
@@ -25,15 +26,22 @@ def blobs(box):
     return {blob.name: box.download_blob(blob.name).readall() for blob in box.list_blobs()}
 
 
-def account_signature(permission="rwdlac"):
+def account_signature(permission="rwdlac", service="b"):
     return generate_account_sas(
-        ACCOUNT, KEY, ResourceTypes(True, True, True), AccountSasPermissions.from_string(permission), soon()
+        ACCOUNT, KEY, ResourceTypes(True, True, True), AccountSasPermissions.from_string(permission), soon(),
+        services=Services.from_string(service),
     )
 
 
 def container_signature(permission="rwdlac", container="box"):
     return generate_container_sas(
         ACCOUNT, container, KEY, permission=ContainerSasPermissions.from_string(permission), expiry=soon()
+    )
+
+
+def share_signature(permission="rcwdl", share="docs"):
+    return generate_share_sas(
+        ACCOUNT, share, KEY, permission=ShareSasPermissions.from_string(permission), expiry=soon()
     )
 
 

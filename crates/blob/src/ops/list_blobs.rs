@@ -469,7 +469,7 @@ impl ListBlobs {
             Some(Encryption::Scope(scope)) => _ = xml.leaf("EncryptionScope", scope),
         }
         if let Some(mark) = &shown.deleted {
-            listing::deletion(xml, mark, now);
+            mark.write(xml, now);
         }
         xml.close("Properties");
         if let Some(state) = state

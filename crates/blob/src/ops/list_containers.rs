@@ -239,7 +239,7 @@ impl ListContainers {
         xml.leaf("DefaultEncryptionScope", default_scope(container));
         xml.flag("DenyEncryptionScopeOverride", container.denies_other_scopes);
         if let Some((_, mark)) = deleted {
-            listing::deletion(xml, mark, now);
+            mark.write(xml, now);
         }
         xml.close("Properties");
         if self.metadata {

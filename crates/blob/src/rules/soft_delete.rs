@@ -369,6 +369,11 @@ pub fn delete_one(
     Ok(if mark.is_some() { Fate::Kept } else { Fate::Gone })
 }
 
+/// So many snapshots or versions less. `lazurite check` compares the counts with the rows there are.
+fn count_down(count: &mut u32, by: u32) {
+    *count = count.checked_sub(by).expect("every snapshot and every version is counted");
+}
+
 fn mark_or_remove(
     key: &Key,
     blob: &mut Blob,
@@ -381,8 +386,8 @@ fn mark_or_remove(
     let Some(row) = which.row(blob) else { return };
     match which {
         Expiring::Base => return,
-        Expiring::Snapshot(_) => blob.snapshots = blob.snapshots.saturating_sub(1),
-        Expiring::Version(_) => past_of(blob).versions = past_of(blob).versions.saturating_sub(1),
+        Expiring::Snapshot(_) => count_down(&mut blob.snapshots, 1),
+        Expiring::Version(_) => count_down(&mut past_of(blob).versions, 1),
     }
     match mark {
         Some(mark) => {
@@ -470,8 +475,7 @@ impl Expiring {
             None => past_of(blob).deleted = None,
             Some(row) => {
                 changes.delete(row);
-                let count = self.count(past_of(blob));
-                *count = count.saturating_sub(1);
+                count_down(self.count(past_of(blob)), 1);
             }
         }
     }
@@ -529,8 +533,8 @@ pub fn undelete(
     }
     blob.snapshots += snapshots;
     let past = past_of(&mut blob);
-    past.deleted_snapshots = past.deleted_snapshots.saturating_sub(snapshots);
-    past.deleted_versions = past.deleted_versions.saturating_sub(versions);
+    count_down(&mut past.deleted_snapshots, snapshots);
+    count_down(&mut past.deleted_versions, versions);
     past.versions += versions;
     past.undeleted = Some(Undeletion { at: tick.now, stamp: tick.stamp });
     if let Some(base) = base {

@@ -159,3 +159,137 @@ async fn whatever_is_done_the_lease_stays() {
         }
     }
 }
+
+/// How the lease of a blob or a container with the id `MINE` stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    Available,
+    Leased,
+    Breaking,
+    Broken,
+    Expired,
+}
+
+const STATES: [State; 5] = [State::Available, State::Leased, State::Breaking, State::Broken, State::Expired];
+const THIRD: &str = "03030303-0303-0303-0303-030303030303";
+
+/// The headers of a lease action.
+type ActionHeaders = Vec<(&'static str, &'static str)>;
+
+/// The five actions, with the ids that they name, and what becomes of them in each state. The published table, literally.
+fn actions() -> Vec<(ActionHeaders, [Rule; 5])> {
+    let mismatch = Refused("LeaseIdMismatchWithLeaseOperation");
+    let absent = Refused("LeaseNotPresentWithLeaseOperation");
+    let present = Refused("LeaseAlreadyPresent");
+    let breaking = Refused("LeaseIsBreakingAndCannotBeAcquired");
+    let unchanged = Refused("LeaseIsBreakingAndCannotBeChanged");
+    let broken = Refused("LeaseIsBrokenAndCannotBeRenewed");
+    let acquire = |id: Option<&'static str>| {
+        let id = id.map(|id| ("x-ms-proposed-lease-id", id));
+        [("x-ms-lease-action", "acquire"), ("x-ms-lease-duration", "15")].into_iter().chain(id).collect::<Vec<_>>()
+    };
+    let of = |action: &'static str, id: &'static str| vec![("x-ms-lease-action", action), ("x-ms-lease-id", id)];
+    let change = |id, new| [of("change", id), vec![("x-ms-proposed-lease-id", new)]].concat();
+    let break_ = |period: Option<&'static str>| {
+        let period = period.map(|period| ("x-ms-lease-break-period", period));
+        [("x-ms-lease-action", "break")].into_iter().chain(period).collect::<Vec<_>>()
+    };
+    vec![
+        (acquire(None), [Done, present, present, Done, Done]),
+        (acquire(Some(MINE)), [Done, Done, breaking, Done, Done]),
+        (acquire(Some(YOURS)), [Done, present, present, Done, Done]),
+        (of("renew", MINE), [mismatch, Done, broken, broken, Done]),
+        (of("renew", YOURS), [mismatch; 5]),
+        (change(MINE, YOURS), [absent, Done, unchanged, absent, absent]),
+        // As if the answer to an earlier one had been lost.
+        (change(YOURS, MINE), [absent, Done, mismatch, absent, absent]),
+        (change(YOURS, THIRD), [absent, mismatch, mismatch, absent, absent]),
+        (of("release", MINE), [mismatch, Done, Done, Done, Done]),
+        (of("release", YOURS), [mismatch; 5]),
+        (break_(None), [absent, Done, Done, Done, Done]),
+        (break_(Some("0")), [absent, Done, Done, Done, Done]),
+        (break_(Some("5")), [absent, Done, Done, Done, Done]),
+    ]
+}
+
+async fn with_lease(url: &str, state: State) -> Stage {
+    let stage = Stage::new().await;
+    let acquire = [("x-ms-lease-action", "acquire"), ("x-ms-lease-duration", "15"), ("x-ms-proposed-lease-id", MINE)];
+    let break_after = |seconds| [("x-ms-lease-action", "break"), ("x-ms-lease-break-period", seconds)];
+    if state != State::Available {
+        stage.put(url, &acquire, b"").await;
+    }
+    match state {
+        State::Available | State::Leased => {}
+        State::Breaking => _ = stage.put(url, &break_after("10"), b"").await,
+        State::Broken => _ = stage.put(url, &break_after("0"), b"").await,
+        State::Expired => stage.bench.advance(16).await,
+    }
+    stage
+}
+
+/// Every action in every state, on a blob and on a container. What is refused changes nothing and names what it is about.
+#[tokio::test]
+async fn what_the_actions_do_in_every_state() {
+    let mut wrong = Vec::new();
+    for (url, op, of, named) in [
+        ("cont/block?comp=lease", Op::LeaseBlob, Of::Blob("cont/block"), "container"),
+        ("cont?restype=container&comp=lease", Op::LeaseContainer, Of::Container, "blob"),
+    ] {
+        for (headers, rules) in actions() {
+            for (state, rule) in STATES.into_iter().zip(rules) {
+                let stage = with_lease(url, state).await;
+                let headers: Vec<(&str, String)> = headers.iter().map(|(name, id)| (*name, (*id).to_owned())).collect();
+                let ask = Ask { op, method: "PUT", url: url.to_owned(), headers, body: Vec::new(), of };
+                wrong.extend(stage.broken(&ask, &[], rule, &format!("{state:?} {:?}", ask.headers)).await);
+                if let Err(crate::Failure::Refused(error)) = stage.ask(&ask, &[]).await {
+                    let text = error.to_reply().message;
+                    assert!(!text.contains(named), "{url}: {text}");
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// An id for a blob that is not there is that of a lease that is not there.
+#[tokio::test]
+async fn an_id_for_what_is_not_there_is_refused() {
+    let stage = async || {
+        let stage = Stage::new().await;
+        for blob in BLOBS {
+            stage.bench.call("DELETE", blob, &[("x-ms-delete-snapshots", "include")], b"").await.unwrap();
+        }
+        stage
+    };
+    let absent = Refused("LeaseNotPresentWithBlobOperation");
+    hold_all("no blob", &[("x-ms-lease-id", MINE)], stage, |ask| match ask.op.class() {
+        OpClass::Account => Apart,
+        OpClass::Container(_) => of_blob(ask.op).mine,
+        OpClass::Blob(class) => match class {
+            // They would make it.
+            BlobClass::Replace | BlobClass::Copy | BlobClass::StageBlock => absent,
+            BlobClass::IncrementalCopy => Done,
+            BlobClass::SetExpiry => Refused("BlobOperationNotSupported"),
+            BlobClass::AbortCopy
+            | BlobClass::WriteInPlace
+            | BlobClass::Seal
+            | BlobClass::SetProperties
+            | BlobClass::SetMetadata
+            | BlobClass::SetTags
+            | BlobClass::SetTier
+            | BlobClass::Lease
+            | BlobClass::Snapshot
+            | BlobClass::Delete
+            | BlobClass::Undelete
+            | BlobClass::Protect
+            | BlobClass::DeletePolicy
+            | BlobClass::Read
+            | BlobClass::Query
+            | BlobClass::GetTags
+            | BlobClass::GetBlockList
+            | BlobClass::GetPageRanges => Refused("BlobNotFound"),
+        },
+    })
+    .await;
+}

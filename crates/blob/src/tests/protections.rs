@@ -179,3 +179,119 @@ async fn a_copy_is_not_protected_by_what_protects_its_source() {
     }
     assert_eq!(standing(&stage, "cont/block").await, [" 512"]);
 }
+
+/// What Delete Blob can say beside the name of a blob.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Deletes {
+    Blob,
+    WithSnapshots,
+    SnapshotsOnly,
+    Snapshot,
+    Version,
+    /// What is soft-deleted already, for good.
+    SnapshotForGood,
+    VersionForGood,
+}
+
+const DELETES: [Deletes; 7] = [
+    Deletes::Blob,
+    Deletes::WithSnapshots,
+    Deletes::SnapshotsOnly,
+    Deletes::Snapshot,
+    Deletes::Version,
+    Deletes::SnapshotForGood,
+    Deletes::VersionForGood,
+];
+
+/// Which state of `cont/block` is protected: there are an earlier version, a snapshot, and the blob.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Under {
+    Current,
+    Version,
+    Snapshot,
+}
+
+/// A blob with an earlier version and a snapshot, one of the three protected. The version's id and the snapshot's time.
+async fn with_states((comp, headers): (&str, Headers<'_>), under: Under, soft: bool) -> (Bench, String, String) {
+    let mut bench = Bench::with_container().await;
+    bench.settings.versioning = true;
+    let policy = "<StorageServiceProperties><DeleteRetentionPolicy><Enabled>true</Enabled><Days>7</Days>\
+        <AllowPermanentDelete>true</AllowPermanentDelete></DeleteRetentionPolicy></StorageServiceProperties>";
+    if soft {
+        bench.call("PUT", "?restype=service&comp=properties", &[], policy.as_bytes()).await.unwrap();
+    }
+    let put = [("x-ms-blob-type", "BlockBlob")];
+    let first = bench.call("PUT", "cont/block", &put, b"first").await.unwrap();
+    let version = crate::testing::header(&first, "x-ms-version-id").unwrap().to_owned();
+    bench.call("PUT", "cont/block", &put, b"second").await.unwrap();
+    let made = bench.call("PUT", "cont/block?comp=snapshot", &[], b"").await.unwrap();
+    let snapshot = crate::testing::header(&made, "x-ms-snapshot").unwrap().to_owned();
+    let which = match under {
+        Under::Current => String::new(),
+        Under::Version => format!("&versionid={version}"),
+        Under::Snapshot => format!("&snapshot={snapshot}"),
+    };
+    bench.call("PUT", &format!("cont/block?comp={comp}{which}"), headers, b"").await.unwrap();
+    (bench, version, snapshot)
+}
+
+/// Delete Blob in all its forms: the state that is protected stays, whether it is named, or goes with others, or is to go for
+/// good; what is not protected may go.
+#[tokio::test]
+async fn no_form_of_delete_takes_what_is_protected() {
+    for (protection, code) in [(HOLD, "BlobImmutableDueToLegalHold"), (POLICY, "BlobImmutableDueToPolicy")] {
+        for under in [Under::Current, Under::Version, Under::Snapshot] {
+            for soft in [false, true] {
+                for deletes in DELETES {
+                    let (bench, version, snapshot) = with_states(protection, under, soft).await;
+                    let (query, headers): (String, Headers<'_>) = match deletes {
+                        Deletes::Blob => (String::new(), &[]),
+                        Deletes::WithSnapshots => (String::new(), &[("x-ms-delete-snapshots", "include")]),
+                        Deletes::SnapshotsOnly => (String::new(), &[("x-ms-delete-snapshots", "only")]),
+                        Deletes::Snapshot => (format!("?snapshot={snapshot}"), &[]),
+                        Deletes::Version => (format!("?versionid={version}"), &[]),
+                        Deletes::SnapshotForGood => (format!("?snapshot={snapshot}&deletetype=permanent"), &[]),
+                        Deletes::VersionForGood => (format!("?versionid={version}&deletetype=permanent"), &[]),
+                    };
+                    let answer = bench.call("DELETE", &format!("cont/block{query}"), headers, b"").await;
+                    let said = match &answer {
+                        Ok(_) => "Done",
+                        Err(crate::Failure::Refused(error)) => error.to_reply().code,
+                        Err(error) => panic!("{error:?}"),
+                    };
+                    let what = format!("{code} {under:?} soft={soft} {deletes:?}: {said}");
+                    let names_it = match deletes {
+                        Deletes::Blob | Deletes::WithSnapshots => under != Under::Version,
+                        Deletes::SnapshotsOnly | Deletes::Snapshot | Deletes::SnapshotForGood => {
+                            under == Under::Snapshot
+                        }
+                        Deletes::Version | Deletes::VersionForGood => under == Under::Version,
+                    };
+                    match deletes {
+                        // There is a snapshot, which is said first.
+                        Deletes::Blob => assert_eq!(said, "SnapshotsPresent", "{what}"),
+                        _ if names_it => assert_eq!(said, code, "{what}"),
+                        Deletes::SnapshotForGood | Deletes::VersionForGood => {
+                            assert_eq!(said, "PermanentDeleteNotAllowed", "{what}: it is not deleted yet");
+                        }
+                        _ => assert_eq!(said, "Done", "{what}"),
+                    }
+                    // Whatever was answered, what is protected can be read, and is protected.
+                    let (state, content): (_, &[u8]) = match under {
+                        Under::Current => ("cont/block".to_owned(), b"second"),
+                        Under::Version => (format!("cont/block?versionid={version}"), b"first"),
+                        Under::Snapshot => (format!("cont/block?snapshot={snapshot}"), b"second"),
+                    };
+                    let told =
+                        bench.call("GET", &state, &[], b"").await.unwrap_or_else(|error| panic!("{what}: {error:?}"));
+                    let is_held = crate::testing::header(&told, "x-ms-legal-hold") == Some("true");
+                    let is_locked = crate::testing::header(&told, "x-ms-immutability-policy-mode").is_some();
+                    assert!(is_held || is_locked, "{what}");
+                    assert_eq!(crate::testing::bytes(told).await, content, "{what}");
+                    assert!(bench.call("DELETE", "cont?restype=container", &[], b"").await.is_err(), "{what}");
+                    assert_eq!(bench.problems().await, Vec::<String>::new(), "{what}");
+                }
+            }
+        }
+    }
+}

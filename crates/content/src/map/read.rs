@@ -168,7 +168,8 @@ impl<const UNIT: u64> View<UNIT> {
 
     /// A group as the newest earlier state that can still be compared with saw it. `None`: there is no such state.
     pub(super) fn earlier_group(self, rows: &dyn Rows, group: u64) -> Result<Option<Group>, Unread> {
-        let epochs = live_epochs(rows, self.map)?;
+        // Before the first epoch there is none.
+        let epochs = if self.epoch == FIRST_EPOCH { Vec::new() } else { live_epochs(rows, self.map)? };
         let earlier = match epochs.into_iter().filter(|epoch| *epoch < self.epoch).max() {
             Some(epoch) => View { epoch, ..self }.load_group(rows, group)?,
             None => {

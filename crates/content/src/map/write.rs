@@ -49,6 +49,11 @@ impl<const UNIT: u64> View<UNIT> {
         self.write_from(rows, span, (staged, 0), tick, changes)
     }
 
+    /// The same for a map that is created in the same decision: there is nothing to look at.
+    pub fn write_new(self, span: ByteSpan, staged: &Staged, tick: Tick, changes: &mut Changes) {
+        self.paint_all(BTreeMap::new(), span, (staged, 0), tick, changes);
+    }
+
     /// The same with the bytes of `staged` from an offset on.
     pub(super) fn write_from(
         self,
@@ -58,7 +63,19 @@ impl<const UNIT: u64> View<UNIT> {
         tick: Tick,
         changes: &mut Changes,
     ) -> Result<(), Unread> {
-        let mut before = self.load(rows, span, false)?;
+        let before = self.load(rows, span, false)?;
+        self.paint_all(before, span, (staged, offset), tick, changes);
+        Ok(())
+    }
+
+    fn paint_all(
+        self,
+        mut before: BTreeMap<u64, Found>,
+        span: ByteSpan,
+        (staged, offset): (&Staged, u64),
+        tick: Tick,
+        changes: &mut Changes,
+    ) {
         changes.contents.push(staged.clone());
         let (first, end) = span.groups();
         for group in first..end {
@@ -68,7 +85,6 @@ impl<const UNIT: u64> View<UNIT> {
             let id = tick.id(FRESH_IDS + group - first);
             self.paint(group, before.remove(&group), Change::Write(run), (id, tick), changes);
         }
-        Ok(())
     }
 
     /// Makes the bytes of `span` zeros. What it costs depends on how many groups of it were ever written.

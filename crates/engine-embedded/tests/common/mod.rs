@@ -75,6 +75,16 @@ pub fn failure(error: NotCommitted<Infallible>) -> EngineError {
     }
 }
 
+/// Says that a test was not run, also to `./test`, which names a file for that: what a test prints is not shown when it passes.
+pub fn skipped(why: &str) {
+    println!("SKIPPED: {why}");
+    if let Some(path) = std::env::var_os("LAZURITE_SKIPPED") {
+        let file = std::fs::OpenOptions::new().create(true).append(true).open(path);
+        std::io::Write::write_all(&mut file.expect("the file opens"), format!("SKIPPED: {why}\n").as_bytes())
+            .expect("a line in the file");
+    }
+}
+
 pub async fn sweep(engine: &dyn Engine) {
     while engine::collector::sweep(engine, &[]).await.expect("swept") > 0 {}
 }

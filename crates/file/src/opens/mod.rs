@@ -1,1 +1,121 @@
 //! Who has what open: the one table that REST operations and SMB opens both enter.
+//!
+//! It lives in the memory of one process and knows neither rows nor packets. The rules are values in
+//! [`concurrency::share_mode`] and [`concurrency::range_lock`]; this module keeps what they are asked about and wakes
+//! what waits.
+//!
+//! - [`Entry`]: a REST operation at work on a file, from the check to the end of its commit. It is admitted or refused
+//!   and never waits for an SMB client.
+//! - [`Handle`]: an SMB open, with its byte-range locks. Beside REST operations at work it waits instead of being
+//!   refused: the new handle or lock is in the table at once, so later REST operations meet it, and its client is told
+//!   when the earlier ones have left. So a stream of requests cannot keep it out for ever.
+//! - [`Turn`]: the right to look at rows and then at the table, one at a time for each name.
+//! - [`Removal`]: a file whose last handle closed and that is to be deleted.
+//! - [`events`]: changes of directories, for clients that watch them.
+//!
+//! What always holds:
+//!
+//! - Everything about one share is behind one mutex, so whether something is open below a directory, and whether a
+//!   rename of a directory above is at work, is one look. Shares are spread over shards. No mutex is held over an
+//!   `await` or while a [`Holder`] is called.
+//! - Everything entered is a guard: dropped, it leaves the table and wakes what waits for it. Dropping a future
+//!   withdraws what it asked for. A slot that is empty is removed.
+//! - Turns are taken before entries and opens, never while one of those is held, so no two operations wait for each
+//!   other.
+//! - Time limits are for the caller, who drops the future.
+
+mod entry;
+pub mod events;
+mod handle;
+mod handles;
+mod lock;
+mod open;
+mod refusal;
+mod slot;
+mod table;
+mod tally;
+#[cfg(test)]
+mod tests;
+mod turn;
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+pub use entry::{Entry, Span};
+pub use handle::{Handle, Removal};
+pub use handles::{ForcedClose, HandleInfo, HandlePage, Scope, Which};
+pub use open::{Client, Holder, OpenRequest, Place};
+pub use refusal::{HandleRefusal, OpenRefusal, Refusal};
+pub use turn::{NameKey, Turn};
+
+use table::Table;
+use turn::Turns;
+
+/// Handles of one file or directory, as Azure Files allows.
+pub const OPENS_PER_FILE_MAX: usize = 2_000;
+/// Handles of the root directory of a share, as Azure Files allows.
+pub const OPENS_PER_ROOT_MAX: usize = 10_000;
+/// REST operations at work on one file. Far above what the server lets in at once.
+pub const ENTRIES_PER_FILE_MAX: usize = 16_384;
+/// Operations that have a turn at one name or wait for it.
+pub const TURNS_PER_NAME_MAX: usize = 4_096;
+
+/// A file or directory of a share. The id alone is unique in the whole store; the share says where in the table it is.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct FileId {
+    /// The generation of the share, which is also the id of its root directory.
+    pub share: u64,
+    pub id: u64,
+}
+
+impl FileId {
+    pub fn is_root(self) -> bool {
+        self.id == self.share
+    }
+}
+
+/// The number of a handle, as List Handles shows it. Never 0 and never given out twice by one process.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct HandleId(pub u64);
+
+/// Whether a file or directory is meant alone or with everything below it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Reach {
+    Node,
+    Tree,
+}
+
+/// The table. A clone is the same table.
+#[derive(Clone, Debug)]
+pub struct Opens {
+    table: Arc<Table>,
+    turns: Arc<Turns>,
+}
+
+impl Opens {
+    /// `random` is where the numbers of handles begin, so that those of an earlier process are unlikely to be met again.
+    pub fn new(random: u64) -> Opens {
+        Opens { table: Arc::new(Table::new(random)), turns: Arc::new(Turns::default()) }
+    }
+
+    /// Whether the file is deleted as soon as its last handle closes, or is being deleted for that reason.
+    pub fn is_delete_pending(&self, file: FileId) -> bool {
+        self.table.with(file.share, |share| share.is_pending(file.id))
+    }
+
+    /// Those of `ids` that are delete-pending: List leaves them out.
+    pub fn pending_among(&self, share: u64, ids: &[u64]) -> HashSet<u64> {
+        self.table.with(share, |share| share.pending_among(ids))
+    }
+
+    /// A number if no file has a handle and none is to be deleted. If it is the same later, there was neither meanwhile: a read that
+    /// was begun and ended in between needed no entry.
+    pub fn calm(&self) -> Option<u64> {
+        self.table.calm()
+    }
+
+    /// Whether nothing is open, at work or waiting.
+    pub fn is_empty(&self) -> bool {
+        self.table.is_empty() && self.turns.is_empty()
+    }
+}

@@ -135,7 +135,8 @@ fn what_to_make() {
     assert_eq!(names("blob:one"), ["Container one"]);
     assert_eq!(names("blob:one, queue:two,"), ["Container one", "Queue two"]);
     assert_eq!(names("table:Three"), ["Table Three"]);
-    for wrong in ["one", "blob:", "blob:A", "queue:A", "queue:$root", "table:a-b", "table:x", "share:x"] {
+    assert_eq!(names("share:four"), ["Share four"]);
+    for wrong in ["one", "blob:", "blob:A", "queue:A", "queue:$root", "table:a-b", "table:x", "share:x", "file:four"] {
         assert!(parsed(&["--create", wrong], &[]).is_err(), "{wrong}");
     }
 }

@@ -130,9 +130,11 @@ fn as_vs_code_starts_it() {
 fn containers_are_there_from_the_start() {
     let folder = Folder::new("create");
     for _ in 0..2 {
-        let program = Program::start(&folder, &["--create", "blob:one,blob:two"]);
+        let program = Program::start(&folder, &["--create", "blob:one,blob:two,share:three"]);
         let answer = ask(program.address("Blob"), &signed("devstoreaccount1", WELL_KNOWN_KEY));
         assert!(answer.contains("<Name>one</Name>") && answer.contains("<Name>two</Name>"), "{answer}");
+        let answer = ask(program.address("File"), &signed("devstoreaccount1", WELL_KNOWN_KEY));
+        assert!(answer.contains("<Name>three</Name>"), "{answer}");
         program.stop();
     }
     let mut by_variable = command(&folder, &["--in-memory"]);
@@ -142,7 +144,7 @@ fn containers_are_there_from_the_start() {
     assert!(answer.contains("<Name>three</Name>") && !answer.contains("<Name>one</Name>"), "{answer}");
     program.stop();
     let said = refusal(&mut command(&folder, &["--create", "blob:one,file:s1"]));
-    assert!(said.contains("file") && said.contains("not there yet") && said.lines().count() == 1, "{said}");
+    assert!(said.contains("file:s1") && said.contains("share:NAME") && said.lines().count() == 1, "{said}");
 }
 
 #[test]
@@ -161,4 +163,121 @@ fn a_folder_of_azurite_is_refused() {
     works(listening(&mut program, "Blob"));
     program.stop();
     assert!(folder.data().join("__lazurite__/FORMAT").exists());
+}
+
+/// How the program is told that it stands in Azurite's place, or not.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Way {
+    ByName,
+    ByFlag,
+    NotAtAll,
+}
+
+impl Way {
+    const ALL: [Way; 3] = [Way::ByName, Way::ByFlag, Way::NotAtAll];
+
+    fn is_azurites(self) -> bool {
+        self != Way::NotAtAll
+    }
+
+    fn command(self, folder: &Folder, options: &[&str]) -> Command {
+        match self {
+            Way::ByName => called("azurite", folder, options),
+            Way::ByFlag => command(folder, &[&["--azurite-compat"], options].concat()),
+            Way::NotAtAll => command(folder, options),
+        }
+    }
+
+    /// Where blobs are served.
+    fn start(self, command: &mut Command) -> (Program, SocketAddr) {
+        let mut program = Program::spawn(command);
+        program.wait_for("Ready.");
+        let line = program.said.iter().find(|line| line.contains("Blob service") && line.contains("listening at http"));
+        let address: SocketAddr = line.unwrap().rsplit('/').next().unwrap().parse().unwrap();
+        (program, SocketAddr::from(([127, 0, 0, 1], address.port())))
+    }
+}
+
+const OWNER: (&str, &str) = ("devstoreaccount1", WELL_KNOWN_KEY);
+
+/// The status of an answer.
+fn status(address: SocketAddr, line: &str, headers: &[(&str, &str)], body: &[u8]) -> u16 {
+    let request = String::from_utf8(signed_call(OWNER, line, headers, body)).unwrap();
+    ask(address, &request).split(' ').nth(1).unwrap().parse().unwrap()
+}
+
+/// What scripts rely on that were written for Azurite, and what the service does: `docs/azurite.md` has the table.
+#[test]
+fn answers_are_azurites_under_its_name_and_with_the_flag_alone() {
+    for way in Way::ALL {
+        let folder = Folder::new(&format!("manners-{way:?}"));
+        let (program, blob) = way.start(&mut way.command(&folder, &["--silent"]));
+        let azurite = way.is_azurites();
+        let either = |azurites: u16, ours: u16| if azurite { azurites } else { ours };
+        let put = |line: &str, headers: &[(&str, &str)], body: &[u8]| status(blob, line, headers, body);
+        let name = "devstoreaccount1/cont/blob";
+        assert_eq!(put("PUT devstoreaccount1/cont?restype=container", &[], b""), 201);
+        assert_eq!(put(&format!("PUT {name}"), &[("x-ms-blob-type", "BlockBlob")], b"hello"), 201);
+
+        let source = format!("http://{blob}/{name}");
+        let copy = [("x-ms-copy-source", source.as_str()), ("x-ms-requires-sync", "true")];
+        assert_eq!(put("PUT devstoreaccount1/cont/copy", &copy, b""), either(202, 401), "{way:?}: a private source");
+
+        let tier = |tier| put(&format!("PUT {name}?comp=tier"), &[("x-ms-access-tier", tier)], b"");
+        assert_eq!((tier("Archive"), tier("Hot")), (200, 202));
+        assert_eq!(put(&format!("GET {name}"), &[], b""), either(200, 409), "{way:?}: out of the archive");
+
+        let secondary = "PUT devstoreaccount1-secondary/cont/new";
+        let written = put(secondary, &[("x-ms-blob-type", "BlockBlob")], b"x");
+        assert_eq!(written, either(201, 403), "{way:?}: the secondary");
+        program.stop();
+    }
+}
+
+#[test]
+fn what_is_taken_at_the_start_is_azurites_under_its_name_and_with_the_flag_alone() {
+    let files = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/files/first-version");
+    let (certificate, key) = (format!("{files}.crt"), format!("{files}.key"));
+    for way in Way::ALL {
+        let folder = Folder::new(&format!("start-{way:?}"));
+        let refused_or_not = |mut command: Command, word: &str| {
+            if way.is_azurites() {
+                let (program, _) = way.start(&mut command);
+                program.stop();
+            } else {
+                let said = refusal(&mut command);
+                assert!(said.contains(word) && said.lines().count() == 1, "{said}");
+            }
+        };
+        // Keys that are not strict base64.
+        for text in ["mine:c2VjcmV0IQ", "mine:c2Vjc-V0", "mine:c2Vj cmV0"] {
+            let mut command = way.command(&folder, &["--silent"]);
+            command.env("AZURITE_ACCOUNTS", text);
+            refused_or_not(command, "base64");
+        }
+        // A certificate of the first version of X.509.
+        let options = ["--silent", "--cert", certificate.as_str(), "--key", key.as_str()];
+        refused_or_not(way.command(&folder, &options), "first-version.crt");
+    }
+}
+
+#[test]
+fn tokens_of_the_test_issuer_are_azurites_under_its_name_and_with_the_flag_alone() {
+    for way in Way::ALL {
+        let folder = Folder::new(&format!("issuer-{way:?}"));
+        let data = folder.data();
+        let options = ["--silent", "--tls", "auto", "--oauth", "basic", "--location", data.to_str().unwrap()];
+        let options = if way == Way::ByName { &options[..] } else { &options[..5] };
+        let (program, blob) = way.start(&mut way.command(&folder, options));
+        let token =
+            crate::tokens::unsigned_token("{\"alg\":\"none\"}", "https://sts.windows-ppe.net/tenant/") + ".AAAA";
+        let request = crate::tokens::request(&token);
+        let found = ["data/tls/cert.pem", "data/__lazurite__/tls/cert.pem"].map(|file| folder.0.join(file));
+        let certificate = found.iter().find(|file| file.exists()).unwrap();
+        let answer = crate::tls::ask_https(blob, "localhost", certificate, &request).unwrap();
+        let taken = answer.starts_with("HTTP/1.1 200 ");
+        assert_eq!(taken, way.is_azurites(), "{way:?}: {answer}");
+        assert!(taken || answer.starts_with("HTTP/1.1 40"), "{answer}");
+        program.stop();
+    }
 }

@@ -4,6 +4,7 @@
 
 mod accounts;
 mod azurite;
+mod descriptors;
 mod issuer;
 mod start;
 mod support;

@@ -26,7 +26,11 @@ impl Program {
     }
 
     pub fn spawn(command: &mut Command) -> Program {
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        Program::spawn_with(command, Stdio::piped())
+    }
+
+    pub fn spawn_with(command: &mut Command, log: Stdio) -> Program {
+        let mut child = command.stdout(Stdio::piped()).stderr(log).spawn().unwrap();
         let (sender, lines) = mpsc::channel();
         let out = BufReader::new(child.stdout.take().unwrap());
         std::thread::spawn(move || out.lines().map_while(Result::ok).all(|line| sender.send(line).is_ok()));
@@ -162,6 +166,29 @@ pub fn signed(account: &str, key: &str) -> String {
         "GET /{account}?comp=list HTTP/1.1\r\nHost: x\r\nx-ms-date: {date}\r\nx-ms-version: {version}\r\n\
          Authorization: SharedKey {account}:{signature}\r\n\r\n"
     )
+}
+
+/// A whole request, signed with the key of the account. The names of headers must be in lower case. It is kept open.
+pub fn signed_call((account, key): (&str, &str), line: &str, headers: &[(&str, &str)], body: &[u8]) -> Vec<u8> {
+    let (verb, target) = line.split_once(' ').unwrap();
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    let date = wire::dates::http_date(now());
+    let mut signed = [headers, &[("x-ms-date", date.as_str()), ("x-ms-version", "2021-12-02")]].concat();
+    signed.sort();
+    let lines: String = signed.iter().map(|(name, value)| format!("{name}:{value}\n")).collect();
+    let mut pairs: Vec<_> = query.split('&').filter_map(|pair| pair.split_once('=')).collect();
+    pairs.sort();
+    let pairs: String = pairs.iter().map(|(name, value)| format!("\n{name}:{value}")).collect();
+    let length = if body.is_empty() { String::new() } else { body.len().to_string() };
+    // Who writes to the secondary signs for the account.
+    let text = format!("{verb}\n\n\n{length}\n\n\n\n\n\n\n\n\n{lines}/{account}/{path}{pairs}");
+    let signature = auth::Key::from_base64(key).unwrap().sign(text.as_bytes());
+    let headers: String = signed.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    let head = format!(
+        "{verb} /{target} HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n{headers}Authorization: SharedKey {account}:{signature}\r\n\r\n",
+        body.len()
+    );
+    [head.as_bytes(), body].concat()
 }
 
 pub fn now() -> concurrency::Timestamp {

@@ -41,7 +41,7 @@ impl Signer {
     }
 }
 
-fn unsigned_token(header: &str, issuer: &str) -> String {
+pub fn unsigned_token(header: &str, issuer: &str) -> String {
     let now = now().unix_seconds();
     let claims = format!(
         "{{\"aud\":\"https://storage.azure.com\",\"iss\":\"{issuer}\",\"iat\":{now},\"nbf\":{now},\"exp\":{},\

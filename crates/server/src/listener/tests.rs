@@ -38,7 +38,7 @@ impl Protocol for Lines {
             if !matches!(read, Ok(1..)) {
                 return;
             }
-            connection.first_request_came();
+            connection.activity.admit();
             match line.trim() {
                 "panic" => panic!("this test panics on purpose"),
                 "wait" => {
@@ -60,6 +60,7 @@ struct Hello;
 
 impl Answers for Hello {
     async fn answer(&self, _: Request<Incoming>, _: SocketAddr, traffic: Arc<Traffic>) -> Response<AnswerBody> {
+        traffic.activity.admit();
         Response::new(AnswerBody::new(ReplyBody::Bytes("hello".into()), traffic))
     }
 }
@@ -152,7 +153,7 @@ async fn each_port_speaks_its_protocol() {
 
 #[tokio::test]
 async fn an_address_has_as_many_connections_as_it_may_on_each_port() {
-    let both = start(Limits { connections_per_address: 2, first_request: HOUR, ..Limits::default() });
+    let both = start(Limits { connections_per_address: 2, first_request: HOUR, displaced: HOUR, ..Limits::default() });
     for port in [both.lines, both.http] {
         let mut first = Client::to(port).await;
         let _second = Client::to(port).await;

@@ -321,7 +321,10 @@ impl Answer {
 
 impl Client {
     pub fn to(address: SocketAddr) -> Client {
-        let tcp = TcpStream::connect(address).unwrap();
+        Client::over(TcpStream::connect(address).unwrap())
+    }
+
+    pub fn over(tcp: TcpStream) -> Client {
         tcp.set_read_timeout(Some(PATIENCE)).unwrap();
         tcp.set_write_timeout(Some(PATIENCE)).unwrap();
         Client { tcp, tls: None, buffered: Vec::new() }

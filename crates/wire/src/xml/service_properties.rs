@@ -1,12 +1,16 @@
 //! Get and Set Service Properties. A setting that the document leaves out is `None` and keeps its value; a setting that
 //! it names is complete.
 
+use super::protocol_settings::ProtocolSettings;
 use super::read::{self, Node, XmlError};
 use super::write::XmlWriter;
 
 const ROOT: &str = "StorageServiceProperties";
-const EVERYWHERE: [&str; 5] = ["Logging", "HourMetrics", "MinuteMetrics", "Metrics", "Cors"];
+const EVERYWHERE: [&str; 4] = ["HourMetrics", "MinuteMetrics", "Metrics", "Cors"];
+/// Only files are not logged.
+const LOGGING: &str = "Logging";
 const FOR_BLOBS: [&str; 3] = ["DefaultServiceVersion", "DeleteRetentionPolicy", "StaticWebsite"];
+const FOR_FILES: [&str; 2] = ["ShareDeleteRetentionPolicy", "ProtocolSettings"];
 
 const RETENTION_DAYS: std::ops::RangeInclusive<u16> = 1..=365;
 pub const CORS_RULES_MAX: usize = 5;
@@ -28,6 +32,8 @@ pub struct ServiceProperties {
     pub default_service_version: Option<String>,
     pub delete_retention: Option<DeleteRetention>,
     pub static_website: Option<StaticWebsite>,
+    pub share_delete_retention: Option<ShareDeleteRetention>,
+    pub protocol_settings: Option<ProtocolSettings>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,6 +70,13 @@ pub struct DeleteRetention {
     pub allow_permanent_delete: Option<bool>,
 }
 
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ShareDeleteRetention {
+    pub enabled: bool,
+    /// Always given when enabled.
+    pub days: Option<u16>,
+}
+
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StaticWebsite {
     pub enabled: bool,
@@ -85,26 +98,42 @@ pub struct CorsRule {
 impl ServiceProperties {
     /// Parses a document of the Blob service, which has more settings than the others.
     pub fn parse(document: &[u8]) -> Result<ServiceProperties, XmlError> {
-        Self::of(&read::parse(document, ROOT)?, &[&EVERYWHERE[..], &FOR_BLOBS].concat())
+        Self::of(document, &[&EVERYWHERE[..], &[LOGGING], &FOR_BLOBS].concat())
+    }
+
+    /// Parses a document of the File service.
+    pub fn parse_for_files(document: &[u8]) -> Result<ServiceProperties, XmlError> {
+        Self::of(document, &[&EVERYWHERE[..], &FOR_FILES].concat())
     }
 
     /// Parses a document of a service that has only the common settings.
     pub fn parse_common(document: &[u8]) -> Result<ServiceProperties, XmlError> {
-        Self::of(&read::parse(document, ROOT)?, &EVERYWHERE)
+        Self::of(document, &[&EVERYWHERE[..], &[LOGGING]].concat())
     }
 
-    fn of(root: &Node, settings: &[&str]) -> Result<ServiceProperties, XmlError> {
+    /// Parses what [`ServiceProperties::write`] wrote, of whichever service.
+    pub fn parse_any(document: &[u8]) -> Result<ServiceProperties, XmlError> {
+        Self::of(document, &[&EVERYWHERE[..], &[LOGGING], &FOR_BLOBS, &FOR_FILES].concat())
+    }
+
+    fn of(document: &[u8], settings: &[&str]) -> Result<ServiceProperties, XmlError> {
+        let root = read::parse(document, ROOT)?;
         root.only(settings)?;
         // Before 2013-08-15 there was one kind of metrics, by the hour.
         let hour = root.child("HourMetrics").or_else(|| root.child("Metrics"));
         Ok(ServiceProperties {
-            logging: root.child("Logging").map(Logging::parse).transpose()?,
+            logging: root.child(LOGGING).map(Logging::parse).transpose()?,
             hour_metrics: hour.map(Metrics::parse).transpose()?,
             minute_metrics: root.child("MinuteMetrics").map(Metrics::parse).transpose()?,
             cors: root.child("Cors").map(parse_cors).transpose()?,
             default_service_version: root.child("DefaultServiceVersion").map(parse_version).transpose()?,
             delete_retention: root.child("DeleteRetentionPolicy").map(DeleteRetention::parse).transpose()?,
             static_website: root.child("StaticWebsite").map(StaticWebsite::parse).transpose()?,
+            share_delete_retention: root
+                .child("ShareDeleteRetentionPolicy")
+                .map(ShareDeleteRetention::parse)
+                .transpose()?,
+            protocol_settings: root.child("ProtocolSettings").map(ProtocolSettings::parse).transpose()?,
         })
     }
 
@@ -129,6 +158,12 @@ impl ServiceProperties {
         if let Some(website) = &self.static_website {
             website.write(xml);
         }
+        if let Some(retention) = &self.share_delete_retention {
+            retention.write(xml);
+        }
+        if let Some(settings) = &self.protocol_settings {
+            settings.write(xml);
+        }
         xml.close(ROOT);
     }
 }
@@ -152,9 +187,9 @@ impl Logging {
     }
 
     fn write(&self, xml: &mut XmlWriter) {
-        xml.open("Logging").leaf("Version", &self.version).flag("Delete", self.delete).flag("Read", self.read);
+        xml.open(LOGGING).leaf("Version", &self.version).flag("Delete", self.delete).flag("Read", self.read);
         self.retention.write(xml.flag("Write", self.write));
-        xml.close("Logging");
+        xml.close(LOGGING);
     }
 }
 
@@ -215,6 +250,20 @@ impl DeleteRetention {
             xml.flag("AllowPermanentDelete", allow);
         }
         xml.close("DeleteRetentionPolicy");
+    }
+}
+
+impl ShareDeleteRetention {
+    fn parse(node: &Node) -> Result<ShareDeleteRetention, XmlError> {
+        node.only(&["Enabled", "Days"])?;
+        let enabled = node.flag("Enabled")?;
+        Ok(ShareDeleteRetention { enabled, days: days(node, enabled)? })
+    }
+
+    fn write(&self, xml: &mut XmlWriter) {
+        xml.open("ShareDeleteRetentionPolicy").flag("Enabled", self.enabled);
+        write_days(self.days, xml);
+        xml.close("ShareDeleteRetentionPolicy");
     }
 }
 
@@ -448,6 +497,29 @@ mod tests {
     }
 
     #[test]
+    fn deleted_shares_are_kept_for_one_to_365_days() {
+        let of = |inner: &str| {
+            let document = format!(
+                "<StorageServiceProperties><ShareDeleteRetentionPolicy>{inner}</ShareDeleteRetentionPolicy>\
+                 </StorageServiceProperties>"
+            );
+            let parsed = ServiceProperties::parse_for_files(document.as_bytes())?;
+            let mut xml = XmlWriter::fragment();
+            parsed.write(&mut xml);
+            assert_eq!(ServiceProperties::parse_any(&xml.finish()).as_ref(), Ok(&parsed));
+            Ok(parsed.share_delete_retention)
+        };
+        let kept = |days| Ok(Some(ShareDeleteRetention { enabled: true, days: Some(days) }));
+        assert_eq!(of("<Enabled>true</Enabled><Days>1</Days>"), kept(1));
+        assert_eq!(of("<Enabled>true</Enabled><Days>365</Days>"), kept(365));
+        assert_eq!(of("<Enabled>true</Enabled><Days>366</Days>"), Err(XmlError::bad("Days", "366")));
+        assert_eq!(of("<Enabled>true</Enabled>"), Err(XmlError::Missing("Days")));
+        assert_eq!(of("<Enabled>false</Enabled>"), Ok(Some(ShareDeleteRetention::default())));
+        let permanent = "<Enabled>false</Enabled><AllowPermanentDelete>true</AllowPermanentDelete>";
+        assert_eq!(of(permanent), Err(XmlError::Malformed));
+    }
+
+    #[test]
     fn cors_rules_have_limits() {
         let good = rule("*", "GET", "*", "0");
         assert_eq!(cors(&good.repeat(5)).map(|rules| rules.len()), Ok(5));
@@ -473,10 +545,18 @@ mod tests {
     #[test]
     fn other_refusals() {
         assert_eq!(parse("<Unknown/>"), Err(XmlError::Malformed));
-        // Settings of the Blob service are unknown to the other services, whatever they contain.
-        for name in FOR_BLOBS {
-            let document = format!("<StorageServiceProperties><{name}/></StorageServiceProperties>");
-            assert_eq!(ServiceProperties::parse_common(document.as_bytes()), Err(XmlError::Malformed), "{name}");
+        // Settings of one service are unknown to the others, whatever they contain.
+        let document = |name: &str| format!("<StorageServiceProperties><{name}/></StorageServiceProperties>");
+        for name in [&FOR_BLOBS[..], &FOR_FILES].concat() {
+            let refused = ServiceProperties::parse_common(document(name).as_bytes());
+            assert_eq!(refused, Err(XmlError::Malformed), "{name}");
+        }
+        for name in [&FOR_BLOBS[..], &[LOGGING]].concat() {
+            let refused = ServiceProperties::parse_for_files(document(name).as_bytes());
+            assert_eq!(refused, Err(XmlError::Malformed), "{name}");
+        }
+        for name in FOR_FILES {
+            assert_eq!(ServiceProperties::parse(document(name).as_bytes()), Err(XmlError::Malformed), "{name}");
         }
         assert_eq!(parse("<Cors/><Cors/>"), Err(XmlError::Malformed));
         let version = "<DefaultServiceVersion>newest</DefaultServiceVersion>";

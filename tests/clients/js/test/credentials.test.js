@@ -12,6 +12,7 @@ test("every kind of credential over https", async (t) => {
   const { NODE_TEST_CONTEXT: _, ...env } = process.env;
   env.NODE_EXTRA_CA_CERTS = join(server.folder, "tls/cert.pem");
   env.BLOB_URL = server.urls.blob;
+  env.FILE_URL = server.urls.file;
   const program = fileURLToPath(new URL("../credentials.js", import.meta.url));
   const child = spawn(process.execPath, [program], { env, stdio: ["ignore", "pipe", "inherit"] });
   let said = "";

@@ -1,0 +1,69 @@
+//! The open files of segments: as many as may be, however many segments there are.
+//!
+//! A data folder of a terabyte has thousands of segments, and a process may have a thousand files open, connections among
+//! them. So the file of a segment that nobody writes to is closed when others are needed, and opened again when it is read.
+
+use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError, Weak};
+
+use crate::segment::Segment;
+use crate::sync::{AtomicU64, Mutex};
+
+/// How many files of segments stay open, unless somebody says otherwise.
+pub const SEGMENT_FILES_MAX: u64 = 256;
+
+/// Which segments have their files open. One for each folder.
+#[derive(Debug)]
+pub struct SegmentFiles {
+    max: u64,
+    open: AtomicU64,
+    /// All segments in use, in the order in which their files are looked at for closing.
+    ring: Mutex<VecDeque<Weak<Segment>>>,
+}
+
+impl SegmentFiles {
+    pub fn new(max: u64) -> SegmentFiles {
+        SegmentFiles { max, open: AtomicU64::new(0), ring: Mutex::default() }
+    }
+
+    /// The file of this segment may be closed once nobody writes to it.
+    pub fn add(&self, segment: &Arc<Segment>) {
+        self.ring.lock().unwrap_or_else(PoisonError::into_inner).push_back(Arc::downgrade(segment));
+    }
+
+    /// A file was opened. If there are too many, others are closed.
+    pub fn opened(&self) {
+        if self.open.fetch_add(1, Ordering::AcqRel) >= self.max {
+            self.close_some(1);
+        }
+    }
+
+    pub fn closed(&self) {
+        self.open.fetch_sub(1, Ordering::AcqRel);
+    }
+
+    pub fn open(&self) -> u64 {
+        self.open.load(Ordering::Acquire)
+    }
+
+    /// Closes files, first those that were not used since they were last looked at. How many.
+    pub fn close_some(&self, wanted: usize) -> usize {
+        let mut ring = self.ring.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut closed = 0;
+        // Twice round: the first time those that were used are only marked.
+        for _ in 0..2 * ring.len() {
+            if closed == wanted {
+                break;
+            }
+            let Some(next) = ring.pop_front() else { break };
+            // A segment that is gone has closed its file.
+            let Some(segment) = next.upgrade() else { continue };
+            if segment.close_if_idle() {
+                closed += 1;
+            }
+            ring.push_back(next);
+        }
+        closed
+    }
+}

@@ -1,0 +1,114 @@
+//! Writing, clearing and resizing the bytes of a file.
+
+use concurrency::{LeaseId, Timestamp};
+use content::map::{ByteSpan, Crowded, Gathered, Gathering, PAGE_BYTES};
+use engine::{Changes, Rows, Staged, Tick, Unread};
+
+use super::{entry, set};
+use crate::error::FileError;
+use crate::model::{FileState, Halt, Node, NodeKind, refuse};
+use crate::tree::Spot;
+
+/// The id of a new map among the fresh ids of a decision. The id of a new node is the first.
+pub const MAP_ID: u64 = 1;
+
+/// What is known of a write before its bytes have come.
+#[derive(Debug)]
+pub struct PreparedWrite {
+    /// The small neighbours that the write takes along, so that appends do not leave a run each.
+    pub gathering: Gathering,
+    /// A group of the file's map that must be rewritten first.
+    pub crowded: Option<Crowded>,
+}
+
+/// A change of some bytes of a file, which stays as long as it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RangeChange {
+    pub start: u64,
+    /// Behind the last byte.
+    pub end: u64,
+    pub lease: Option<LeaseId>,
+    /// Whether the last write time moves.
+    pub moves_last_write: bool,
+}
+
+impl RangeChange {
+    /// Whether the bytes may be changed, and the file with the lease that it has afterwards.
+    pub fn judge(&self, spot: &Spot, now: Timestamp) -> Result<Node, FileError> {
+        let node = set::writable_file(spot, self.lease, now)?;
+        let length = node.length();
+        if self.end > length { Err(FileError::InvalidRange { length }) } else { Ok(node) }
+    }
+
+    /// Whether the bytes may be written, and what comes along with them.
+    pub fn prepare(&self, spot: &Spot, rows: &dyn Rows, now: Timestamp) -> Result<PreparedWrite, Halt> {
+        let mut node = self.judge(spot, now).map_err(refuse)?;
+        let view = node.as_written_file().map_err(refuse)?.view;
+        Ok(PreparedWrite { crowded: view.crowded(rows, self.span())?, gathering: view.gather(rows, self.span())? })
+    }
+
+    /// Makes the bytes those of `staged`, which also has the neighbours that were gathered. If these have changed since, they stay
+    /// as they are.
+    pub fn write(
+        &self,
+        spot: &Spot,
+        gathered: (&Gathered, &Staged),
+        rows: &dyn Rows,
+        tick: Tick,
+        changes: &mut Changes,
+    ) -> Result<Node, Halt> {
+        self.change(spot, tick, changes, |state, changes| {
+            state.view.write_gathered(rows, self.span(), gathered, tick, changes)
+        })
+    }
+
+    /// Makes the bytes zeros. Whole pages of them are not stored any longer; the last page of the file is whole where the file ends.
+    pub fn clear(&self, spot: &Spot, rows: &dyn Rows, tick: Tick, changes: &mut Changes) -> Result<Node, Halt> {
+        self.change(spot, tick, changes, |state, changes| {
+            let mut span = self.span();
+            if span.end == state.length {
+                span.end = span.end.next_multiple_of(PAGE_BYTES);
+            }
+            state.view.clear(rows, span, tick, changes)
+        })
+    }
+
+    fn change(
+        &self,
+        spot: &Spot,
+        tick: Tick,
+        changes: &mut Changes,
+        paint: impl FnOnce(&FileState, &mut Changes) -> Result<(), Unread>,
+    ) -> Result<Node, Halt> {
+        let mut node = self.judge(spot, tick.now).map_err(refuse)?;
+        paint(node.as_written_file().map_err(refuse)?, changes)?;
+        (node.stamp, node.changed) = (tick.stamp, tick.now);
+        if self.moves_last_write {
+            node.written = tick.now;
+        }
+        entry::replace(spot, &node, changes);
+        Ok(node)
+    }
+
+    fn span(&self) -> ByteSpan {
+        ByteSpan { start: self.start, end: self.end }
+    }
+}
+
+/// Gives a file another length: what is above a smaller one is gone, what a larger one adds is zeros. It must fit into the quota
+/// of the share.
+pub fn resize(
+    spot: &Spot,
+    node: &mut Node,
+    length: u64,
+    rows: &dyn Rows,
+    tick: Tick,
+    changes: &mut Changes,
+) -> Result<(), Halt> {
+    let NodeKind::File(state) = &mut node.kind else { return Err(refuse(FileError::ResourceTypeMismatch)) };
+    spot.share.count(rows, state.length, length, changes)?;
+    let view = state.view.cut(rows, (state.length, length), tick.id(MAP_ID), tick, changes)?;
+    state.view = view.ok_or(refuse(FileError::Unsettled { map: state.view.map }))?;
+    state.length = length;
+    Ok(())
+}

@@ -1,0 +1,201 @@
+//! Background work of the File service: what goes after a share was deleted.
+//!
+//! Each due row is worked off in steps, one small decision after another, so that no request waits long behind it. The last step
+//! removes the due row; what was interrupted is still due, and doing a step twice does nothing.
+
+use bytes::Bytes;
+use engine::collector::{Handled, Handler, delete_some, steps, steps_in};
+use engine::due::Due;
+use engine::{BoxFuture, Changes, Engine, EngineError, Key, KeyReader, Rows, Tick, Unread};
+use service::{codec, remove_rows, space};
+use wire::names::ShareName;
+
+use crate::FileService;
+use crate::model::{DeletedShare, Node, all_entries_of, permissions_of, places_of, purge_due, share_key, usage_key};
+
+/// How many files and directories a step removes. A file brings a few rows with it.
+const ENTRIES_PER_STEP: usize = 50;
+/// How many rows a step removes that bring nothing with them.
+const ROWS_PER_STEP: usize = 500;
+
+impl Handler for FileService {
+    fn spaces(&self) -> &[u8] {
+        &[space::SHARE, space::SHARE_DELETED]
+    }
+
+    fn handle<'a>(&'a self, engine: &'a dyn Engine, due: &'a Due) -> BoxFuture<'a, Result<Handled, EngineError>> {
+        Box::pin(async move {
+            match Task::of(due).ok_or_else(|| due.unknown())? {
+                Task::Purge { generation } => {
+                    steps(engine, due, move |rows, tick, changes| purge(rows, generation, tick, changes)).await?;
+                }
+                Task::EndRetention { deleted, share } => {
+                    steps_in(share, engine, due, move |rows, tick, changes| {
+                        end_retention(rows, &deleted, tick, changes)?;
+                        Ok(false)
+                    })
+                    .await?;
+                }
+            }
+            Ok(Handled::Done)
+        })
+    }
+}
+
+/// What a due row asks for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Task {
+    /// To remove everything in a share that is gone.
+    Purge { generation: u64 },
+    /// To end the time in which the share at the key `deleted` can be restored. `share` is the key that it had.
+    EndRetention { deleted: Key, share: Key },
+}
+
+impl Task {
+    pub fn of(due: &Due) -> Option<Task> {
+        match due.space {
+            space::SHARE => due.owner_id().map(|generation| Task::Purge { generation }),
+            space::SHARE_DELETED => {
+                let mut reader = KeyReader::new(&due.owner);
+                let (account, name) = (reader.number()?, reader.text()?);
+                let share = share_key(account, &ShareName::parse(&name).ok()?);
+                Some(Task::EndRetention { deleted: Key::from_bytes(&due.owner), share })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// A deleted share that was not restored in time: from here on it goes as every other.
+fn end_retention(rows: &dyn Rows, key: &Key, tick: Tick, changes: &mut Changes) -> Result<(), Unread> {
+    let Some(row) = rows.get(key)? else { return Ok(()) };
+    let deleted: DeletedShare = codec::decode(&row)?;
+    if !deleted.mark.is_kept(tick.now) {
+        changes.delete(key.clone());
+        changes.put(purge_due(deleted.share.generation, tick.now), Bytes::new());
+    }
+    Ok(())
+}
+
+/// Removes some of what is in a share that was deleted, and says whether there is more. Nothing can be added to it any more: every
+/// write needs the live row of the share.
+fn purge(rows: &dyn Rows, generation: u64, tick: Tick, changes: &mut Changes) -> Result<bool, Unread> {
+    let entries = all_entries_of(generation);
+    let more = remove_rows(rows, &entries, ENTRIES_PER_STEP, changes, |_, node: Node, changes| {
+        if let Some(file) = node.file() {
+            file.view.let_go(changes, tick.now);
+        }
+    })?;
+    if more {
+        return Ok(true);
+    }
+    changes.delete(usage_key(generation));
+    for all in [places_of(generation), permissions_of(generation)] {
+        if delete_some(rows, &all, &all.after_all(), ROWS_PER_STEP, changes, |_, _, _| {})? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::FileError;
+    use crate::testing::{Bench, refusal};
+    use content::map::MapCollector;
+    use engine::collector;
+    use engine::{Commit, Visit};
+
+    const SHARE: &str = "share?restype=share";
+
+    fn contents(bench: &Bench) -> u64 {
+        service::testing::figure(&*bench.engine, "contents")
+    }
+
+    /// Two directories with more files than a step removes, some of them with bytes.
+    async fn full() -> Bench {
+        let bench = Bench::with_share().await;
+        for directory in ["a", "b"] {
+            bench.mkdir(directory).await;
+            for n in 0..ENTRIES_PER_STEP {
+                bench.create(&format!("{directory}/{n}"), 10).await;
+            }
+        }
+        for n in 0..10 {
+            bench.write(&format!("a/{n}"), 0, b"0123456789").await;
+        }
+        let permission = b"{\"permission\":\"O:BAG:SYD:(A;;FA;;;BU)\"}";
+        bench.call("PUT", "share?restype=share&comp=filepermission", &[], permission).await.unwrap();
+        bench
+    }
+
+    #[tokio::test]
+    async fn a_deleted_share_leaves_nothing_and_its_successor_is_untouched() {
+        let bench = full().await;
+        bench.call("DELETE", SHARE, &[], b"").await.unwrap();
+        bench.call("PUT", SHARE, &[], b"").await.unwrap();
+        bench.create("file", 3).await;
+        bench.write("file", 0, b"new").await;
+        assert_eq!(refusal(bench.call("GET", "share/a/0", &[], b"").await), FileError::ParentNotFound);
+        bench.sweep().await;
+        let alone = Bench::with_share().await;
+        alone.create("file", 3).await;
+        alone.write("file", 0, b"new").await;
+        assert_eq!((bench.rows(), contents(&bench)), (alone.rows(), contents(&alone)));
+        assert_eq!(bench.read("file").await, b"new");
+        bench.call("DELETE", SHARE, &[], b"").await.unwrap();
+        bench.sweep().await;
+        assert_eq!((bench.rows(), contents(&bench)), (0, 0));
+    }
+
+    #[tokio::test]
+    async fn a_share_that_is_kept_loses_nothing_until_its_time_is_over() {
+        let mut bench = full().await;
+        bench.settings.share_soft_delete_days = Some(1);
+        let before = (bench.rows(), contents(&bench));
+        bench.call("DELETE", SHARE, &[], b"").await.unwrap();
+        bench.advance(24 * 3600 - 1).await;
+        bench.sweep().await;
+        // One row more: when its time is over.
+        assert_eq!((bench.rows(), contents(&bench)), (before.0 + 1, before.1));
+        bench.advance(1).await;
+        bench.sweep().await;
+        assert_eq!((bench.rows(), contents(&bench)), (0, 0));
+    }
+
+    /// A file that cannot be read is named and left; what lies behind it goes.
+    #[tokio::test]
+    async fn bad_rows_stop_nothing_behind_them() {
+        let bench = full().await;
+        let all = Key::new(space::ENTRY);
+        let damaged = engine::commit::<(), FileError, _>(&*bench.engine, all.clone(), move |rows, _| {
+            let mut changes = Changes::none();
+            rows.scan(&all, &all.after_all(), 1, &mut |key, _| {
+                changes.put(Key::from_bytes(key), b"damaged".to_vec());
+                Visit::Stop
+            })?;
+            Ok(Commit { changes, outcome: () })
+        });
+        damaged.await.unwrap();
+        bench.call("DELETE", SHARE, &[], b"").await.unwrap();
+        let mut failed = None;
+        for _ in 0..10 {
+            failed = collector::sweep(&*bench.engine, &[&bench.service, &MapCollector]).await.err().or(failed);
+        }
+        assert!(failed.unwrap().to_string().contains("cannot be read"));
+        let mut entries = 0;
+        engine::read::<_, FileError, _>(&*bench.engine, |rows, _| {
+            let (all, mut count) = (Key::new(space::ENTRY), 0);
+            rows.scan(&all, &all.after_all(), 10, &mut |_, _| {
+                count += 1;
+                Visit::Next
+            })?;
+            Ok(count)
+        })
+        .await
+        .map(|count| entries = count)
+        .unwrap();
+        assert_eq!((entries, contents(&bench)), (1, 0));
+    }
+}

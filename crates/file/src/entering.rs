@@ -1,0 +1,393 @@
+//! How a REST operation enters the table of opens.
+//!
+//! An operation looks its path up, enters the table for what stands there, and keeps its entry until its commit has ended. The
+//! commit looks the path up again: if something else stands there by then, the operation has entered for the wrong file, and
+//! begins anew. So what is committed was let in by the table, and what is decided is decided on rows of one state.
+//!
+//! An operation is a value of one of three kinds, and says itself as what it enters:
+//!
+//! - [`NodeRead`]: reads what stands at a path. [`read`] runs it, [`look`] runs it for operations that no open excludes.
+//! - [`NodeChange`]: changes what stands at a path. [`commit`] runs it; [`commit_at`] does so after a [`look`] that came first.
+//! - [`RenameNode`]: moves what stands at one path to another. [`rename`] runs it.
+
+use std::sync::Arc;
+
+use concurrency::Timestamp;
+use concurrency::share_mode::RestAccess;
+use engine::{Changes, Key, Rows, Stop, Tick};
+use service::{Operation, ReadOperation};
+use wire::file_path::FilePath;
+
+use crate::Failure;
+use crate::change::rename::{self, Renaming};
+use crate::error::FileError;
+use crate::model::{Halt, guard, refuse, share_key};
+use crate::opens::{Entry, FileId, NameKey, Place, Refusal, Span, Turn};
+use crate::ops::Call;
+use crate::reply::node::ShownNode;
+use crate::tree::{self, Spot, Target};
+
+/// How often an operation begins anew because what stands at its path has changed.
+const ATTEMPTS_MAX: usize = 100;
+
+/// What an operation is to the table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Admission {
+    pub access: RestAccess,
+    /// The bytes that it reads or writes, if it is about some of them.
+    pub span: Option<Span>,
+    /// It changes what openers look at before they enter the table, so it takes its turn with them.
+    pub takes_turn: bool,
+}
+
+impl Admission {
+    pub const fn of(access: RestAccess) -> Admission {
+        Admission { access, span: None, takes_turn: false }
+    }
+
+    pub const fn at(self, span: Option<Span>) -> Admission {
+        Admission { span, ..self }
+    }
+
+    pub const fn in_turn(self) -> Admission {
+        Admission { takes_turn: true, ..self }
+    }
+}
+
+/// An operation that reads what stands at a path.
+pub trait NodeRead: Send + Sync + 'static {
+    type Outcome: Send + 'static;
+
+    /// What the operation is to the table, for what was found at the path.
+    fn admission(&self, spot: &Spot) -> Admission;
+
+    /// The rules of the operation. They may run more than once.
+    fn read(&self, spot: &Spot, rows: &dyn Rows, now: Timestamp) -> Result<Self::Outcome, Halt>;
+}
+
+/// An operation that changes what stands at a path.
+pub trait NodeChange: Send + Sync + 'static {
+    type Outcome: Send + 'static;
+
+    /// What the operation is to the table.
+    fn admission(&self) -> Admission;
+
+    /// Asks for rows that the operation will need, before it is known what stands at the path. Whether they are there does not
+    /// matter yet.
+    fn announce(&self, spot: &Spot, rows: &dyn Rows) {
+        let _ = (spot, rows);
+    }
+
+    /// The rules of the operation. They may run more than once; after a refusal the changes are thrown away.
+    fn apply(&self, spot: &Spot, rows: &dyn Rows, tick: Tick, changes: &mut Changes) -> Result<Self::Outcome, Halt>;
+}
+
+/// What an operation has entered the table for: a name in a directory, and what stood there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Entered {
+    directory: u64,
+    id: Option<u64>,
+}
+
+impl Entered {
+    fn of(spot: &Spot) -> Entered {
+        Entered { directory: spot.directory(), id: spot.id() }
+    }
+
+    /// Whether the operation is still about what it has entered for.
+    fn check(self, spot: &Spot) -> Result<(), Halt> {
+        if self == Entered::of(spot) { Ok(()) } else { Err(refuse(FileError::Moved)) }
+    }
+}
+
+/// Reads what stands at a path, if the table lets the operation in. It is at work from before the read until after it, so nothing
+/// that excludes it was open meanwhile.
+pub async fn read<R: NodeRead>(call: Call<'_>, target: &Target, read: R) -> Result<R::Outcome, Failure> {
+    let (target, read) = (Arc::new(target.clone()), Arc::new(read));
+    // Without any handle there is nothing that could exclude the read, so one look at the rows is enough.
+    if let Some(before) = call.opens.calm() {
+        let (_, outcome) =
+            call.read(&Arc::new(Reading { target: Arc::clone(&target), read: Arc::clone(&read) })).await?;
+        if call.opens.calm() == Some(before) {
+            return Ok(outcome?);
+        }
+    }
+    let looking = Arc::new(Looking(Arc::clone(&target)));
+    for _ in 0..ATTEMPTS_MAX {
+        let spot = call.read(&looking).await?;
+        let _entry = enter(call, &spot, read.admission(&spot)).await?;
+        let entered = Entered::of(&spot);
+        let reading = Reading { target: Arc::clone(&target), read: Arc::clone(&read) };
+        let (spot, outcome) = call.read(&Arc::new(reading)).await?;
+        if Entered::of(&spot) == entered {
+            return Ok(outcome?);
+        }
+    }
+    Err(FileError::Moved.into())
+}
+
+/// Reads what stands at a path, for an operation that no open excludes: the table is asked afterwards whether the file is to be
+/// deleted. Also tells where the path led.
+pub async fn look<R: NodeRead>(call: Call<'_>, target: &Target, read: R) -> Result<(Spot, R::Outcome), Failure> {
+    let reading = Arc::new(Reading { target: Arc::new(target.clone()), read: Arc::new(read) });
+    let (spot, outcome) = call.read(&reading).await?;
+    enter(call, &spot, reading.read.admission(&spot)).await?;
+    Ok((spot, outcome?))
+}
+
+/// Commits a change of what stands at a path, if the table lets the operation in.
+pub async fn commit<C: NodeChange>(call: Call<'_>, target: &Target, change: C) -> Result<C::Outcome, Failure> {
+    commit_at(call, target, None, change).await
+}
+
+/// The same after the path was looked up: `spot` is where it led.
+pub async fn commit_at<C: NodeChange>(
+    call: Call<'_>,
+    target: &Target,
+    mut spot: Option<Spot>,
+    change: C,
+) -> Result<C::Outcome, Failure> {
+    let (target, change) = (Arc::new(target.clone()), Arc::new(change));
+    let admission = change.admission();
+    let mut turn = None;
+    for _ in 0..ATTEMPTS_MAX {
+        let spot = match spot.take() {
+            Some(spot) => spot,
+            None => call.read(&Arc::new(Looking(Arc::clone(&target)))).await?,
+        };
+        take_turn(call, &spot, admission, &mut turn).await?;
+        let _entry = enter(call, &spot, admission).await?;
+        let (target, change) = (Arc::clone(&target), Arc::clone(&change));
+        match call.commit(&Arc::new(Changing { target, entered: Entered::of(&spot), change })).await {
+            Err(Failure::Refused(FileError::Moved)) => {}
+            result => return result,
+        }
+    }
+    Err(FileError::Moved.into())
+}
+
+/// What stands at a path, looked up by itself.
+#[derive(Debug)]
+struct Looking(Arc<Target>);
+
+impl ReadOperation for Looking {
+    type Outcome = Spot;
+    type Refusal = FileError;
+
+    fn apply(&self, rows: &dyn Rows, account: u64, _: Timestamp) -> Result<Spot, Halt> {
+        tree::find(rows, account, &self.0)
+    }
+}
+
+/// A read of what stands at a path. Its refusal counts only after the table was asked.
+struct Reading<R> {
+    target: Arc<Target>,
+    read: Arc<R>,
+}
+
+impl<R: NodeRead> ReadOperation for Reading<R> {
+    type Outcome = (Spot, Result<R::Outcome, FileError>);
+    type Refusal = FileError;
+
+    fn apply(&self, rows: &dyn Rows, account: u64, now: Timestamp) -> Result<Self::Outcome, Halt> {
+        let spot = tree::find(rows, account, &self.target)?;
+        let outcome = match self.read.read(&spot, rows, now) {
+            Ok(outcome) => Ok(outcome),
+            Err(Stop::Refused(error)) => Err(error),
+            Err(Stop::Unread(unread)) => return Err(Stop::Unread(unread)),
+        };
+        Ok((spot, outcome))
+    }
+}
+
+/// A change of what the operation has entered for.
+struct Changing<C> {
+    target: Arc<Target>,
+    entered: Entered,
+    change: Arc<C>,
+}
+
+impl<C: NodeChange> Operation for Changing<C> {
+    type Outcome = C::Outcome;
+    type Refusal = FileError;
+
+    fn partition(&self, account: u64) -> Key {
+        share_key(account, &self.target.share)
+    }
+
+    fn apply(&self, rows: &dyn Rows, account: u64, tick: Tick, changes: &mut Changes) -> Result<Self::Outcome, Halt> {
+        let announce = |spot: &Spot| self.change.announce(spot, rows);
+        let spot = tree::find_announcing(rows, account, &self.target, &announce)?;
+        self.entered.check(&spot)?;
+        self.change.apply(&spot, rows, tick, changes)
+    }
+}
+
+/// A rename within a share.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RenameNode {
+    pub source: FilePath,
+    pub target: Target,
+    pub renaming: Renaming,
+}
+
+impl RenameNode {
+    /// Where both paths lead. A source below a directory that is not there is as little there as any other.
+    fn find(&self, rows: &dyn Rows, account: u64) -> Result<(Spot, Spot), Halt> {
+        let share = guard(rows, account, &self.target.share)?;
+        // Both are asked for before either is missed.
+        let (from, to) = (tree::find_in(rows, share, &self.source), tree::find_in(rows, share, &self.target.path));
+        let from = from.map_err(|halt| match halt {
+            Stop::Refused(FileError::ParentNotFound) => refuse(FileError::ResourceNotFound),
+            other => other,
+        });
+        Ok((from?, to?))
+    }
+
+    /// As what the rename enters for what has the new name.
+    fn access_to_target(&self, from: &Spot, to: &Spot) -> Option<RestAccess> {
+        let node = to.node.as_ref().filter(|_| to.id() != from.id())?;
+        let is_replaced = self.renaming.replaces && !node.is_directory();
+        Some(if is_replaced { RestAccess::Rename } else { RestAccess::Look })
+    }
+}
+
+/// Renames what stands at one path to another, if the table lets it go from the one and to the other. Its handles go along.
+pub async fn rename(call: Call<'_>, rename: RenameNode) -> Result<ShownNode, Failure> {
+    let rename = Arc::new(rename);
+    let looking = Arc::new(LookingAtBoth(Arc::clone(&rename)));
+    let mut turn: Option<((NameKey, NameKey), Turn)> = None;
+    for _ in 0..ATTEMPTS_MAX {
+        let (from, to) = call.read(&looking).await?;
+        let names = (name_key(&from), name_key(&to));
+        if turn.as_ref().is_none_or(|(held, _)| *held != names) {
+            drop(turn.take());
+            let taken = call.opens.turn_at_both(names.0.clone(), names.1.clone()).await.map_err(FileError::from)?;
+            turn = Some((names, taken));
+        }
+        let source = enter_source(call, &from).await?;
+        let _replaced = match rename.access_to_target(&from, &to) {
+            Some(access) => enter(call, &to, Admission::of(access)).await?,
+            None => check_directory(call, &to).map(|()| None)?,
+        };
+        let entered = (Entered::of(&from), Entered::of(&to));
+        match call.commit(&Arc::new(RenamingNode { rename: Arc::clone(&rename), entered })).await {
+            Err(Failure::Refused(FileError::Moved)) => {}
+            Ok((shown, place)) => {
+                source.iter().for_each(|entry| entry.moved_to(place.clone()));
+                return Ok(shown);
+            }
+            Err(failure) => return Err(failure),
+        }
+    }
+    Err(FileError::Moved.into())
+}
+
+#[derive(Debug)]
+struct LookingAtBoth(Arc<RenameNode>);
+
+impl ReadOperation for LookingAtBoth {
+    type Outcome = (Spot, Spot);
+    type Refusal = FileError;
+
+    fn apply(&self, rows: &dyn Rows, account: u64, _: Timestamp) -> Result<(Spot, Spot), Halt> {
+        self.0.find(rows, account)
+    }
+}
+
+struct RenamingNode {
+    rename: Arc<RenameNode>,
+    entered: (Entered, Entered),
+}
+
+impl Operation for RenamingNode {
+    type Outcome = (ShownNode, Place);
+    type Refusal = FileError;
+
+    fn partition(&self, account: u64) -> Key {
+        share_key(account, &self.rename.target.share)
+    }
+
+    fn apply(
+        &self,
+        rows: &dyn Rows,
+        account: u64,
+        tick: Tick,
+        changes: &mut Changes,
+    ) -> Result<(ShownNode, Place), Halt> {
+        let (from, to) = self.rename.find(rows, account)?;
+        self.entered.0.check(&from)?;
+        self.entered.1.check(&to)?;
+        let node = rename::rename(&from, &to, &self.rename.renaming, rows, tick, changes)?;
+        let place = place(rows, &to, &self.rename.target.path)?;
+        Ok((ShownNode::new(&to, node, tick.now), place))
+    }
+}
+
+/// Where handles find what now stands at a path: its directories as they are spelled, and their ids.
+fn place(rows: &dyn Rows, spot: &Spot, path: &FilePath) -> Result<Place, Halt> {
+    let mut names = tree::spelled_directories(rows, spot.share, path)?;
+    names.extend(path.names().last().map(|name| name.as_str().to_owned()));
+    Ok(Place { path: names.join("/"), above: spot.above.iter().rev().copied().collect() })
+}
+
+/// Takes the turn at the name, unless it is held already. An operation that begins anew keeps its turn: no other operation changes
+/// what stands at the name meanwhile, so the second attempt finds it as it was looked up.
+async fn take_turn(
+    call: Call<'_>,
+    spot: &Spot,
+    admission: Admission,
+    turn: &mut Option<(NameKey, Turn)>,
+) -> Result<(), FileError> {
+    let name = name_key(spot);
+    if !admission.takes_turn || turn.as_ref().is_some_and(|(held, _)| *held == name) {
+        return Ok(());
+    }
+    // Never two at once: others may wait for them in another order.
+    drop(turn.take());
+    *turn = Some((name.clone(), call.opens.turn(name).await?));
+    Ok(())
+}
+
+async fn enter(call: Call<'_>, spot: &Spot, admission: Admission) -> Result<Option<Entry>, FileError> {
+    let Some(file) = file_id(spot) else { return check_directory(call, spot).map(|()| None) };
+    Ok(Some(call.opens.enter(file, admission.access, admission.span).await?))
+}
+
+/// Nothing new comes into a directory that SMB is about to delete.
+fn check_directory(call: Call<'_>, spot: &Spot) -> Result<(), FileError> {
+    let directory = FileId { share: spot.share.generation, id: spot.directory() };
+    if call.opens.is_delete_pending(directory) { Err(FileError::SmbDeletePending) } else { Ok(()) }
+}
+
+/// Enters for what is renamed: a directory with everything below it.
+async fn enter_source(call: Call<'_>, spot: &Spot) -> Result<Option<Entry>, FileError> {
+    let (Some(file), Some(node)) = (file_id(spot), &spot.node) else { return Ok(None) };
+    let entry = if node.is_directory() {
+        call.opens.enter_tree(file, RestAccess::Rename).await
+    } else {
+        call.opens.enter(file, RestAccess::Rename, None).await
+    };
+    Ok(Some(entry?))
+}
+
+/// What stands at a spot, as the table knows it.
+pub fn file_id(spot: &Spot) -> Option<FileId> {
+    spot.id().map(|id| FileId { share: spot.share.generation, id })
+}
+
+/// The name that openers of this spot take their turn at.
+fn name_key(spot: &Spot) -> NameKey {
+    NameKey { directory: spot.directory(), folded: spot.name.as_str().into() }
+}
+
+impl From<Refusal> for FileError {
+    fn from(refusal: Refusal) -> FileError {
+        match refusal {
+            Refusal::SharingViolation => FileError::SharingViolation,
+            Refusal::FileLockConflict => FileError::FileLockConflict,
+            Refusal::DeletePending => FileError::SmbDeletePending,
+            Refusal::TooMany => FileError::Moved,
+        }
+    }
+}

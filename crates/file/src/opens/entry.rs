@@ -1,0 +1,86 @@
+//! REST operations at work.
+
+use std::sync::Arc;
+
+use concurrency::range_lock::Transfer;
+use concurrency::share_mode::RestAccess;
+
+use super::open::Place;
+use super::table::Table;
+use super::{FileId, Opens, Reach, Refusal};
+
+/// The bytes that an operation reads or writes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Span {
+    pub offset: u64,
+    pub length: u64,
+    pub transfer: Transfer,
+}
+
+/// A REST operation at work on a file or directory. Dropped, it leaves the table and wakes SMB opens and locks that wait
+/// for it.
+///
+/// It is held while lease and conditions are judged and until the commit is durable; a Get holds it over the read that
+/// opens the contents, not while the body is sent.
+#[derive(Debug)]
+#[must_use = "the operation leaves the table when this is dropped"]
+pub struct Entry {
+    table: Arc<Table>,
+    file: FileId,
+    ticket: u64,
+}
+
+/// What the table knows of an operation at work.
+#[derive(Debug)]
+pub(super) struct Work {
+    pub ticket: u64,
+    pub access: RestAccess,
+    pub reach: Reach,
+    pub span: Option<Span>,
+}
+
+impl Opens {
+    /// Enters the file with the access that the operation needs and, for operations on ranges, its bytes.
+    ///
+    /// This does not wait for SMB handles. It is a future because handle leases will be broken here before a violation
+    /// is answered; the caller's time limit then ends the wait.
+    pub async fn enter(&self, file: FileId, access: RestAccess, span: Option<Span>) -> Result<Entry, Refusal> {
+        self.begin(file, access, Reach::Node, span)
+    }
+
+    /// Enters the directory with everything below it, for a rename or a delete: refused if anything below is open. Until
+    /// the entry is dropped, opens of anything below wait and then begin again from the path.
+    ///
+    /// This does not wait for SMB handles; see [`Opens::enter`].
+    pub async fn enter_tree(&self, directory: FileId, access: RestAccess) -> Result<Entry, Refusal> {
+        self.begin(directory, access, Reach::Tree, None)
+    }
+
+    fn begin(&self, file: FileId, access: RestAccess, reach: Reach, span: Option<Span>) -> Result<Entry, Refusal> {
+        let ticket = self.table.next_ticket();
+        let work = Work { ticket, access, reach, span };
+        self.table.with(file.share, |share| share.enter(file.id, work))?;
+        Ok(Entry::new(Arc::clone(&self.table), file, ticket))
+    }
+}
+
+impl Entry {
+    pub(super) fn new(table: Arc<Table>, file: FileId, ticket: u64) -> Entry {
+        Entry { table, file, ticket }
+    }
+
+    pub fn file(&self) -> FileId {
+        self.file
+    }
+
+    /// The rename that holds this entry is committed: the handles of the file are now at `place`.
+    pub fn moved_to(&self, place: Place) {
+        self.table.with(self.file.share, |share| share.relocate(self.file.id, &Arc::new(place)));
+    }
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        self.table.with(self.file.share, |share| share.leave(self.file.id, self.ticket)).wake();
+    }
+}

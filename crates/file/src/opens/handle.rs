@@ -1,0 +1,136 @@
+//! An open file as its SMB client has it, and the deletion at the last close.
+
+use std::sync::Arc;
+
+use concurrency::Timestamp;
+use concurrency::range_lock::Transfer;
+use concurrency::share_mode::RestAccess;
+
+use super::entry::Work;
+use super::open::{Client, Holder, Place};
+use super::table::{ClosedHandle, Table};
+use super::{Entry, FileId, HandleId, HandleRefusal, Reach};
+
+/// An SMB open. [`Handle::close`] says whether the file is to be deleted. Dropping the handle closes it, too, and then
+/// its [`Holder`] is told.
+#[derive(Debug)]
+#[must_use = "the file is closed when this is dropped"]
+pub struct Handle {
+    pub(super) table: Arc<Table>,
+    pub(super) file: FileId,
+    pub(super) id: HandleId,
+}
+
+/// A file whose last handle closed and that is to be deleted. While this is held the file stays delete-pending, so
+/// nothing opens or enters it; the caller commits the removal and then drops this. If it is dropped without a commit the
+/// file remains.
+#[derive(Debug)]
+#[must_use = "the file is to be deleted"]
+pub struct Removal {
+    table: Arc<Table>,
+    file: FileId,
+    place: Arc<Place>,
+}
+
+impl Handle {
+    pub(super) fn new(table: Arc<Table>, file: FileId, id: HandleId) -> Handle {
+        Handle { table, file, id }
+    }
+
+    pub fn id(&self) -> HandleId {
+        self.id
+    }
+
+    pub fn file(&self) -> FileId {
+        self.file
+    }
+
+    /// Closes the handle; lock requests that wait are refused, and so is everything asked of it afterwards. An answer says
+    /// that it was the last handle of a file to be deleted.
+    pub fn close(&self) -> Option<Removal> {
+        close(&self.table, self.file, self.id).and_then(|closed| closed.removal)
+    }
+
+    /// Marks the file as delete-pending or takes the mark away, whichever handle set it. Whether the handle has the
+    /// right to delete, and whether a directory is empty, is for the caller to judge.
+    pub fn set_delete_pending(&self, pending: bool) -> Result<(), HandleRefusal> {
+        let FileId { share, id } = self.file;
+        self.table.with(share, |share| {
+            share.slot_of(self.file, self.id).ok_or(HandleRefusal::Closed)?;
+            if pending {
+                share.mark(id)
+            } else {
+                share.unmark(id)
+            }
+            Ok(())
+        })
+    }
+
+    /// Whether the byte-range locks of other handles, or shared ones of this handle, allow the transfer.
+    pub fn check_io(&self, offset: u64, length: u64, transfer: Transfer) -> Result<(), HandleRefusal> {
+        self.table.with(self.file.share, |share| {
+            let slot = share.slot_of(self.file, self.id).ok_or(HandleRefusal::Closed)?;
+            Ok(slot.check_io(self.id, offset, length, transfer)?)
+        })
+    }
+
+    /// A rename through this handle begins: refused if anything below is open. Until the entry is dropped, opens of
+    /// anything below wait.
+    pub fn begin_rename(&self) -> Result<Entry, HandleRefusal> {
+        let ticket = self.table.next_ticket();
+        let work = Work { ticket, access: RestAccess::Rename, reach: Reach::Tree, span: None };
+        self.table.with(self.file.share, |share| share.enter_by_handle(self.file, self.id, work))?;
+        Ok(Entry::new(Arc::clone(&self.table), self.file, ticket))
+    }
+
+    /// A durable handle was claimed by a new connection.
+    pub fn reconnected(&self, client: Client, holder: Arc<dyn Holder>, now: Timestamp) -> Result<(), HandleRefusal> {
+        let before = self.table.with(self.file.share, |share| {
+            let slot = share.slot_of(self.file, self.id)?;
+            let handle = slot.handles.get_mut(&self.id)?;
+            (handle.client, handle.reconnected) = (client, Some(now));
+            Some(std::mem::replace(&mut handle.holder, Arc::clone(&holder)))
+        });
+        before.map(drop).ok_or(HandleRefusal::Closed)
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        // After `close` it is not found any more.
+        if let Some(Closed { holder, removal: Some(removal) }) = close(&self.table, self.file, self.id) {
+            holder.must_delete(removal);
+        }
+    }
+}
+
+impl Removal {
+    pub fn file(&self) -> FileId {
+        self.file
+    }
+
+    /// Where the last handle had it. A rename under way may have moved it: the row is found by its id.
+    pub fn place(&self) -> &Place {
+        &self.place
+    }
+}
+
+impl Drop for Removal {
+    fn drop(&mut self) {
+        self.table.with(self.file.share, |share| share.unmark(self.file.id));
+    }
+}
+
+/// A handle that was in the table until now.
+pub(super) struct Closed {
+    pub holder: Arc<dyn Holder>,
+    pub removal: Option<Removal>,
+}
+
+pub(super) fn close(table: &Arc<Table>, file: FileId, handle: HandleId) -> Option<Closed> {
+    let closed = table.with(file.share, |share| share.close(file.id, handle))?;
+    let ClosedHandle { handle, must_delete, wakes } = closed;
+    wakes.wake();
+    let removal = || Removal { table: Arc::clone(table), file, place: handle.place };
+    Some(Closed { removal: must_delete.then(removal), holder: handle.holder })
+}

@@ -1,0 +1,110 @@
+//! Opening a file over SMB.
+
+use std::fmt::Debug;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use concurrency::Timestamp;
+use concurrency::share_mode::Open;
+
+use super::handle::{Handle, Removal};
+use super::slot::Slot;
+use super::table::NotOpened;
+use super::{FileId, HandleId, OpenRefusal, Opens};
+
+/// Where a file is, as its handles know it.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Place {
+    /// From the root of the share, as it is spelled there.
+    pub path: String,
+    /// Ids of the directories above, the nearest first and the root last. Empty for the root.
+    pub above: Vec<u64>,
+}
+
+/// Whose handle it is.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Client {
+    pub session: u64,
+    pub address: SocketAddr,
+    pub name: String,
+}
+
+/// Told what becomes of a handle without its own doing. Called without locks, so it may call the table; it must not
+/// block. Breaks of SMB leases will be a second method here.
+pub trait Holder: Debug + Send + Sync {
+    /// The handle was closed by force. What its guard is asked from now on is refused.
+    fn closed(&self, handle: HandleId);
+
+    /// A guard was dropped instead of closed, and it was the last handle of a file that is to be deleted.
+    fn must_delete(&self, removal: Removal);
+}
+
+/// A file to be opened. The caller has read its row under a [`Turn`](super::Turn) that it still holds.
+#[derive(Clone, Debug)]
+pub struct OpenRequest {
+    pub file: FileId,
+    pub place: Arc<Place>,
+    pub open: Open,
+    /// The file is deleted when this handle has closed and no other is left.
+    pub delete_on_close: bool,
+    /// Whether the row has a REST lease that is held.
+    pub is_leased: bool,
+    pub client: Client,
+    pub now: Timestamp,
+    pub holder: Arc<dyn Holder>,
+}
+
+/// A handle in the table.
+#[derive(Debug)]
+pub(super) struct OpenHandle {
+    pub open: Open,
+    pub place: Arc<Place>,
+    pub client: Client,
+    pub opened: Timestamp,
+    pub reconnected: Option<Timestamp>,
+    pub deletes_on_close: bool,
+    /// Its client has it. Before that the handle keeps others out but is withdrawn without a trace: it deletes nothing,
+    /// and no deletion waits for it.
+    pub is_told: bool,
+    pub holder: Arc<dyn Holder>,
+}
+
+impl OpenHandle {
+    pub fn new(request: &OpenRequest) -> OpenHandle {
+        OpenHandle {
+            open: request.open,
+            place: Arc::clone(&request.place),
+            client: request.client.clone(),
+            opened: request.now,
+            reconnected: None,
+            deletes_on_close: request.delete_on_close,
+            is_told: false,
+            holder: Arc::clone(&request.holder),
+        }
+    }
+}
+
+impl Opens {
+    /// Opens the file. Handles and a held lease refuse it at once; for REST operations at work it waits.
+    ///
+    /// Most operations leave the file as the caller read it, so the handle goes into the table, keeps later ones out and
+    /// waits for those that came before. After one that moves, deletes or leases the file the answer is
+    /// [`OpenRefusal::LookAgain`]. Dropping the future withdraws the open.
+    pub async fn open(&self, request: OpenRequest) -> Result<Handle, OpenRefusal> {
+        let share = request.file.share;
+        let number = self.table.next_handle();
+        match self.table.with(share, |share| share.try_open(number, &request)) {
+            Ok(()) => {}
+            Err(NotOpened::Refused(refusal)) => return Err(refusal),
+            Err(NotOpened::Outdated) => {
+                self.table.wait_while(share, |share| share.while_outdated(&request)).await;
+                return Err(OpenRefusal::LookAgain);
+            }
+        }
+        let handle = Handle::new(Arc::clone(&self.table), request.file, number);
+        let against = |slot: &mut Slot| slot.transient_against(request.open);
+        self.table.wait_while(share, |share| share.slot_of(request.file, number).and_then(against)).await;
+        self.table.with(share, |share| share.finish_open(request.file, number))?;
+        Ok(handle)
+    }
+}

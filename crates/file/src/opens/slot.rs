@@ -1,0 +1,242 @@
+//! What is open and at work on one file or directory.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use concurrency::range_lock::{
+    Actor, LockKind, LockOutcome, LockRange, LockRefusal, OpenId, RangeLocks, Transfer, WaitId,
+};
+use concurrency::share_mode::{Admission, Open, RestAccess, admit};
+use tokio::sync::futures::OwnedNotified;
+use tokio::sync::{Notify, oneshot};
+
+use super::entry::Work;
+use super::open::{OpenHandle, OpenRequest};
+use super::tally::Tally;
+use super::{ENTRIES_PER_FILE_MAX, HandleId, OPENS_PER_FILE_MAX, OPENS_PER_ROOT_MAX, OpenRefusal, Refusal};
+
+#[derive(Debug, Default)]
+pub(super) struct Slot {
+    /// Added by [`Slot::add`] and removed by [`Slot::close`], which keep the two counts below.
+    pub handles: BTreeMap<HandleId, OpenHandle>,
+    share_modes: Tally<Open>,
+    /// Handles that their clients have.
+    told: usize,
+    locks: RangeLocks,
+    lock_waits: HashMap<WaitId, LockWait>,
+    /// By ticket.
+    at_work: BTreeMap<u64, Work>,
+    accesses: Tally<RestAccess>,
+    /// Those at work that mean everything below, too.
+    pub trees: usize,
+    /// Handles of files and directories below.
+    pub below: usize,
+    /// Made when something first waits.
+    changed: Option<Arc<Notify>>,
+}
+
+/// A lock request in the queue of [`RangeLocks`], and how it is told that it was granted.
+#[derive(Debug)]
+struct LockWait {
+    handle: HandleId,
+    granted: oneshot::Sender<()>,
+}
+
+/// What a change of a slot wakes. Waking may run foreign code, so it is done when the mutex is released.
+#[derive(Debug, Default)]
+#[must_use = "what waits must be woken"]
+pub(super) struct Wakes {
+    changed: Option<Arc<Notify>>,
+    granted: Vec<oneshot::Sender<()>>,
+    /// Lock requests of a handle that was closed: dropping these tells them.
+    closed: Vec<oneshot::Sender<()>>,
+}
+
+impl Wakes {
+    pub fn wake(self) {
+        if let Some(changed) = self.changed {
+            changed.notify_waiters();
+        }
+        for granted in self.granted {
+            // Without a receiver its future is being dropped, which gives the lock back.
+            _ = granted.send(());
+        }
+        drop(self.closed);
+    }
+}
+
+/// A lock request that is in the table.
+#[derive(Debug)]
+pub(super) enum Requested {
+    Granted,
+    /// Nothing comes if the handle is closed.
+    Waiting(oneshot::Receiver<()>),
+}
+
+/// The name of the handle among the locks.
+fn owner(handle: HandleId) -> OpenId {
+    OpenId(handle.0)
+}
+
+impl Slot {
+    pub fn is_empty(&self) -> bool {
+        // Locks and lock requests are gone when there is no handle.
+        self.handles.is_empty() && self.at_work.is_empty() && self.below == 0
+    }
+
+    /// The next time that an operation leaves or a handle closes. Made under the mutex, so no change is missed.
+    pub fn next_change(&mut self) -> OwnedNotified {
+        Arc::clone(self.changed.get_or_insert_default()).notified_owned()
+    }
+
+    /// Whether a REST operation may begin.
+    pub fn judge(&self, work: &Work) -> Result<(), Refusal> {
+        if work.is_tree() && self.below > 0 {
+            return Err(Refusal::SharingViolation);
+        }
+        work.access.check(self.share_modes.kinds())?;
+        if work.meets(&self.locks) {
+            return Err(Refusal::FileLockConflict);
+        }
+        if self.at_work.len() < ENTRIES_PER_FILE_MAX { Ok(()) } else { Err(Refusal::TooMany) }
+    }
+
+    pub fn begin(&mut self, work: Work) {
+        self.trees += usize::from(work.is_tree());
+        self.accesses.add(work.access);
+        self.at_work.insert(work.ticket, work);
+    }
+
+    pub fn end(&mut self, ticket: u64) -> Wakes {
+        let ended = self.at_work.remove(&ticket).expect("an entry is at work until it is dropped");
+        self.accesses.remove(ended.access);
+        self.trees -= usize::from(ended.is_tree());
+        Wakes { changed: self.changed.clone(), ..Wakes::default() }
+    }
+
+    /// Whether a handle may be opened beside the others and the lease. For REST operations at work it will wait.
+    pub fn judge_open(&self, request: &OpenRequest) -> Result<(), OpenRefusal> {
+        match admit(request.open, self.share_modes.kinds(), request.is_leased, self.accesses.kinds()) {
+            Admission::Refused(violation) => return Err(violation.into()),
+            Admission::Admitted | Admission::Wait => {}
+        }
+        let most = if request.file.is_root() { OPENS_PER_ROOT_MAX } else { OPENS_PER_FILE_MAX };
+        if self.handles.len() < most { Ok(()) } else { Err(OpenRefusal::TooMany) }
+    }
+
+    /// Whether an operation stands against the open that changes what its caller read of the file.
+    pub fn is_outdating(&self, new: Open) -> bool {
+        self.accesses.kinds().any(|access| changes_what_openers_read(access) && access.conflicts_with(new))
+    }
+
+    /// The next change, if a REST operation at work stands against the open.
+    pub fn transient_against(&mut self, open: Open) -> Option<OwnedNotified> {
+        let stands_against = self.accesses.kinds().any(|access| access.conflicts_with(open));
+        stands_against.then(|| self.next_change())
+    }
+
+    /// The next change, if a REST operation at work is on bytes that the locks cover.
+    pub fn transient_in(&mut self, ranges: &[(LockRange, LockKind)]) -> Option<OwnedNotified> {
+        if self.at_work.values().all(|work| work.span.is_none()) {
+            return None;
+        }
+        let mut alone = RangeLocks::default();
+        alone.lock_all(OpenId(0), ranges).expect("the same locks have been granted beside others");
+        let meets = self.at_work.values().any(|work| work.meets(&alone));
+        meets.then(|| self.next_change())
+    }
+
+    pub fn add(&mut self, id: HandleId, handle: OpenHandle) {
+        self.share_modes.add(handle.open);
+        self.handles.insert(id, handle);
+    }
+
+    /// The client is about to have the handle.
+    pub fn tell(&mut self, id: HandleId) {
+        self.handles.get_mut(&id).expect("nothing closes a handle that no client has").is_told = true;
+        self.told += 1;
+    }
+
+    /// Whether a client has a handle. Others are withdrawn without a trace.
+    pub fn is_open(&self) -> bool {
+        self.told > 0
+    }
+
+    pub fn close(&mut self, handle: HandleId) -> Option<(OpenHandle, Wakes)> {
+        let closed = self.handles.remove(&handle)?;
+        self.share_modes.remove(closed.open);
+        self.told -= usize::from(closed.is_told);
+        let waits = self.lock_waits.extract_if(|_, wait| wait.handle == handle);
+        let withdrawn = waits.map(|(_, wait)| wait.granted).collect();
+        let granted = self.locks.close(owner(handle));
+        let wakes = Wakes { changed: self.changed.clone(), granted: self.take_waits(granted), closed: withdrawn };
+        Some((closed, wakes))
+    }
+
+    pub fn lock_all(&mut self, handle: HandleId, ranges: &[(LockRange, LockKind)]) -> Result<(), LockRefusal> {
+        self.locks.lock_all(owner(handle), ranges)
+    }
+
+    pub fn lock_or_wait(
+        &mut self,
+        wait: WaitId,
+        handle: HandleId,
+        (range, kind): (LockRange, LockKind),
+    ) -> Result<Requested, LockRefusal> {
+        match self.locks.lock_or_wait(wait, owner(handle), range, kind)? {
+            LockOutcome::Granted => Ok(Requested::Granted),
+            LockOutcome::Waiting => {
+                let (granted, answer) = oneshot::channel();
+                self.lock_waits.insert(wait, LockWait { handle, granted });
+                Ok(Requested::Waiting(answer))
+            }
+        }
+    }
+
+    /// Whether the request still waited, so that nothing is to be unlocked.
+    pub fn cancel(&mut self, wait: WaitId) -> bool {
+        self.lock_waits.remove(&wait);
+        self.locks.cancel(wait)
+    }
+
+    pub fn unlock(&mut self, handle: HandleId, range: LockRange) -> Result<Wakes, LockRefusal> {
+        let granted = self.locks.unlock(owner(handle), range)?;
+        Ok(Wakes { granted: self.take_waits(granted), ..Wakes::default() })
+    }
+
+    /// Gives back a lock that its client was not told of.
+    pub fn withdraw(&mut self, handle: HandleId, (range, kind): (LockRange, LockKind)) -> Wakes {
+        // An unlock gives up an exclusive lock first. If there is one over the shared lock, it is of the same handle and
+        // must stay; the shared lock then goes with the handle.
+        let exclusive = self.locks.check(Actor::Rest, range.offset(), range.length(), Transfer::Read).is_err();
+        if kind == LockKind::Shared && exclusive {
+            return Wakes::default();
+        }
+        // It may be gone: another request of the same handle may have unlocked it.
+        self.unlock(handle, range).unwrap_or_default()
+    }
+
+    pub fn check_io(&self, handle: HandleId, offset: u64, length: u64, transfer: Transfer) -> Result<(), LockRefusal> {
+        self.locks.check(Actor::Handle(owner(handle)), offset, length, transfer)
+    }
+
+    fn take_waits(&mut self, granted: Vec<WaitId>) -> Vec<oneshot::Sender<()>> {
+        granted.iter().filter_map(|wait| self.lock_waits.remove(wait)).map(|wait| wait.granted).collect()
+    }
+}
+
+impl Work {
+    /// Whether the operation is on bytes that one of the locks keeps from it.
+    fn meets(&self, locks: &RangeLocks) -> bool {
+        self.span.is_some_and(|span| locks.check(Actor::Rest, span.offset, span.length, span.transfer).is_err())
+    }
+}
+
+/// Which REST operations take effect on the path, the existence or the lease of a file. An open that waited for one of
+/// the others finds what it looked up.
+fn changes_what_openers_read(access: RestAccess) -> bool {
+    match access {
+        RestAccess::Delete | RestAccess::Rename | RestAccess::AcquireLease => true,
+        RestAccess::Look | RestAccess::Read | RestAccess::Write | RestAccess::Replace => false,
+    }
+}

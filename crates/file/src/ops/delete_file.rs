@@ -1,0 +1,77 @@
+//! Delete File: at once. It is refused while any SMB client has the file open.
+
+use concurrency::LeaseId;
+use concurrency::share_mode::RestAccess;
+use engine::{Changes, Rows, Tick};
+use wire::http::{Head, Reply, StatusCode};
+
+use super::Call;
+use crate::change::remove;
+use crate::entering::{self, Admission, NodeChange};
+use crate::error::FileError;
+use crate::model::Halt;
+use crate::tree::{Spot, Target};
+use crate::{Failure, request};
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct DeleteFile {
+    lease: Option<LeaseId>,
+}
+
+fn parse(head: &Head) -> Result<(Target, DeleteFile), FileError> {
+    let target = request::file(head)?;
+    request::only_base(head)?;
+    request::no_conditions(head)?;
+    Ok((target, DeleteFile { lease: request::lease_id(head)? }))
+}
+
+impl NodeChange for DeleteFile {
+    type Outcome = ();
+
+    fn admission(&self) -> Admission {
+        Admission::of(RestAccess::Delete).in_turn()
+    }
+
+    fn announce(&self, spot: &Spot, rows: &dyn Rows) {
+        spot.share.announce_count(rows);
+    }
+
+    fn apply(&self, spot: &Spot, rows: &dyn Rows, tick: Tick, changes: &mut Changes) -> Result<(), Halt> {
+        remove::file(spot, self.lease, rows, tick, changes)
+    }
+}
+
+pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
+    let (target, delete) = parse(call.head)?;
+    entering::commit(call, &target, delete).await?;
+    Ok(Reply::new(StatusCode::ACCEPTED))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Bench;
+
+    #[tokio::test]
+    async fn a_file_goes_with_its_bytes_even_if_it_is_read_only() {
+        let bench = Bench::with_share().await;
+        // The share has a row for its usage once a file was not empty.
+        bench.create("other", 1).await;
+        bench.create("other", 0).await;
+        bench.sweep().await;
+        let before = bench.figures();
+        for attributes in ["None", "ReadOnly"] {
+            bench.create("file", 3_000_000).await;
+            bench.write("file", 0, &[7; 700]).await;
+            bench.write("file", 2_000_000, &[7; 100_000]).await;
+            let set = [("x-ms-file-attributes", attributes)];
+            bench.call("PUT", "share/file?comp=properties", &set, b"").await.unwrap();
+            assert_eq!(bench.call("DELETE", "share/FILE", &[], b"").await.unwrap().status, 202);
+            assert_eq!(bench.refused("DELETE", "share/file", &[]).await, FileError::ResourceNotFound);
+        }
+        bench.sweep().await;
+        assert_eq!(bench.figures(), before);
+        let stats = bench.text("GET", "share?restype=share&comp=stats").await;
+        assert!(stats.contains("<ShareUsageBytes>0</ShareUsageBytes>"), "{stats}");
+    }
+}

@@ -1,0 +1,179 @@
+//! Delete Share: the share and everything in it are gone at once; the rows behind it go later, after the time in which it can be
+//! restored.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use concurrency::{Lease, LeaseId, Timestamp};
+use engine::{Changes, Key, Rows, Tick};
+use service::{Deletion, Operation, codec, reply};
+use wire::http::{Head, HeaderName, HeaderValue, Reply, StatusCode};
+use wire::names::ShareName;
+
+use super::Call;
+use super::get_file_service_properties::PROPERTIES;
+use super::get_share_properties::no_such_snapshot;
+use crate::error::FileError;
+use crate::model::{
+    DeletedShare, Halt, Share, Usage, deleted_share_due, deleted_share_key, existing_share, find_usage, purge_due,
+    refuse, share_key,
+};
+use crate::{Failure, request};
+
+static USAGE_BYTES: HeaderName = HeaderName::from_static("x-ms-file-share-usage-bytes");
+static SNAPSHOT_USAGE_BYTES: HeaderName = HeaderName::from_static("x-ms-file-share-snapshot-usage-bytes");
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DeleteShare {
+    pub share: ShareName,
+    pub lease: Option<LeaseId>,
+    /// Only this snapshot is to go.
+    pub snapshot: Option<Timestamp>,
+    /// What becomes of the snapshots. `None`: a share that has some stays.
+    pub snapshots: Option<DeleteSnapshots>,
+    /// For how many days an account keeps its shares in which that was never set.
+    pub first_days: Option<u16>,
+}
+
+/// What becomes of the snapshots of a share that is deleted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DeleteSnapshots {
+    Include,
+    /// Also those that are leased.
+    IncludeLeased,
+}
+
+fn parse(head: &Head, first_days: Option<u16>) -> Result<DeleteShare, FileError> {
+    let share = request::share(head)?;
+    request::no_conditions(head)?;
+    let (snapshot, snapshots) = (request::snapshot(head)?, delete_snapshots(head)?);
+    if let (Some(_), Some((_, value))) = (snapshot, snapshots) {
+        return Err(FileError::header(DELETE_SNAPSHOTS, value));
+    }
+    let snapshots = snapshots.map(|(snapshots, _)| snapshots);
+    Ok(DeleteShare { share, lease: request::lease_id(head)?, snapshot, snapshots, first_days })
+}
+
+const DELETE_SNAPSHOTS: &str = "x-ms-delete-snapshots";
+
+fn delete_snapshots(head: &Head) -> Result<Option<(DeleteSnapshots, &str)>, FileError> {
+    match request::text(head, DELETE_SNAPSHOTS)? {
+        None => Ok(None),
+        Some(value @ "include") => Ok(Some((DeleteSnapshots::Include, value))),
+        Some(value @ "include-leased") => Ok(Some((DeleteSnapshots::IncludeLeased, value))),
+        Some(other) => Err(FileError::header(DELETE_SNAPSHOTS, other)),
+    }
+}
+
+impl DeleteShare {
+    fn decide(&self, share: &Share, now: Timestamp) -> Result<(), FileError> {
+        no_such_snapshot(self.snapshot)?;
+        share.lease.check_write(self.lease, now).map_err(FileError::share_lease)?;
+        if share.snapshots > 0 && self.snapshots.is_none() { Err(FileError::ShareHasSnapshots) } else { Ok(()) }
+    }
+}
+
+impl Operation for DeleteShare {
+    /// What the share held.
+    type Outcome = Usage;
+    type Refusal = FileError;
+
+    fn partition(&self, account: u64) -> Key {
+        share_key(account, &self.share)
+    }
+
+    fn apply(&self, rows: &dyn Rows, account: u64, tick: Tick, changes: &mut Changes) -> Result<Usage, Halt> {
+        // Both are asked for before either is missed.
+        let (retention, share) =
+            (PROPERTIES.retention(rows, account, self.first_days), existing_share(rows, account, &self.share));
+        let (days, share) = (retention?.days, share?);
+        let usage = find_usage(rows, share.generation)?;
+        self.decide(&share, tick.now).map_err(refuse)?;
+        changes.frees_space = true;
+        changes.delete(share_key(account, &self.share));
+        match days {
+            None => {
+                changes.put(purge_due(share.generation, tick.now), Bytes::new());
+            }
+            Some(days) => {
+                let key = deleted_share_key(account, &self.share, tick.stamp.0);
+                let mark = Deletion::new(days, tick);
+                changes.put(deleted_share_due(&key, mark), Bytes::new());
+                let share = Share { lease: Lease::Available, ..share };
+                changes.put(key, codec::encode(&DeletedShare { share, mark }));
+            }
+        }
+        Ok(usage)
+    }
+}
+
+pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
+    let op = parse(call.head, call.asker.settings.share_soft_delete_days)?;
+    let usage = call.commit(&Arc::new(op)).await?;
+    let mut answer = reply::reply(StatusCode::ACCEPTED);
+    answer.headers.insert(&USAGE_BYTES, HeaderValue::from(usage.bytes));
+    answer.headers.insert(&SNAPSHOT_USAGE_BYTES, HeaderValue::from(usage.past_bytes));
+    Ok(answer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Bench, MINE, NOW, header, refusal, share};
+    use concurrency::LeaseRefusal;
+
+    const URL: &str = "share?restype=share";
+
+    #[tokio::test]
+    async fn the_name_is_free_at_once() {
+        let bench = Bench::with_share().await;
+        let gone = bench.call("DELETE", URL, &[], b"").await.unwrap();
+        assert_eq!((gone.status.as_u16(), header(&gone, "x-ms-file-share-usage-bytes")), (202, Some("0")));
+        assert_eq!(header(&gone, "x-ms-file-share-snapshot-usage-bytes"), Some("0"));
+        assert_eq!(refusal(bench.call("DELETE", URL, &[], b"").await), FileError::ShareNotFound);
+        bench.call("PUT", URL, &[], b"").await.unwrap();
+        bench.sweep().await;
+        // The share, its root directory, and the root's permission.
+        assert_eq!(bench.rows(), 3);
+        bench.call("DELETE", URL, &[], b"").await.unwrap();
+        bench.sweep().await;
+        assert_eq!(bench.rows(), 0);
+    }
+
+    #[test]
+    fn each_refusal_of_what_is_there() {
+        let ask = |lease, snapshots| {
+            let share = ShareName::parse("share").unwrap();
+            DeleteShare { share, lease, snapshot: None, snapshots, first_days: None }
+        };
+        let with = |lease: Lease, snapshots| Share { lease, snapshots, ..share() };
+        let plain = ask(None, None);
+        assert_eq!(plain.decide(&with(Lease::Available, 0), NOW), Ok(()));
+        assert_eq!(plain.decide(&with(Lease::Available, 1), NOW), Err(FileError::ShareHasSnapshots));
+        for both in [DeleteSnapshots::Include, DeleteSnapshots::IncludeLeased] {
+            assert_eq!(ask(None, Some(both)).decide(&with(Lease::Available, 1), NOW), Ok(()));
+        }
+        // The lease comes before the snapshots.
+        let missing = FileError::share_lease(LeaseRefusal::NotPresent);
+        assert_eq!(ask(Some(MINE), None).decide(&with(Lease::Available, 1), NOW), Err(missing));
+        let snapshot = DeleteShare { snapshot: Some(NOW), ..ask(Some(MINE), None) };
+        assert_eq!(snapshot.decide(&with(Lease::Available, 1), NOW), Err(FileError::ShareNotFound));
+    }
+
+    #[tokio::test]
+    async fn each_refusal_of_the_request() {
+        let bench = Bench::with_share().await;
+        let snapshot = format!("{URL}&sharesnapshot=2026-11-15T18:00:00.0000000Z");
+        let delete = async |url: &str, headers: &[(&str, &str)]| refusal(bench.call("DELETE", url, headers, b"").await);
+        let name = "x-ms-delete-snapshots";
+        for value in ["include", "include-leased"] {
+            assert_eq!(delete(&snapshot, &[(name, value)]).await, FileError::header(name, value));
+        }
+        assert_eq!(delete(URL, &[(name, "only")]).await, FileError::header(name, "only"));
+        assert_eq!(delete(&snapshot, &[]).await, FileError::ShareNotFound);
+        assert_eq!(delete(&format!("{URL}&sharesnapshot="), &[]).await, FileError::query("sharesnapshot", ""));
+        assert_eq!(delete(URL, &[("if-match", "*")]).await, FileError::ConditionHeadersNotSupported);
+        assert_eq!(bench.call("GET", URL, &[], b"").await.unwrap().status, 200);
+        assert_eq!(bench.call("DELETE", URL, &[(name, "include")], b"").await.unwrap().status, 202);
+    }
+}

@@ -1,0 +1,243 @@
+//! List Ranges: which bytes of a file were written, in whole pages of 512.
+
+use concurrency::Timestamp;
+use concurrency::share_mode::RestAccess;
+use content::map::ByteSpan;
+use engine::Rows;
+use service::request::range;
+use service::{listing, reply};
+use wire::http::{Head, HeaderValue, Reply, StatusCode};
+use wire::ranges::RangeHeader;
+use wire::xml::XmlWriter;
+use wire::{base64, dates};
+
+use super::Call;
+use super::get_file_properties::ReadFile;
+use crate::Failure;
+use crate::entering::{self, Admission, NodeRead};
+use crate::error::FileError;
+use crate::model::{Halt, refuse};
+use crate::reply::node::{CONTENT_LENGTH, ShownNode};
+use crate::request::flag;
+use crate::tree::{Spot, Target};
+
+/// The most ranges of a page. A request that does not ask for pages gets all ranges.
+const RESULTS_MAX: usize = 10_000;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct ListRanges {
+    read: ReadFile,
+    range: RangeHeader,
+    /// Where an earlier answer ended.
+    from: u64,
+    most: usize,
+}
+
+fn parse(head: &Head) -> Result<(Target, ListRanges), FileError> {
+    let (target, read) = ReadFile::parse(head)?;
+    // It matters for files that were renamed since a snapshot.
+    flag(head, "x-ms-file-support-rename")?;
+    let most = if is_paged(head) { listing::max_results(head, RESULTS_MAX)? } else { usize::MAX };
+    let list = ListRanges { read, range: range(head)?, from: marker(head)?, most };
+    no_previous_snapshot(head)?;
+    Ok((target, list))
+}
+
+fn is_paged(head: &Head) -> bool {
+    head.query.has("maxresults") || head.query.has("marker")
+}
+
+/// The offset to go on at. Clients must not read anything into a marker.
+fn marker(head: &Head) -> Result<u64, FileError> {
+    let Some(text) = head.query.get("marker") else { return Ok(0) };
+    let offset = base64::decode_url(text).and_then(|bytes| Some(u64::from_be_bytes(bytes.try_into().ok()?)));
+    offset.ok_or(FileError::InvalidMarker)
+}
+
+/// No share has snapshots yet, so there is none to compare with.
+fn no_previous_snapshot(head: &Head) -> Result<(), FileError> {
+    const NAME: &str = "prevsharesnapshot";
+    match head.query.get(NAME) {
+        None => Ok(()),
+        Some(value) if dates::parse_iso_ticks(value).is_none() => Err(FileError::query(NAME, value)),
+        Some(_) => Err(FileError::ShareNotFound),
+    }
+}
+
+#[derive(Debug)]
+struct Found {
+    shown: ShownNode,
+    length: u64,
+    ranges: Vec<ByteSpan>,
+    next: Option<u64>,
+}
+
+impl ListRanges {
+    /// The pages that are meant, of a file of `length` bytes.
+    fn span(&self, length: u64) -> Result<ByteSpan, FileError> {
+        let span = self.range.resolve(length).map_err(|_| FileError::InvalidRange { length })?;
+        let (start, end) = span.map_or((0, length), |span| (span.first, span.last + 1));
+        let pages = ByteSpan { start, end }.outwards(length);
+        Ok(ByteSpan { start: pages.start.max(self.from), ..pages })
+    }
+}
+
+impl NodeRead for ListRanges {
+    type Outcome = Found;
+
+    fn admission(&self, _: &Spot) -> Admission {
+        Admission::of(RestAccess::Read)
+    }
+
+    fn read(&self, spot: &Spot, rows: &dyn Rows, now: Timestamp) -> Result<Found, Halt> {
+        let shown = self.read.look(spot, now).map_err(refuse)?;
+        let state = shown.node.as_read_file().map_err(refuse)?;
+        let length = state.length;
+        let (ranges, next) = state.view.ranges(rows, self.span(length).map_err(refuse)?, self.most)?;
+        Ok(Found { length, ranges, next, shown })
+    }
+}
+
+pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
+    let (target, list) = parse(call.head)?;
+    let found = entering::read(call, &target, list).await?;
+    let mut answer = reply::xml(StatusCode::OK, document(&found, is_paged(call.head)));
+    reply::set_version(&mut answer.headers, found.shown.node.stamp);
+    answer.headers.insert(&CONTENT_LENGTH, HeaderValue::from(found.length));
+    Ok(answer)
+}
+
+fn document(found: &Found, is_paged: bool) -> XmlWriter {
+    let mut xml = XmlWriter::document();
+    xml.reserve(found.ranges.len() * 64);
+    xml.open("Ranges");
+    for range in &found.ranges {
+        xml.open("Range").number("Start", range.start).number("End", range.end - 1).close("Range");
+    }
+    if is_paged {
+        xml.leaf("NextMarker", found.next.map(|next| base64::encode_url(&next.to_be_bytes())).unwrap_or_default());
+    }
+    xml.close("Ranges");
+    xml
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Bench, between, header, text};
+    use service::RequestError;
+
+    const URL: &str = "share/file?comp=rangelist";
+
+    async fn listed(bench: &Bench, headers: &[(&str, &str)]) -> Vec<(u64, u64)> {
+        let list = text(bench.call("GET", URL, headers, b"").await.unwrap()).await;
+        let number = |range: &str, name: &str| between(range, &format!("<{name}>"), "<")[0].parse().unwrap();
+        let ranges = between(&list, "<Range>", "</Range>");
+        ranges.into_iter().map(|range| (number(range, "Start"), number(range, "End"))).collect()
+    }
+
+    async fn clear(bench: &Bench, range: &str) {
+        let headers = [("x-ms-write", "clear"), ("x-ms-range", range)];
+        bench.call("PUT", "share/file?comp=range", &headers, b"").await.unwrap();
+    }
+
+    /// As the service has been seen to answer.
+    #[tokio::test]
+    async fn whole_pages_are_told_up_to_the_end_of_the_file() {
+        let bench = Bench::with_share().await;
+        bench.create("file", 4_096).await;
+        bench.write("file", 1_023, b"bytes").await;
+        assert_eq!(listed(&bench, &[]).await, [(512, 1_535)]);
+        // A clear inside a page leaves it listed; one of whole pages does not.
+        clear(&bench, "bytes=1023-1030").await;
+        assert_eq!(listed(&bench, &[]).await, [(512, 1_535)]);
+        clear(&bench, "bytes=512-1023").await;
+        assert_eq!(listed(&bench, &[]).await, [(1_024, 1_535)]);
+        clear(&bench, "bytes=0-4095").await;
+        assert_eq!(listed(&bench, &[]).await, []);
+        // A clear of a part of a page that was never written writes nothing.
+        clear(&bench, "bytes=100-200").await;
+        assert_eq!(listed(&bench, &[]).await, []);
+        bench.create("file", 10).await;
+        bench.write("file", 0, &[1; 10]).await;
+        assert_eq!(listed(&bench, &[]).await, [(0, 9)]);
+    }
+
+    #[tokio::test]
+    async fn ranges_that_touch_are_one() {
+        let bench = Bench::with_share().await;
+        bench.create("file", 3 << 20).await;
+        for offset in [512, 1_024, 4_096, (1 << 20) - 512, 1 << 20] {
+            bench.write("file", offset, &[1; 512]).await;
+        }
+        let all = [(512, 1_535), (4_096, 4_607), ((1 << 20) - 512, (1 << 20) + 511)];
+        assert_eq!(listed(&bench, &[]).await, all);
+        assert_eq!(listed(&bench, &[("x-ms-range", "bytes=1024-4500")]).await, [(1_024, 1_535), (4_096, 4_607)]);
+        assert_eq!(listed(&bench, &[("range", "bytes=1300-1400")]).await, [(1_024, 1_535)]);
+        assert_eq!(listed(&bench, &[("range", "bytes=2048-4095")]).await, []);
+        let answer = bench.call("GET", URL, &[], b"").await.unwrap();
+        assert_eq!(header(&answer, "x-ms-content-length"), Some("3145728"));
+        assert_eq!(header(&answer, "etag"), header(&bench.file("file").await, "etag"));
+        // Cut, and made longer again: what was cut does not come back.
+        for length in ["4100", "3145728"] {
+            let headers = [("x-ms-content-length", length)];
+            bench.call("PUT", "share/file?comp=properties", &headers, b"").await.unwrap();
+        }
+        assert_eq!(listed(&bench, &[]).await, [(512, 1_535), (4_096, 4_607)]);
+    }
+
+    #[tokio::test]
+    async fn pages_of_any_size_have_the_same_ranges() {
+        let bench = Bench::with_share().await;
+        bench.create("file", 4 << 20).await;
+        for start in (0..4_u64 << 20).step_by(300 * 512) {
+            bench.write("file", start + 7, b"x").await;
+        }
+        let whole = listed(&bench, &[]).await;
+        for max in [1, 3, 28, 100] {
+            let (mut seen, mut marker) = (Vec::new(), String::new());
+            loop {
+                let page = bench.text("GET", &format!("{URL}&maxresults={max}&marker={marker}")).await;
+                let ranges = between(&page, "<Start>", "<");
+                assert!(ranges.len() <= max);
+                seen.extend(ranges.iter().map(|start| start.parse::<u64>().unwrap()));
+                match between(&page, "<NextMarker>", "<").first() {
+                    Some(next) => marker = (*next).to_owned(),
+                    None => break,
+                }
+            }
+            assert_eq!(seen, whole.iter().map(|(start, _)| *start).collect::<Vec<_>>(), "{max}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_tebibyte_that_was_never_written_costs_nothing() {
+        let bench = Bench::with_share().await;
+        bench.create("file", 1 << 40).await;
+        bench.write("file", 0, b"first").await;
+        bench.write("file", (1 << 40) - 4, b"last").await;
+        assert_eq!(listed(&bench, &[]).await, [(0, 511), ((1 << 40) - 512, (1 << 40) - 1)]);
+        bench.call("DELETE", "share/file", &[], b"").await.unwrap();
+        bench.sweep().await;
+        assert_eq!(service::testing::figure(&*bench.engine, "contents"), 0);
+    }
+
+    #[tokio::test]
+    async fn refusals_and_two_at_once() {
+        let bench = Bench::with_share().await;
+        bench.create("file", 10).await;
+        let refused = async |query: &str, headers: &[(&str, &str)]| {
+            bench.refused("GET", &format!("{URL}&{query}"), headers).await
+        };
+        assert_eq!(refused("", &[("range", "bytes=10-")]).await, FileError::InvalidRange { length: 10 });
+        assert_eq!(refused("marker=x", &[("range", "bytes=10-")]).await, FileError::InvalidMarker);
+        let zero = refused("maxresults=0", &[]).await;
+        assert!(matches!(zero, FileError::Request(RequestError::OutOfRangeQueryParameterValue { .. })), "{zero:?}");
+        let snapshot = "prevsharesnapshot=2026-11-15T18:00:00.0000000Z";
+        assert_eq!(refused(snapshot, &[]).await, FileError::ShareNotFound);
+        assert_eq!(refused("prevsharesnapshot=x", &[]).await, FileError::query("prevsharesnapshot", "x"));
+        bench.create("empty", 0).await;
+        let empty = bench.text("GET", "share/empty?comp=rangelist").await;
+        assert!(empty.ends_with("<Ranges></Ranges>"), "{empty}");
+    }
+}

@@ -1,0 +1,134 @@
+//! The operations, one file each, by the name the REST reference gives them.
+
+mod abort_copy_file;
+mod copy_file;
+mod create_directory;
+mod create_file;
+mod create_hard_link;
+mod create_permission;
+mod create_share;
+mod create_symbolic_link;
+mod delete_directory;
+mod delete_file;
+mod delete_share;
+mod force_close_handles;
+mod get_directory_metadata;
+mod get_directory_properties;
+mod get_file;
+mod get_file_metadata;
+mod get_file_properties;
+pub mod get_file_service_properties;
+mod get_permission;
+mod get_share_acl;
+mod get_share_metadata;
+mod get_share_properties;
+mod get_share_stats;
+mod get_symbolic_link;
+mod get_user_delegation_key;
+mod lease_file;
+mod lease_share;
+mod list_directories_and_files;
+mod list_handles;
+mod list_ranges;
+mod list_shares;
+mod preflight_file_request;
+mod put_range;
+mod put_range_from_url;
+mod rename_directory;
+mod rename_file;
+mod restore_share;
+mod set_directory_metadata;
+mod set_directory_properties;
+mod set_file_metadata;
+mod set_file_properties;
+mod set_file_service_properties;
+mod set_share_acl;
+mod set_share_metadata;
+mod set_share_properties;
+mod snapshot_share;
+
+pub use create_permission::CreatePermission;
+pub use create_share::CreateShare;
+pub use delete_share::{DeleteShare, DeleteSnapshots};
+pub use get_permission::GetPermission;
+pub use get_share_properties::ReadShare;
+pub use get_share_stats::GetShareStats;
+pub use lease_share::LeaseShare;
+pub use list_shares::{ListShares, ListedShare, SharePlace, ShareVersion, SharesPage};
+pub use restore_share::RestoreShare;
+pub use set_share_acl::SetShareAcl;
+pub use set_share_metadata::{SetShareMetadata, WriteShare};
+pub use set_share_properties::SetShareProperties;
+
+use std::ops::Deref;
+
+use wire::http::{Body, Reply};
+
+use crate::opens::Opens;
+use crate::{Failure, Op};
+
+/// A request as an operation of this service gets it.
+#[derive(Clone, Copy, Debug)]
+pub struct Call<'a> {
+    pub base: service::Call<'a>,
+    pub opens: &'a Opens,
+}
+
+impl<'a> Deref for Call<'a> {
+    type Target = service::Call<'a>;
+
+    fn deref(&self) -> &service::Call<'a> {
+        &self.base
+    }
+}
+
+pub async fn run(op: Op, call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> {
+    match op {
+        Op::ListShares => list_shares::run(call).await,
+        Op::GetFileServiceProperties => get_file_service_properties::run(call).await,
+        Op::SetFileServiceProperties => set_file_service_properties::run(call, body).await,
+        Op::GetUserDelegationKey => get_user_delegation_key::run(call, body).await,
+        Op::PreflightFileRequest => preflight_file_request::run(call).await,
+        Op::CreateShare => create_share::run(call).await,
+        Op::SnapshotShare => snapshot_share::run(call).await,
+        Op::GetShareProperties => get_share_properties::run(call).await,
+        Op::SetShareProperties => set_share_properties::run(call).await,
+        Op::GetShareMetadata => get_share_metadata::run(call).await,
+        Op::SetShareMetadata => set_share_metadata::run(call).await,
+        Op::GetShareAcl => get_share_acl::run(call).await,
+        Op::SetShareAcl => set_share_acl::run(call, body).await,
+        Op::GetShareStats => get_share_stats::run(call).await,
+        Op::DeleteShare => delete_share::run(call).await,
+        Op::RestoreShare => restore_share::run(call).await,
+        Op::LeaseShare => lease_share::run(call).await,
+        Op::CreatePermission => create_permission::run(call, body).await,
+        Op::GetPermission => get_permission::run(call).await,
+        Op::CreateDirectory => create_directory::run(call).await,
+        Op::GetDirectoryProperties => get_directory_properties::run(call).await,
+        Op::SetDirectoryProperties => set_directory_properties::run(call).await,
+        Op::GetDirectoryMetadata => get_directory_metadata::run(call).await,
+        Op::SetDirectoryMetadata => set_directory_metadata::run(call).await,
+        Op::DeleteDirectory => delete_directory::run(call).await,
+        Op::RenameDirectory => rename_directory::run(call).await,
+        Op::ListDirectoriesAndFiles => list_directories_and_files::run(call).await,
+        Op::ListHandles => list_handles::run(call).await,
+        Op::ForceCloseHandles => force_close_handles::run(call).await,
+        Op::CreateFile => create_file::run(call, body).await,
+        Op::GetFile => get_file::run(call).await,
+        Op::GetFileProperties => get_file_properties::run(call).await,
+        Op::SetFileProperties => set_file_properties::run(call).await,
+        Op::GetFileMetadata => get_file_metadata::run(call).await,
+        Op::SetFileMetadata => set_file_metadata::run(call).await,
+        Op::DeleteFile => delete_file::run(call).await,
+        Op::RenameFile => rename_file::run(call).await,
+        Op::LeaseFile => lease_file::run(call).await,
+        Op::PutRange => put_range::run(call, body).await,
+        Op::PutRangeFromUrl => put_range_from_url::run(call).await,
+        Op::ListRanges => list_ranges::run(call).await,
+        Op::CopyFile => copy_file::run(call).await,
+        Op::AbortCopyFile => abort_copy_file::run(call).await,
+        Op::CreateSymbolicLink => create_symbolic_link::run(call).await,
+        Op::GetSymbolicLink => get_symbolic_link::run(call).await,
+        Op::CreateHardLink => create_hard_link::run(call).await,
+    }
+}

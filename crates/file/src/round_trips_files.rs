@@ -1,0 +1,110 @@
+//! How many round trips the operations on directories and files take on an engine that must fetch its rows. The budget may be
+//! lowered and is never exceeded.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use engine::loads::{Budget, NodeState, Tally};
+use engine::memory::MemoryEngine;
+
+use crate::Op;
+use crate::testing::{Bench, request};
+
+type Ask = (&'static str, &'static str, &'static [(&'static str, &'static str)], &'static [u8]);
+
+const CREATE: &[(&str, &str)] = &[("x-ms-type", "file"), ("x-ms-content-length", "100000")];
+const PLAIN: &[(&str, &str)] = &[];
+const UPDATE: &[(&str, &str)] = &[("x-ms-write", "update"), ("x-ms-range", "bytes=0-3")];
+const NEXT: &[(&str, &str)] = &[("x-ms-write", "update"), ("x-ms-range", "bytes=4-7")];
+const FAR: &[(&str, &str)] = &[("x-ms-write", "update"), ("x-ms-range", "bytes=70000-70003")];
+const CLEAR: &[(&str, &str)] = &[("x-ms-write", "clear"), ("x-ms-range", "bytes=0-99999")];
+const ACQUIRE: &[(&str, &str)] = &[("x-ms-lease-action", "acquire"), ("x-ms-lease-duration", "-1")];
+const BREAK: &[(&str, &str)] = &[("x-ms-lease-action", "break")];
+const SHORTER: &[(&str, &str)] = &[("x-ms-content-length", "10")];
+const HANDLE: &[(&str, &str)] = &[("x-ms-handle-id", "*")];
+const FROM_FILE: &[(&str, &str)] = &[("x-ms-file-rename-source", "http://127.0.0.1:10003/acct/share/a/b/c/file")];
+const FROM_DIRECTORY: &[(&str, &str)] = &[("x-ms-file-rename-source", "http://127.0.0.1:10003/acct/share/a/b/empty")];
+
+/// In this order, in a share with the directory `a/b/c`: the request, and its round trips on a node that has just started and on
+/// one that knows its way.
+const BUDGET: &[(Ask, Budget)] = &[
+    (("PUT", "share/a/b/empty?restype=directory", PLAIN, b""), (6, 3)),
+    (("GET", "share/a/b/empty?restype=directory", PLAIN, b""), (4, 1)),
+    (("GET", "share/a/b/empty?restype=directory&comp=metadata", PLAIN, b""), (4, 1)),
+    (("PUT", "share/a/b/empty?restype=directory&comp=properties", PLAIN, b""), (6, 3)),
+    (("PUT", "share/a/b/empty?restype=directory&comp=metadata", PLAIN, b""), (6, 3)),
+    // The first file in the share: the permission that it inherits is stored, too.
+    (("PUT", "share/a/b/c/file", CREATE, b""), (8, 5)),
+    (("PUT", "share/a/b/c/other", CREATE, b""), (8, 3)),
+    (("PUT", "share/a/b/c/file", CREATE, b"first bytes"), (8, 3)),
+    (("HEAD", "share/a/b/c/file", PLAIN, b""), (5, 1)),
+    (("GET", "share/a/b/c/file?comp=metadata", PLAIN, b""), (5, 1)),
+    // It has another map since it was replaced.
+    (("GET", "share/a/b/c/file", PLAIN, b""), (8, 4)),
+    (("GET", "share/a/b/c/file", PLAIN, b""), (8, 2)),
+    (("PUT", "share/a/b/c/file?comp=range", UPDATE, b"data"), (10, 4)),
+    // It is stored with what stands before it.
+    (("PUT", "share/a/b/c/file?comp=range", NEXT, b"data"), (10, 4)),
+    (("PUT", "share/a/b/c/file?comp=range", FAR, b"data"), (9, 3)),
+    (("GET", "share/a/b/c/file?comp=rangelist", PLAIN, b""), (7, 1)),
+    (("PUT", "share/a/b/c/file?comp=range", CLEAR, b""), (9, 3)),
+    (("PUT", "share/a/b/c/file?comp=properties", PLAIN, b""), (7, 3)),
+    (("PUT", "share/a/b/c/file?comp=properties", SHORTER, b""), (9, 4)),
+    (("PUT", "share/a/b/c/file?comp=metadata", PLAIN, b""), (7, 3)),
+    (("PUT", "share/a/b/c/file?comp=lease", ACQUIRE, b""), (7, 3)),
+    (("PUT", "share/a/b/c/file?comp=lease", BREAK, b""), (7, 3)),
+    (("GET", "share/a/b/c?restype=directory&comp=list", PLAIN, b""), (5, 1)),
+    (("GET", "share/a/b/c/file?comp=listhandles", PLAIN, b""), (5, 1)),
+    (("PUT", "share/a/b/c/file?comp=forceclosehandles", HANDLE, b""), (5, 1)),
+    (("PUT", "share/a/renamed?comp=rename", FROM_FILE, b""), (7, 3)),
+    (("PUT", "share/a/moved?restype=directory&comp=rename", FROM_DIRECTORY, b""), (6, 3)),
+    (("DELETE", "share/a/renamed", PLAIN, b""), (5, 3)),
+    (("DELETE", "share/a/moved?restype=directory", PLAIN, b""), (6, 4)),
+];
+
+/// Operations on files that come later.
+const NOT_YET: &[Op] = &[
+    Op::PutRangeFromUrl,
+    Op::CopyFile,
+    Op::AbortCopyFile,
+    Op::CreateSymbolicLink,
+    Op::GetSymbolicLink,
+    Op::CreateHardLink,
+];
+
+async fn every_operation_keeps_its_budget(state: NodeState) {
+    let engine = Arc::new(MemoryEngine::default());
+    let mut tally = Tally::new(engine.clone(), state);
+    let bench = Bench::over(tally.engine.clone(), engine);
+    bench.call("PUT", "share?restype=share", &[], b"").await.unwrap();
+    for path in ["a", "a/b", "a/b/c"] {
+        bench.mkdir(path).await;
+    }
+    for ((method, url, headers, body), budget) in BUDGET {
+        tally.begin();
+        let answer = bench.call(method, url, headers, body).await;
+        tally.end(&format!("{method} {url} {headers:?}"), *budget);
+        answer.unwrap_or_else(|failure| panic!("{method} {url}: {failure:?}"));
+    }
+    tally.assert();
+}
+
+#[tokio::test]
+async fn every_operation_keeps_its_budget_on_a_node_that_has_just_started() {
+    every_operation_keeps_its_budget(NodeState::JustStarted).await;
+}
+
+#[tokio::test]
+async fn every_operation_keeps_its_budget_on_a_node_that_knows_its_way() {
+    every_operation_keeps_its_budget(NodeState::KnowsItsWay).await;
+}
+
+#[test]
+fn every_operation_on_files_has_a_budget() {
+    let named =
+        BUDGET.iter().map(|((method, url, headers, _), _)| Op::named_by(&request(method, url, headers)).unwrap());
+    let budgeted: HashSet<Op> = named.chain(NOT_YET.iter().copied()).collect();
+    let first = Op::ALL.iter().position(|op| *op == Op::CreateDirectory).unwrap();
+    let missing: Vec<&Op> = Op::ALL[first..].iter().filter(|op| !budgeted.contains(op)).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}

@@ -1,0 +1,256 @@
+//! The headers that set what SMB sees of a file or directory: attributes, times and permission.
+
+use concurrency::Timestamp;
+use wire::dates;
+use wire::http::Head;
+
+use crate::change::properties::{PermissionSetting, Semantics, SmbSettings, TimeSetting};
+use crate::error::FileError;
+use crate::model::Attributes;
+use crate::permission_format::PermissionFormat;
+use crate::request::{required, text};
+use crate::security::{PERMISSION_HEADER_BYTES_MAX, PermissionKey};
+
+/// Before this version requests and answers had none of these headers.
+pub const SMB_HEADERS_SINCE: &str = "2019-02-02";
+/// Before this version they had to be given. Since then, the change time can be set, too.
+const OPTIONAL_SINCE: &str = "2021-06-08";
+
+const ATTRIBUTES: &str = "x-ms-file-attributes";
+const CREATION_TIME: &str = "x-ms-file-creation-time";
+pub const LAST_WRITE_TIME: &str = "x-ms-file-last-write-time";
+const CHANGE_TIME: &str = "x-ms-file-change-time";
+const PERMISSION: &str = "x-ms-file-permission";
+const PERMISSION_KEY: &str = "x-ms-file-permission-key";
+const SEMANTICS: &str = "x-ms-file-property-semantics";
+/// What NFS sees instead. Shares here are for SMB.
+const OF_NFS: [&str; 3] = ["x-ms-owner", "x-ms-group", "x-ms-mode"];
+
+const NOW: &str = "now";
+const PRESERVE: &str = "preserve";
+const INHERIT: &str = "inherit";
+
+/// The first time that SMB can express: 1601-01-01.
+const FIRST: Timestamp = Timestamp(504_911_232_000_000_000);
+
+/// The settings of a Create or Set operation.
+pub fn parse(head: &Head) -> Result<SmbSettings, FileError> {
+    if head.since(SMB_HEADERS_SINCE) && !head.since(OPTIONAL_SINCE) {
+        for name in [ATTRIBUTES, CREATION_TIME, LAST_WRITE_TIME] {
+            required(head, name)?;
+        }
+        if !head.has_header(PERMISSION_KEY) {
+            required(head, PERMISSION)?;
+        }
+    }
+    parse_optional(head)
+}
+
+/// The settings of a rename, which could always leave them out.
+pub fn parse_optional(head: &Head) -> Result<SmbSettings, FileError> {
+    if !head.since(SMB_HEADERS_SINCE) {
+        return Ok(SmbSettings::default());
+    }
+    for name in OF_NFS {
+        if let Some(value) = text(head, name)? {
+            return Err(FileError::header(name, value));
+        }
+    }
+    Ok(SmbSettings {
+        attributes: attributes(head)?,
+        created: time(head, CREATION_TIME)?,
+        written: time(head, LAST_WRITE_TIME)?,
+        changed: change_time(head)?,
+        permission: permission(head)?,
+        semantics: semantics(head)?,
+    })
+}
+
+fn attributes(head: &Head) -> Result<Option<Attributes>, FileError> {
+    match text(head, ATTRIBUTES)? {
+        None => Ok(None),
+        Some(value) if value.eq_ignore_ascii_case(PRESERVE) => Ok(None),
+        Some(value) => Attributes::parse(value).map(Some).ok_or_else(|| FileError::header(ATTRIBUTES, value)),
+    }
+}
+
+fn time(head: &Head, name: &'static str) -> Result<TimeSetting, FileError> {
+    match text(head, name)? {
+        None => Ok(TimeSetting::Preserve),
+        Some(value) if value.eq_ignore_ascii_case(PRESERVE) => Ok(TimeSetting::Preserve),
+        Some(value) if value.eq_ignore_ascii_case(NOW) => Ok(TimeSetting::Now),
+        Some(value) => point_in_time(name, value).map(TimeSetting::At),
+    }
+}
+
+fn change_time(head: &Head) -> Result<Option<Timestamp>, FileError> {
+    match text(head, CHANGE_TIME)?.filter(|_| head.since(OPTIONAL_SINCE)) {
+        None => Ok(None),
+        Some(value) if value.eq_ignore_ascii_case(NOW) => Ok(None),
+        Some(value) => point_in_time(CHANGE_TIME, value).map(Some),
+    }
+}
+
+fn point_in_time(name: &'static str, value: &str) -> Result<Timestamp, FileError> {
+    dates::parse_iso(value).filter(|time| *time >= FIRST).ok_or_else(|| FileError::header(name, value))
+}
+
+/// Put Range only says whether the last write time moves.
+pub fn last_write_time_moves(head: &Head) -> Result<bool, FileError> {
+    match text(head, LAST_WRITE_TIME)? {
+        None => Ok(true),
+        Some(value) if value.eq_ignore_ascii_case(NOW) => Ok(true),
+        Some(value) if value.eq_ignore_ascii_case(PRESERVE) => Ok(false),
+        Some(value) => Err(FileError::header(LAST_WRITE_TIME, value)),
+    }
+}
+
+fn permission(head: &Head) -> Result<PermissionSetting, FileError> {
+    match (text(head, PERMISSION)?, text(head, PERMISSION_KEY)?) {
+        (None, None) => Ok(PermissionSetting::Preserve),
+        (None, Some(key)) => Ok(PermissionSetting::Key(PermissionKey::parse(key)?)),
+        (Some(_), Some(key)) => Err(FileError::header(PERMISSION_KEY, key)),
+        (Some(value), None) if value.eq_ignore_ascii_case(PRESERVE) => Ok(PermissionSetting::Preserve),
+        (Some(value), None) if value.eq_ignore_ascii_case(INHERIT) => Ok(PermissionSetting::Inherit),
+        // A longer one is made by Create Permission and named by its key.
+        (Some(value), None) if value.len() > PERMISSION_HEADER_BYTES_MAX => {
+            Err(FileError::header(PERMISSION, format!("{} bytes", value.len())))
+        }
+        (Some(value), None) => Ok(PermissionSetting::Given(Box::new(PermissionFormat::of(head)?.read(value)?))),
+    }
+}
+
+fn semantics(head: &Head) -> Result<Semantics, FileError> {
+    match text(head, SEMANTICS)? {
+        None => Ok(Semantics::New),
+        Some(value) if value.eq_ignore_ascii_case("new") => Ok(Semantics::New),
+        Some(value) if value.eq_ignore_ascii_case("restore") => Ok(Semantics::Restore),
+        Some(value) => Err(FileError::header(SEMANTICS, value)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::security::Permission;
+    use crate::testing::request;
+    use service::RequestError;
+
+    const PERMISSION_FORMAT: &str = "x-ms-file-permission-format";
+
+    const SDDL: &str = "O:BAG:SYD:(A;;FA;;;BU)";
+
+    fn parsed(version: &str, headers: &[(&str, &str)]) -> Result<SmbSettings, FileError> {
+        let mut head = request("PUT", "share/file", headers);
+        head.version = version.into();
+        parse(&head)
+    }
+
+    fn newest(headers: &[(&str, &str)]) -> Result<SmbSettings, FileError> {
+        parsed("2026-10-06", headers)
+    }
+
+    #[test]
+    fn times_are_words_or_points() {
+        let at = dates::parse_iso("2020-02-03T04:05:06.0000007Z").unwrap();
+        for (value, expected) in [
+            ("now", TimeSetting::Now),
+            ("Preserve", TimeSetting::Preserve),
+            ("2020-02-03T04:05:06.0000007Z", TimeSetting::At(at)),
+            ("1601-01-01T00:00:00.0000000Z", TimeSetting::At(FIRST)),
+        ] {
+            for name in [CREATION_TIME, LAST_WRITE_TIME] {
+                let settings = newest(&[(name, value)]).unwrap();
+                let set = if name == CREATION_TIME { settings.created } else { settings.written };
+                assert_eq!(set, expected, "{name}: {value}");
+            }
+        }
+        assert_eq!(newest(&[(CHANGE_TIME, "now")]).unwrap().changed, None);
+        assert_eq!(newest(&[(CHANGE_TIME, "2020-02-03T04:05:06.0000007Z")]).unwrap().changed, Some(at));
+        assert_eq!(parsed("2020-10-02", &[(CHANGE_TIME, "then")]).unwrap_err(), missing(ATTRIBUTES));
+        for name in [CREATION_TIME, LAST_WRITE_TIME, CHANGE_TIME] {
+            for value in ["then", "1600-12-31T23:59:59Z", "2020-13-01T00:00:00Z", "1"] {
+                assert_eq!(newest(&[(name, value)]), Err(FileError::header(name, value)));
+            }
+        }
+        assert_eq!(newest(&[(CHANGE_TIME, "preserve")]), Err(FileError::header(CHANGE_TIME, "preserve")));
+    }
+
+    #[test]
+    fn attributes_are_a_list_or_stay() {
+        let of = |value| newest(&[(ATTRIBUTES, value)]).map(|settings| settings.attributes);
+        assert_eq!(of("preserve"), Ok(None));
+        assert_eq!(of("None"), Ok(Some(Attributes::NONE)));
+        assert_eq!(of("ReadOnly|Archive"), Ok(Some(Attributes::READ_ONLY.with(Attributes::ARCHIVE))));
+        assert_eq!(of("Normal"), Err(FileError::header(ATTRIBUTES, "Normal")));
+    }
+
+    #[test]
+    fn a_permission_comes_as_a_word_as_text_as_bytes_or_by_its_key() {
+        let of = |headers: &[(&str, &str)]| newest(headers).map(|settings| settings.permission);
+        assert_eq!(of(&[]), Ok(PermissionSetting::Preserve));
+        assert_eq!(of(&[(PERMISSION, "Inherit")]), Ok(PermissionSetting::Inherit));
+        assert_eq!(of(&[(PERMISSION, "preserve")]), Ok(PermissionSetting::Preserve));
+        let permission = Permission::from_sddl(SDDL).unwrap();
+        let (binary, key) = (permission.to_base64(), permission.key());
+        let given = Ok(PermissionSetting::Given(Box::new(permission)));
+        assert_eq!(of(&[(PERMISSION, SDDL)]), given);
+        assert_eq!(of(&[(PERMISSION, SDDL), (PERMISSION_FORMAT, "Sddl")]), given);
+        assert_eq!(of(&[(PERMISSION, &binary), (PERMISSION_FORMAT, "binary")]), given);
+        assert_eq!(of(&[(PERMISSION_KEY, &key.to_string())]), Ok(PermissionSetting::Key(key)));
+        let both = of(&[(PERMISSION, SDDL), (PERMISSION_KEY, "1*2")]);
+        assert_eq!(both, Err(FileError::header(PERMISSION_KEY, "1*2")));
+        assert_eq!(of(&[(PERMISSION_KEY, "1")]), Err(FileError::FileInvalidPermissionKey));
+        assert_eq!(of(&[(PERMISSION, "D:")]), Err(FileError::FileInvalidPermission));
+        assert_eq!(of(&[(PERMISSION, SDDL), (PERMISSION_FORMAT, "binary")]), Err(FileError::FileInvalidPermission));
+        let unknown = of(&[(PERMISSION, SDDL), (PERMISSION_FORMAT, "json")]);
+        assert_eq!(unknown, Err(FileError::header(PERMISSION_FORMAT, "json")));
+        let long = format!("O:BAG:SYD:{}", "(A;;FA;;;BU)".repeat(700));
+        assert_eq!(of(&[(PERMISSION, &long)]), Err(FileError::header(PERMISSION, format!("{} bytes", long.len()))));
+    }
+
+    #[test]
+    fn semantics_and_what_is_for_nfs() {
+        let of = |value| newest(&[(SEMANTICS, value)]).map(|settings| settings.semantics);
+        assert_eq!((of("New"), of("restore")), (Ok(Semantics::New), Ok(Semantics::Restore)));
+        assert_eq!(of("old"), Err(FileError::header(SEMANTICS, "old")));
+        for name in OF_NFS {
+            assert_eq!(newest(&[(name, "0")]), Err(FileError::header(name, "0")));
+        }
+    }
+
+    fn missing(name: &'static str) -> FileError {
+        FileError::from(RequestError::MissingRequiredHeader { name })
+    }
+
+    #[test]
+    fn for_two_years_all_of_them_had_to_be_given() {
+        let all = [(ATTRIBUTES, "None"), (CREATION_TIME, "now"), (LAST_WRITE_TIME, "now"), (PERMISSION, "inherit")];
+        let by_key = [all[0], all[1], all[2], (PERMISSION_KEY, "1*2")];
+        for version in ["2019-02-02", "2020-10-02", "2021-04-10"] {
+            assert!(parsed(version, &all).is_ok() && parsed(version, &by_key).is_ok(), "{version}");
+            for (at, (name, _)) in all.iter().enumerate() {
+                let mut headers = all.to_vec();
+                headers.remove(at);
+                assert_eq!(parsed(version, &headers), Err(missing(name)), "{version}");
+            }
+            let mut head = request("PUT", "share/file?comp=rename", &[]);
+            head.version = version.into();
+            assert_eq!(parse_optional(&head), Ok(SmbSettings::default()), "{version}");
+        }
+        for version in ["2018-11-09", "2021-06-08"] {
+            assert_eq!(parsed(version, &[]), Ok(SmbSettings::default()), "{version}");
+        }
+        let before = parsed("2018-11-09", &[(ATTRIBUTES, "Normal"), (PERMISSION, "D:")]);
+        assert_eq!(before, Ok(SmbSettings::default()), "they mean nothing yet");
+    }
+
+    #[test]
+    fn a_range_moves_the_last_write_time_or_not() {
+        let of = |headers: &[(&str, &str)]| last_write_time_moves(&request("PUT", "share/file?comp=range", headers));
+        assert_eq!((of(&[]), of(&[(LAST_WRITE_TIME, "Now")])), (Ok(true), Ok(true)));
+        assert_eq!(of(&[(LAST_WRITE_TIME, "preserve")]), Ok(false));
+        let time = "2020-02-03T04:05:06.0000007Z";
+        assert_eq!(of(&[(LAST_WRITE_TIME, time)]), Err(FileError::header(LAST_WRITE_TIME, time)));
+    }
+}

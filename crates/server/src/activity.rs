@@ -1,0 +1,121 @@
+//! What the listener knows of a connection: whether its client was let in, and since when it has been silent.
+//!
+//! A connection is nobody's until a request on it was signed, or served because what it asked for is public. Until then it may
+//! be silent for [`Limits::first_request`](crate::Limits::first_request) at most, and it gives its place to others when
+//! places run short: a request that is refused costs its sender nothing, so it must not buy a place either.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+/// The state of one connection, shared by its task and by the places of its port.
+#[derive(Debug)]
+pub(crate) struct Activity {
+    began: Instant,
+    /// When the connection was made or its last answer ended, in milliseconds after `began`.
+    silent_since: AtomicU64,
+    /// Requests that have no answer yet.
+    running: AtomicU64,
+    may_stay: AtomicBool,
+    keeps_place: AtomicBool,
+    is_displaced: AtomicBool,
+    displacement: Notify,
+}
+
+impl Activity {
+    /// Of a connection that was made just now.
+    pub(crate) fn new(now: Instant) -> Activity {
+        Activity {
+            began: now,
+            silent_since: AtomicU64::new(0),
+            running: AtomicU64::new(0),
+            may_stay: AtomicBool::new(false),
+            keeps_place: AtomicBool::new(false),
+            is_displaced: AtomicBool::new(false),
+            displacement: Notify::new(),
+        }
+    }
+
+    /// A request has begun.
+    pub(crate) fn begin(&self) {
+        self.running.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The answer to a request has ended.
+    pub(crate) fn end(&self, now: Instant) {
+        let millis = u64::try_from(now.saturating_duration_since(self.began).as_millis()).unwrap_or(u64::MAX);
+        self.silent_since.store(millis, Ordering::Relaxed);
+        self.running.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// The client has shown that it may be here: its connection may be silent for longer, and nobody gets its place.
+    pub(crate) fn admit(&self) {
+        self.keeps_place.store(true, Ordering::Relaxed);
+        self.let_stay();
+    }
+
+    /// The connection may be silent for longer, but its place is still given away when places run short.
+    pub(crate) fn let_stay(&self) {
+        self.may_stay.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn may_stay(&self) -> bool {
+        self.may_stay.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn is_running(&self) -> bool {
+        self.running.load(Ordering::Relaxed) > 0
+    }
+
+    /// When the connection was made, or its last answer ended.
+    pub(crate) fn silent_since(&self) -> Instant {
+        self.began + Duration::from_millis(self.silent_since.load(Ordering::Relaxed))
+    }
+
+    /// For how long the connection has been silent, if its place may be given away then. A request that is running is not
+    /// cut off, unless it takes longer than `patience`: the client may refuse to read what refuses it.
+    pub(crate) fn displaceable(&self, now: Instant, patience: Duration) -> Option<Duration> {
+        let silent = now.saturating_duration_since(self.silent_since());
+        let is_displaceable = !self.keeps_place.load(Ordering::Relaxed) && (!self.is_running() || silent >= patience);
+        is_displaceable.then_some(silent)
+    }
+
+    /// Has the connection closed, so that another gets its place.
+    pub(crate) fn displace(&self) {
+        self.is_displaced.store(true, Ordering::Relaxed);
+        self.displacement.notify_one();
+    }
+
+    pub(crate) fn is_displaced(&self) -> bool {
+        self.is_displaced.load(Ordering::Relaxed)
+    }
+
+    /// Resolves when the place of the connection was given away.
+    pub(crate) async fn displaced(&self) {
+        self.displacement.notified().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_can_be_given_away_until_its_client_was_let_in() {
+        let (began, seconds) = (Instant::now(), Duration::from_secs);
+        let activity = Activity::new(began);
+        let silent = |after: u64| activity.displaceable(began + seconds(after), seconds(10));
+        assert_eq!(silent(3), Some(seconds(3)));
+        activity.begin();
+        assert_eq!(silent(3), None, "a request is running");
+        assert_eq!(silent(10), Some(seconds(10)), "it takes too long");
+        activity.end(began + seconds(10));
+        assert_eq!(silent(10), Some(seconds(0)));
+        activity.let_stay();
+        assert!(activity.may_stay() && silent(11).is_some());
+        activity.admit();
+        assert_eq!(silent(3600), None);
+    }
+}
