@@ -162,7 +162,11 @@ impl Bench {
     }
 
     async fn let_go(&self, view: FileView) {
-        self.decide(move |_, tick, changes| Ok(view.let_go(changes, tick.now))).await;
+        self.decide(move |_, tick, changes| {
+            view.let_go(changes, tick.now);
+            Ok(())
+        })
+        .await;
     }
 
     async fn sweep(&self, handler: &dyn Handler) {
