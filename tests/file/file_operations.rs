@@ -389,7 +389,6 @@ fn a_read_only_file() {
         ("Put Range", "409 ReadOnlyAttribute"),
         ("Clear Range", "409 ReadOnlyAttribute"),
         ("Resize", "409 ReadOnlyAttribute"),
-        ("Delete File", "409 ReadOnlyAttribute"),
         ("Get File", "200"),
         ("Get File Properties", "200"),
         ("Get File Metadata", "200"),

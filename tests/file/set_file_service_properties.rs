@@ -86,7 +86,6 @@ fn bad_documents_change_nothing() {
         ("anything", "<Other/>", "400 InvalidXmlDocument"),
         ("six rules", &*format!("<Cors>{six}</Cors>"), "400"),
         ("a method that is none", &*format!("<Cors>{}</Cors>", rule("*", "BREW", "a")), "400"),
-        ("a method for tables", &*format!("<Cors>{}</Cors>", rule("*", "PATCH", "a")), "400"),
         ("half a rule", "<Cors><CorsRule><AllowedOrigins>*</AllowedOrigins></CorsRule></Cors>", "400"),
         ("no days", "<ShareDeleteRetentionPolicy><Enabled>true</Enabled></ShareDeleteRetentionPolicy>", "400"),
         (

@@ -11,6 +11,8 @@ use crate::op::Op;
 
 /// The header that makes a PUT of a file or of a range a copy.
 const COPY_SOURCE: &str = "x-ms-copy-source";
+const FILE_LEASES_SINCE: &str = "2019-02-02";
+const SHARE_LEASES_SINCE: &str = "2020-02-10";
 
 impl Op {
     /// The operation that a request names.
@@ -59,7 +61,7 @@ fn share(head: &Head, comp: Option<&str>) -> Result<Op, FileError> {
         (&Method::GET, Some("stats")) => Op::GetShareStats,
         (&Method::PUT, Some("snapshot")) => Op::SnapshotShare,
         (&Method::PUT, Some("undelete")) => Op::RestoreShare,
-        (&Method::PUT, Some("lease")) => Op::LeaseShare,
+        (&Method::PUT, Some("lease")) if head.since(SHARE_LEASES_SINCE) => Op::LeaseShare,
         (&Method::PUT, Some("filepermission")) => Op::CreatePermission,
         (&Method::GET, Some("filepermission")) => Op::GetPermission,
         (
@@ -115,7 +117,7 @@ fn file(head: &Head, comp: Option<&str>) -> Result<Op, FileError> {
         (&Method::PUT, Some("properties")) => Op::SetFileProperties,
         (&Method::GET | &Method::HEAD, Some("metadata")) => Op::GetFileMetadata,
         (&Method::PUT, Some("metadata")) => Op::SetFileMetadata,
-        (&Method::PUT, Some("lease")) => Op::LeaseFile,
+        (&Method::PUT, Some("lease")) if head.since(FILE_LEASES_SINCE) => Op::LeaseFile,
         (&Method::PUT, Some("range")) if is_copy => Op::PutRangeFromUrl,
         (&Method::PUT, Some("range")) => Op::PutRange,
         (&Method::GET, Some("rangelist")) => Op::ListRanges,

@@ -26,6 +26,13 @@ pub(crate) struct CallersSources<'a> {
     pub entered: &'a Entered,
 }
 
+/// A request that a URL stands for, and its caller.
+struct Asked {
+    account: u64,
+    head: Head,
+    caller: Caller,
+}
+
 /// Says no more than whose they are: what they hold opens doors.
 impl std::fmt::Debug for CallersSources<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -49,9 +56,30 @@ impl Sources for CallersSources<'_> {
             }
         })
     }
+
+    fn may_write<'a>(&'a self, url: &'a str) -> BoxFuture<'a, Result<bool, EngineError>> {
+        Box::pin(async move {
+            let Ok(url) = Url::parse(url) else { return Ok(false) };
+            match self.write(&url).await {
+                Ok(()) => Ok(true),
+                Err(Stop::Refused(_)) => Ok(false),
+                Err(Stop::Failed(error)) => Err(error),
+                Err(Stop::Body(_) | Stop::TimedOut) => Err(EngineError::Busy),
+            }
+        })
+    }
 }
 
 impl CallersSources<'_> {
+    /// Whether the URL, with the signature in it, would be let in as the target of a rename in the caller's account.
+    async fn write(&self, url: &Url) -> Result<(), Stop> {
+        let Asked { account, head, caller } = self.asked(self.pipeline, url, None).await?;
+        if caller == Caller::Anonymous || head.account != self.entered.head.account {
+            return Err(auth::Refusal::NoAuthenticationInformation.into());
+        }
+        self.pipeline.may(&caller, Op::File(file::Op::RenameFile), account, &head).await
+    }
+
     /// The service of this server that a request for the URL would come to, if it is one to copy from: the URL has the host
     /// that the caller has reached us by, or an address and port at which we listen.
     fn service_at(&self, url: &Url) -> Option<(Service, SourceReads<Op>)> {
@@ -63,15 +91,8 @@ impl CallersSources<'_> {
         services.filter_map(|service| Some((service, Op::reading_source(service)?))).next()
     }
 
-    /// The request that would read the source, if it would be answered.
-    async fn read(
-        &self,
-        service: Service,
-        reads: SourceReads<Op>,
-        url: &Url,
-        wish: &Wish,
-    ) -> Result<(u64, Head), Stop> {
-        let pipeline = self.pipeline.of(service);
+    /// A request for the URL, and who asks by what the URL and the token say.
+    async fn asked(&self, pipeline: &Pipeline, url: &Url, authorization: Option<&str>) -> Result<Asked, Stop> {
         let uri = url.uri().map_err(|_| ErrorReply::new(400, "InvalidUri", "The URL cannot be parsed."))?;
         let target = Target::parse(&uri, &HeaderMap::new(), pipeline.house.hosts, url.is_https())?;
         if self.entered.accounts.get(&target.account).is_none() {
@@ -84,7 +105,7 @@ impl CallersSources<'_> {
             }
         };
         set(http::HeaderName::from_static("x-ms-version"), &self.entered.head.version);
-        if let Some(token) = &wish.authorization {
+        if let Some(token) = authorization {
             set(header::AUTHORIZATION, token);
         }
         let head = Head {
@@ -99,7 +120,7 @@ impl CallersSources<'_> {
             version: self.entered.head.version.clone(),
             request_id: self.entered.head.request_id.clone(),
             // A token came the way of this request; a signature says by itself which way it may be used.
-            https: if wish.authorization.is_some() { self.entered.head.https } else { url.is_https() },
+            https: if authorization.is_some() { self.entered.head.https } else { url.is_https() },
         };
         let account = pipeline.house.account_ids.of(&head.account).await?;
         let (accounts, path_style) = (&self.entered.accounts, target.path_style);
@@ -109,6 +130,19 @@ impl CallersSources<'_> {
             pipeline.slow_down(peer).await;
         }
         let caller = caller?;
+        Ok(Asked { account, head, caller })
+    }
+
+    /// The request that would read the source, if it would be answered.
+    async fn read(
+        &self,
+        service: Service,
+        reads: SourceReads<Op>,
+        url: &Url,
+        wish: &Wish,
+    ) -> Result<(u64, Head), Stop> {
+        let pipeline = self.pipeline.of(service);
+        let Asked { account, head, caller } = self.asked(&pipeline, url, wish.authorization.as_deref()).await?;
         if caller == Caller::Anonymous && wish.manner == Manner::Copy && self.may_as_caller(&head, reads, wish) {
             return Ok((account, head));
         }
