@@ -13,6 +13,7 @@ use crate::op::Op;
 const COPY_SOURCE: &str = "x-ms-copy-source";
 const FILE_LEASES_SINCE: &str = "2019-02-02";
 const SHARE_LEASES_SINCE: &str = "2020-02-10";
+const RENAMES_SINCE: &str = "2021-04-10";
 
 impl Op {
     /// The operation that a request names.
@@ -81,7 +82,7 @@ fn directory(head: &Head, comp: Option<&str>) -> Result<Op, FileError> {
         (&Method::PUT, Some("properties")) => Op::SetDirectoryProperties,
         (&Method::GET | &Method::HEAD, Some("metadata")) => Op::GetDirectoryMetadata,
         (&Method::PUT, Some("metadata")) => Op::SetDirectoryMetadata,
-        (&Method::PUT, Some("rename")) => Op::RenameDirectory,
+        (&Method::PUT, Some("rename")) if head.since(RENAMES_SINCE) => Op::RenameDirectory,
         (&Method::GET, Some("list")) => Op::ListDirectoriesAndFiles,
         (_, Some("listhandles" | "forceclosehandles")) => return handles(head, comp),
         (_, None | Some("properties" | "metadata" | "rename" | "list")) => return unsupported_verb(),
@@ -122,7 +123,7 @@ fn file(head: &Head, comp: Option<&str>) -> Result<Op, FileError> {
         (&Method::PUT, Some("range")) => Op::PutRange,
         (&Method::GET, Some("rangelist")) => Op::ListRanges,
         (&Method::PUT, Some("copy")) => Op::AbortCopyFile,
-        (&Method::PUT, Some("rename")) => Op::RenameFile,
+        (&Method::PUT, Some("rename")) if head.since(RENAMES_SINCE) => Op::RenameFile,
         (_, Some("listhandles" | "forceclosehandles")) => return handles(head, comp),
         (_, None | Some("properties" | "metadata" | "lease" | "range" | "rangelist" | "copy" | "rename")) => {
             return unsupported_verb();
