@@ -457,6 +457,38 @@ mod tests {
         assert_eq!(tree.tree.l0_run_count(), 0);
     }
 
+    /// Full and not by turns, rows come and go. A level that was emptied into the one below it is a level like others; and
+    /// below level 0 no two tables of a level may overlap, or a read finds the older of two rows.
+    #[test]
+    fn levels_that_are_emptied_are_filled_again() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let folder = Folder::open(folder.path(), Arc::new(RealDisk)).expect("a folder");
+        let tree = Tree::open(&folder, &Options::default(), 0, 64 << 10).expect("a tree");
+        let mut state = 1_u64;
+        let mut random = |below: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % below
+        };
+        let mut was_emptied = false;
+        for round in 1..60 {
+            let (first, rows, deletes) = (random(20), 1 + random(6), random(3) == 0);
+            for row in first..first + rows {
+                let value = (!deletes).then(|| (0..4096).map(|_| random(256) as u8).collect());
+                tree.insert(&[0x70, row as u8], value, tree.next_seq());
+            }
+            tree.rotate(round);
+            tree.flush().expect("written out");
+            let is_disk_full = round % 20 > 4;
+            while tree.compact(u64::MAX, is_disk_full).expect("compacted") {
+                let version = tree.tree.current_version();
+                let runs: Vec<usize> = version.iter_levels().map(|level| level.run_count()).collect();
+                assert!(runs[1..].iter().all(|runs| *runs <= 1), "round {round}: {runs:?}");
+                was_emptied |= runs[1..].windows(2).any(|pair| pair == [1, 0]);
+            }
+        }
+        assert!(was_emptied, "some level was emptied while the one above it was not");
+    }
+
     #[test]
     fn what_a_flush_needs_is_what_the_memtables_hold() {
         let folder = tempfile::tempdir().expect("a folder");
