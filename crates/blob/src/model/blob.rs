@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use concurrency::{ETag, Lease, Timestamp, Version};
 use content::map::PageView;
-use engine::{Changes, ContentId, Key, Rows, Unread};
+use engine::{Changes, ContentId, Key, Rows, Tick, Unread};
 use minicbor::{Decode, Encode};
 use service::{Deletion, HttpHeaders, Pairs, codec, space};
 use wire::names::BlobName;
@@ -280,6 +280,28 @@ impl Past {
 }
 
 impl Committed {
+    /// What a write at `tick` makes of a blob. All the rest is said by the operation that writes it, or by nobody.
+    pub fn new(kind: BlobType, content: ContentRef, length: u64, tick: Tick) -> Committed {
+        Committed {
+            version: tick.id(1),
+            stamp: tick.stamp,
+            created: tick.stamp,
+            length,
+            content,
+            headers: HttpHeaders::default(),
+            metadata: Pairs::new(),
+            tier: None,
+            kind,
+            tags: None,
+            protection: None,
+            rehydration: None,
+            copy: None,
+            version_id: None,
+            deleted: None,
+            encryption: None,
+        }
+    }
+
     pub fn is_incremental_copy(&self) -> bool {
         self.copy.as_ref().is_some_and(|copy| copy.incremental.is_some())
     }

@@ -51,7 +51,7 @@ pub struct DeletedContainer {
 #[cbor(map)]
 pub struct ContainerGuard {
     #[n(0)]
-    generation: u64,
+    pub generation: u64,
     #[n(10)]
     pub default_scope: Option<String>,
     #[cbor(n(11), default)]
@@ -108,7 +108,7 @@ pub fn generation(rows: &dyn Rows, account: u64, name: &ContainerName) -> Result
     Ok(guard(rows, account, name)?.generation)
 }
 
-/// The same, with what the container demands of what is written into it.
+/// The same, with what the container demands of what is written into it. A decision that needs both looks once.
 pub fn guard(rows: &dyn Rows, account: u64, name: &ContainerName) -> Result<ContainerGuard, Halt> {
     let row = rows.get(&container_key(account, name))?.ok_or(refuse(BlobError::ContainerNotFound))?;
     Ok(codec::decode(&row)?)

@@ -32,9 +32,9 @@ pub use blob::{
     find_blob, find_state, see,
 };
 pub use blocks::{Block, ListChunk, ListEntry, Staging};
-#[cfg(any(test, feature = "testing"))]
-pub use container::ContainerGuard;
-pub use container::{Container, DeletedContainer, PublicAccess, find_container, generation, guard, name_of_generation};
+pub use container::{
+    Container, ContainerGuard, DeletedContainer, PublicAccess, find_container, generation, guard, name_of_generation,
+};
 pub use keys::{
     blob_key, blob_partition, block_key, blocks_of, chunk_key, container_key, deleted_container_due,
     deleted_container_key, list_rows, moved_key, purge_due, snapshot_key, snapshots_due, snapshots_of, state_time,

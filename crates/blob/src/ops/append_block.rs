@@ -136,10 +136,10 @@ impl AppendBlock {
     pub(super) async fn may(&self, call: Call<'_>, asked: &Asked, length: u64) -> Result<(), Failure> {
         let (op, asked, account) = (self.clone(), asked.encryption.clone(), call.account);
         let judged = read(call.engine, move |rows, now| {
-            let generation = model::generation(rows, account, &op.container)?;
-            let found = model::find_blob(rows, &blob_key(generation, &op.name))?;
+            let container = model::guard(rows, account, &op.container)?;
+            let found = model::find_blob(rows, &blob_key(container.generation, &op.name))?;
             let (_, state, _) = op.judge(found, length, now).map_err(refuse)?;
-            encryption::same_as(rows, account, &op.container, asked.as_ref(), state.encryption.as_ref())
+            encryption::same_as(&container, asked.as_ref(), state.encryption.as_ref())
         });
         judged.await?;
         Ok(())
@@ -152,13 +152,13 @@ impl AppendBlock {
         upload::answer_sums(&mut answer.headers, call.head, &op.sums, received.md5, received.crc64);
         let partition = model::blob_partition(account, &op.container, &op.name);
         let (stamp, offset, blocks, encryption) = commit(call.engine, partition, move |rows, tick| {
-            let generation = model::generation(rows, account, &op.container)?;
-            let key = blob_key(generation, &op.name);
+            let container = model::guard(rows, account, &op.container)?;
+            let key = blob_key(container.generation, &op.name);
             let found = model::find_blob(rows, &key)?;
             let before = found.as_ref().and_then(|blob| blob.committed.clone());
             let Appended { blob, list, new_owner, offset, blocks } = op.decide(found, length, tick).map_err(refuse)?;
             let stored = blob.committed.as_ref().and_then(|state| state.encryption.as_ref());
-            let encryption = encryption::same_as(rows, account, &op.container, asked.encryption.as_ref(), stored)?;
+            let encryption = encryption::same_as(&container, asked.encryption.as_ref(), stored)?;
             let mut changes = Changes::none();
             if let Some(before) = before {
                 take_over(rows, &before, list, tick.now, &mut changes)?;

@@ -244,22 +244,10 @@ impl WholeCopy {
             Makes::BlockBlob => None,
         };
         let committed = Committed {
-            version: tick.id(1),
-            stamp: tick.stamp,
-            created: tick.stamp,
-            length: source.length,
-            content: ContentRef::Empty,
             headers: self.headers(&source.headers),
             metadata: if takes_metadata { source.metadata.clone() } else { self.metadata.clone() },
-            tier: None,
-            kind,
-            tags: None,
-            encryption: None,
-            protection: None,
-            rehydration: None,
             copy,
-            version_id: None,
-            deleted: None,
+            ..Committed::new(kind, ContentRef::Empty, source.length, tick)
         };
         let mut state = self.options.to(committed, &self.container, self.account, tick);
         state.tier = state.tier.or(kept.filter(|_| kind == BlobType::Block));
@@ -350,8 +338,8 @@ impl WholeCopy {
             let partition = model::blob_partition(account, &op.container, &op.name);
             let outcome = commit(call.engine, partition, move |rows, tick| {
                 keeping.prefetch(rows);
-                let generation = model::generation(rows, account, &op.container)?;
-                let key = blob_key(generation, &op.name);
+                let container = model::guard(rows, account, &op.container)?;
+                let key = blob_key(container.generation, &op.name);
                 let found = model::find_blob(rows, &key)?;
                 let there = found.as_ref().filter(|blob| blob.is_there(tick.now));
                 let source = place.look(rows, &op.source.conditions, tick.now)?.state;
@@ -370,7 +358,7 @@ impl WholeCopy {
                     copy::Shared::AfterSettling(map) => return Ok(Commit::unchanged(Outcome::Settle(map))),
                 };
                 state.content = content;
-                state.encryption = encryption::effective(rows, account, &op.container, asked.as_ref())?;
+                state.encryption = encryption::effective(&container, asked.as_ref())?;
                 let (copy, encryption) = (state.copy.clone(), state.encryption.clone());
                 let written = soft_delete::replace(rows, key, found, (lease, state), keeping, tick, &mut changes)?;
                 Ok(Commit { changes, outcome: Outcome::Done(Done { written, copy, encryption }) })
@@ -431,15 +419,15 @@ impl WholeCopy {
         let partition = model::blob_partition(account, &op.container, &op.name);
         let done = commit(call.engine, partition, move |rows, tick| {
             keeping.prefetch(rows);
-            let generation = model::generation(rows, account, &op.container)?;
-            let key = blob_key(generation, &op.name);
+            let container = model::guard(rows, account, &op.container)?;
+            let key = blob_key(container.generation, &op.name);
             let found = model::find_blob(rows, &key)?;
             let there = found.as_ref().filter(|blob| blob.is_there(tick.now));
             let (lease, mut state) = op.decide(there, &described, tick).map_err(refuse)?;
             let mut changes = Changes::none();
             let content = bytes.keep(rows, tick.id(1), &mut changes, BlobError::SourceConditionNotMet)?;
             state.content = content.map_or(ContentRef::Empty, ContentRef::Whole);
-            state.encryption = encryption::effective(rows, account, &op.container, asked.encryption.as_ref())?;
+            state.encryption = encryption::effective(&container, asked.encryption.as_ref())?;
             let (copy, encryption) = (state.copy.clone(), state.encryption.clone());
             let written = soft_delete::replace(rows, key, found, (lease, state), keeping, tick, &mut changes)?;
             Ok(Commit { changes, outcome: Done { written, copy, encryption } })
@@ -463,8 +451,8 @@ impl WholeCopy {
         let partition = model::blob_partition(account, &op.container, &op.name);
         let (done, job) = commit(call.engine, partition, move |rows, tick| {
             keeping.prefetch(rows);
-            let generation = model::generation(rows, account, &op.container)?;
-            let key = blob_key(generation, &op.name);
+            let container = model::guard(rows, account, &op.container)?;
+            let key = blob_key(container.generation, &op.name);
             let found = model::find_blob(rows, &key)?;
             let there = found.as_ref().filter(|blob| blob.is_there(tick.now));
             let (lease, mut state) = op.decide(there, &described, tick).map_err(refuse)?;
@@ -483,7 +471,7 @@ impl WholeCopy {
                 }
             }
             job.begin(&mut changes);
-            state.encryption = encryption::effective(rows, account, &op.container, asked.encryption.as_ref())?;
+            state.encryption = encryption::effective(&container, asked.encryption.as_ref())?;
             let encryption = state.encryption.clone();
             let written = soft_delete::replace(rows, key, found, (lease, state), keeping, tick, &mut changes)?;
             Ok(Commit { changes, outcome: (Done { written, copy, encryption }, job) })

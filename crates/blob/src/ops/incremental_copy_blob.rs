@@ -98,17 +98,10 @@ impl IncrementalCopyBlob {
         };
         let copy = CopyState::success(&self.source.wish.url, source.length, tick);
         Committed {
-            version: tick.id(1),
-            stamp: tick.stamp,
-            created: tick.stamp,
-            tier: None,
-            tags: None,
-            protection: None,
-            rehydration: None,
+            headers: source.headers.clone(),
+            metadata: source.metadata.clone(),
             copy: Some(Box::new(CopyState { incremental: Some(incremental), ..copy })),
-            version_id: None,
-            deleted: None,
-            ..source.clone()
+            ..Committed::new(source.kind, source.content, source.length, tick)
         }
     }
 }
@@ -124,8 +117,8 @@ async fn copy(op: &IncrementalCopyBlob, call: Call<'_>, place: &Place, at: Times
     let partition = model::blob_partition(account, &op.container, &op.name);
     let outcome = commit(call.engine, partition, move |rows, tick| {
         keeping.prefetch(rows);
-        let generation = model::generation(rows, account, &op.container)?;
-        let key = blob_key(generation, &op.name);
+        let container = model::guard(rows, account, &op.container)?;
+        let key = blob_key(container.generation, &op.name);
         let found = model::find_blob(rows, &key)?;
         let source = place.look(rows, &op.source.conditions, tick.now)?.state;
         if !matches!(source.kind, BlobType::Page { .. }) {
@@ -137,7 +130,7 @@ async fn copy(op: &IncrementalCopyBlob, call: Call<'_>, place: &Place, at: Times
         let there = found.as_ref().filter(|blob| blob.is_there(tick.now));
         let lease = op.judge(there, &from, tick.now).map_err(refuse)?;
         let mut state = op.decide(&source, &from, tick);
-        state.encryption = encryption::effective(rows, account, &op.container, asked.encryption.as_ref())?;
+        state.encryption = encryption::effective(&container, asked.encryption.as_ref())?;
         let mut changes = Changes::none();
         state.content = match copy::share(rows, &place, &source, &key, tick, &mut changes)? {
             copy::Shared::By(content) => content,

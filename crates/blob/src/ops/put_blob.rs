@@ -153,22 +153,9 @@ impl PutBlob {
             (BlobType::Block | BlobType::Append { .. }, None) => ContentRef::Empty,
         };
         let committed = Committed {
-            version: tick.id(1),
-            stamp: tick.stamp,
-            created: tick.stamp,
-            length: self.pages + body.length,
-            content,
             headers: HttpHeaders { content_md5, ..self.headers.clone() },
             metadata: self.metadata.clone(),
-            tier: None,
-            kind: self.kind,
-            tags: None,
-            encryption: None,
-            protection: None,
-            rehydration: None,
-            copy: None,
-            version_id: None,
-            deleted: None,
+            ..Committed::new(self.kind, content, self.pages + body.length, tick)
         };
         Ok((lease, self.options.to(committed, &self.container, self.account, tick)))
     }
@@ -187,9 +174,9 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
     let early = (op.clone(), asked.encryption.clone());
     read(call.engine, move |rows, now| {
         let (op, encryption) = &early;
-        let generation = model::generation(rows, account, &op.container)?;
-        encryption::effective(rows, account, &op.container, encryption.as_ref())?;
-        let found = model::find_blob(rows, &blob_key(generation, &op.name))?;
+        let container = model::guard(rows, account, &op.container)?;
+        encryption::effective(&container, encryption.as_ref())?;
+        let found = model::find_blob(rows, &blob_key(container.generation, &op.name))?;
         op.judge(found.as_ref().filter(|blob| blob.is_there(now)), now).map_err(refuse)
     })
     .await?;
@@ -209,12 +196,12 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
     let keeping = Keeping::of(&call);
     let (written, encryption) = commit(call.engine, partition, move |rows, tick| {
         keeping.prefetch(rows);
-        let generation = model::generation(rows, account, &op.container)?;
-        let key = blob_key(generation, &op.name);
+        let container = model::guard(rows, account, &op.container)?;
+        let key = blob_key(container.generation, &op.name);
         let found = model::find_blob(rows, &key)?;
         let there = found.as_ref().filter(|blob| blob.is_there(tick.now));
         let (lease, mut state) = op.decide(there, &received, tick).map_err(refuse)?;
-        state.encryption = encryption::effective(rows, account, &op.container, asked.encryption.as_ref())?;
+        state.encryption = encryption::effective(&container, asked.encryption.as_ref())?;
         let encryption = state.encryption.clone();
         let mut changes = Changes::none();
         if let Some(staged) = &received.staged {

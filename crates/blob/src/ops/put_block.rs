@@ -14,7 +14,7 @@ use wire::names::{BlobName, ContainerName};
 use super::Call;
 use crate::error::BlobError;
 use crate::model::blocks::{BLOCK_ID_BYTES_MAX, UNCOMMITTED_BLOCKS_MAX, UNCOMMITTED_SECONDS, decode_id, uncommitted};
-use crate::model::{self, Blob, Block, Staging, blob_key, block_key, refuse};
+use crate::model::{self, Blob, Block, ContainerGuard, Staging, blob_key, block_key, refuse};
 use crate::request::BodySums;
 use crate::rules::encryption::{self, Asked};
 use crate::rules::soft_delete;
@@ -111,20 +111,21 @@ impl PutBlock {
     }
 
     fn load(&self, rows: &dyn Rows, account: u64, now: Timestamp) -> Result<Loaded, model::Halt> {
-        let generation = model::generation(rows, account, &self.container)?;
-        let key = blob_key(generation, &self.name);
+        let container = model::guard(rows, account, &self.container)?;
+        let key = blob_key(container.generation, &self.name);
         let row = model::find_blob(rows, &key)?;
         let earlier = match row.as_ref().and_then(|blob| blob.waiting(now)) {
             Some(staging) => rows.get(&block_key(staging.id, &self.id))?,
             None => None,
         };
         let earlier = earlier.map(|row| codec::decode(&row)).transpose()?;
-        Ok(Loaded { key, row, earlier })
+        Ok(Loaded { container, key, row, earlier })
     }
 }
 
 /// What is stored when a block comes.
 struct Loaded {
+    container: ContainerGuard,
     key: Key,
     row: Option<Blob>,
     /// The block that waits under the same id, which the new one replaces.
@@ -159,7 +160,7 @@ impl PutBlock {
         let (op, asked, account) = (self.clone(), asked.encryption.clone(), call.account);
         let judged = read(call.engine, move |rows, now| {
             let loaded = op.load(rows, account, now)?;
-            encryption::effective(rows, account, &op.container, asked.as_ref())?;
+            encryption::effective(&loaded.container, asked.as_ref())?;
             op.judge(loaded.there(now), loaded.earlier.is_some(), now).map_err(refuse)
         });
         judged.await?;
@@ -176,7 +177,7 @@ impl PutBlock {
             let loaded = op.load(rows, account, tick.now)?;
             let decided = op.decide(loaded.there(tick.now), loaded.earlier.is_some(), tick);
             let (lease, staging) = decided.map_err(refuse)?;
-            let encryption = encryption::effective(rows, account, &op.container, asked.encryption.as_ref())?;
+            let encryption = encryption::effective(&loaded.container, asked.encryption.as_ref())?;
             let mut changes = Changes::none();
             let kept = received.keep(rows, staging.id, &mut changes, BlobError::SourceConditionNotMet)?;
             if let Some(content) = kept {

@@ -20,8 +20,8 @@ use crate::error::BlobError;
 use crate::model::blocks::{self, BLOCK_ID_BYTES_MAX};
 use crate::model::encryption::Encryption;
 use crate::model::{
-    self, Blob, BlobType, Block, Committed, ContentRef, Halt, HttpHeaders, ListEntry, Pairs, Staging, blob_key,
-    chunk_key, refuse,
+    self, Blob, BlobType, Block, Committed, ContainerGuard, ContentRef, Halt, HttpHeaders, ListEntry, Pairs, Staging,
+    blob_key, chunk_key, refuse,
 };
 use crate::request::BodySums;
 use crate::rules::creation_options::CreationOptions;
@@ -168,31 +168,19 @@ impl PutBlockList {
         let lease = self.judge(found, tick.now)?;
         let before = found.and_then(|blob| blob.committed.as_ref());
         let committed = Committed {
-            version: tick.id(1),
-            stamp: tick.stamp,
             created: before.map_or(tick.stamp, |state| state.created),
-            length,
-            content,
             headers: self.headers.clone(),
             metadata: self.metadata.clone(),
-            tier: None,
-            kind: BlobType::Block,
-            tags: None,
-            encryption: None,
-            protection: None,
-            rehydration: None,
-            copy: None,
-            version_id: None,
-            deleted: None,
+            ..Committed::new(BlobType::Block, content, length, tick)
         };
         Ok((lease, self.options.to(committed, &self.container, self.account, tick)))
     }
 
-    fn load(&self, rows: &dyn Rows, account: u64) -> Result<(Key, Option<Blob>), Halt> {
-        let generation = model::generation(rows, account, &self.container)?;
-        let key = blob_key(generation, &self.name);
+    fn load(&self, rows: &dyn Rows, account: u64) -> Result<(ContainerGuard, Key, Option<Blob>), Halt> {
+        let container = model::guard(rows, account, &self.container)?;
+        let key = blob_key(container.generation, &self.name);
         let found = model::find_blob(rows, &key)?;
-        Ok((key, found))
+        Ok((container, key, found))
     }
 
     fn look_up(
@@ -288,8 +276,8 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
     let early = (op.clone(), asked.encryption.clone());
     read(call.engine, move |rows, now| {
         let (op, encryption) = &early;
-        let (_, found) = op.load(rows, account)?;
-        encryption::effective(rows, account, &op.container, encryption.as_ref())?;
+        let (container, _, found) = op.load(rows, account)?;
+        encryption::effective(&container, encryption.as_ref())?;
         op.judge(found.as_ref().filter(|blob| blob.is_there(now)), now).map_err(refuse)
     })
     .await?;
@@ -303,10 +291,10 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
     let ahead = (op.clone(), asked.encryption.clone(), Arc::clone(&wishes));
     let looked_up = read(call.engine, move |rows, now| {
         let (op, encryption, wishes) = &ahead;
-        let (_, found) = op.load(rows, account)?;
+        let (container, _, found) = op.load(rows, account)?;
         let there = found.as_ref().filter(|blob| blob.is_there(now));
         op.judge(there, now).map_err(refuse)?;
-        let encryption = encryption::effective(rows, account, &op.container, encryption.as_ref())?;
+        let encryption = encryption::effective(&container, encryption.as_ref())?;
         op.look_up(rows, there, wishes, encryption.as_ref(), now)
     })
     .await?;
@@ -318,10 +306,10 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
     let keeping = Keeping::of(&call);
     let (written, encryption) = commit(call.engine, partition, move |rows, tick| {
         keeping.prefetch(rows);
-        let (key, found) = op.load(rows, account)?;
+        let (container, key, found) = op.load(rows, account)?;
         let there = found.as_ref().filter(|blob| blob.is_there(tick.now));
         op.judge(there, tick.now).map_err(refuse)?;
-        let encryption = encryption::effective(rows, account, &op.container, asked.encryption.as_ref())?;
+        let encryption = encryption::effective(&container, asked.encryption.as_ref())?;
         let looked_again;
         let list = if looked_up.basis == Basis::of(there, tick.now) {
             &looked_up

@@ -169,10 +169,10 @@ impl PutPage {
     pub(super) async fn may(&self, call: Call<'_>, asked: &Asked) -> Result<(), Failure> {
         let (op, asked, account) = (self.clone(), asked.encryption.clone(), call.account);
         let judged = read(call.engine, move |rows, now| {
-            let generation = model::generation(rows, account, &op.container)?;
-            let found = model::find_blob(rows, &blob_key(generation, &op.name))?;
+            let container = model::guard(rows, account, &op.container)?;
+            let found = model::find_blob(rows, &blob_key(container.generation, &op.name))?;
             let target = op.judge(found, now).map_err(refuse)?;
-            encryption::same_as(rows, account, &op.container, asked.as_ref(), target.state.encryption.as_ref())
+            encryption::same_as(&container, asked.as_ref(), target.state.encryption.as_ref())
         });
         judged.await?;
         Ok(())
@@ -193,11 +193,11 @@ impl PutPage {
         let partition = model::blob_partition(account, &op.container, &op.name);
         let is_update = op.write == PageWrite::Update;
         let (stamp, sequence, encryption) = commit(call.engine, partition, move |rows, tick| {
-            let generation = model::generation(rows, account, &op.container)?;
-            let key = blob_key(generation, &op.name);
+            let container = model::guard(rows, account, &op.container)?;
+            let key = blob_key(container.generation, &op.name);
             let (blob, view, sequence) = op.decide(model::find_blob(rows, &key)?, tick).map_err(refuse)?;
             let stored = blob.committed.as_ref().and_then(|state| state.encryption.as_ref());
-            let encryption = encryption::same_as(rows, account, &op.container, asked.encryption.as_ref(), stored)?;
+            let encryption = encryption::same_as(&container, asked.encryption.as_ref(), stored)?;
             let mut changes = Changes::none();
             match received.as_ref().and_then(|received| received.staged.as_ref()) {
                 Some(staged) => view.write(rows, op.span, staged, tick, &mut changes)?,

@@ -9,7 +9,7 @@ use wire::http::{Head, HeaderValue, Reply, StatusCode};
 use super::Call;
 use super::set_blob_metadata::{Version, WriteBlob};
 use crate::error::BlobError;
-use crate::model::{BlobType, Committed, ContentRef, Halt, HttpHeaders, refuse};
+use crate::model::{BlobType, Committed, ContainerGuard, ContentRef, Halt, HttpHeaders, refuse};
 use crate::request::{BLOB_CONTENT_LENGTH, SEQUENCE_NUMBER_MAX};
 use crate::rules::encryption::{self, Asked};
 use crate::{Failure, reply, request};
@@ -118,7 +118,7 @@ pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
     let op = WriteBlob::parse(call.head)?;
     let wanted = parse(call.head)?;
     let asked = Asked::by(&call)?;
-    let change = move |state: &mut Committed, rows: &dyn Rows, tick, changes: &mut Changes| {
+    let change = move |state: &mut Committed, _: &ContainerGuard, rows: &dyn Rows, tick, changes: &mut Changes| {
         // No byte is read or written, so no key is needed; one that comes must be the right one.
         if asked.encryption.is_some() {
             encryption::matches(state.encryption.as_ref(), asked.encryption.as_ref()).map_err(refuse)?;

@@ -69,12 +69,12 @@ pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
     let (account, keeping) = (call.account, Keeping::of(&call));
     let partition = model::blob_partition(account, &op.container, &op.name);
     let (at, written) = commit(call.engine, partition, move |rows, tick| {
-        let generation = model::generation(rows, account, &op.container)?;
-        let key = blob_key(generation, &op.name);
+        let container = model::guard(rows, account, &op.container)?;
+        let key = blob_key(container.generation, &op.name);
         let found = model::find_blob(rows, &key)?;
         let (mut blob, mut state) = op.decide(found, tick.now).map_err(refuse)?;
         let (wanted, stored) = (asked.encryption.as_ref(), state.encryption.as_ref());
-        encryption::same_as(rows, account, &op.container, wanted, stored)?;
+        encryption::same_as(&container, wanted, stored)?;
         let mut changes = Changes::none();
         let mut snapshot = op.snapshot(&mut state, has_metadata, &mut changes, tick);
         if has_metadata {

@@ -9,16 +9,15 @@
 //! belongs to, and later writes must name the same; the bytes are not encrypted by them.
 
 use content::sealing::{self, KEY_BYTES, Salt, Secret};
-use engine::{Rows, Unread};
+use engine::Unread;
 use ring::digest::{SHA256, digest};
 use service::{RequestError, codec};
 use wire::base64;
 use wire::http::{Head, HeaderMap};
-use wire::names::ContainerName;
 
 use crate::error::BlobError;
 use crate::model::encryption::{Encryption, Sealed};
-use crate::model::{self, Committed, Halt, Pairs, refuse};
+use crate::model::{Committed, ContainerGuard, Halt, Pairs, refuse};
 use crate::ops::Call;
 use crate::{Failure, reply, request};
 
@@ -155,32 +154,24 @@ pub fn scope<'a>(call: &Call<'a>, name: &'static str) -> Result<Option<&'a str>,
 }
 
 /// How something new in the container becomes encrypted: as is asked, or by the scope of the container.
-pub fn effective(
-    rows: &dyn Rows,
-    account: u64,
-    container: &ContainerName,
-    asked: Option<&Encryption>,
-) -> Result<Option<Encryption>, Halt> {
-    let guard = model::guard(rows, account, container)?;
-    match (asked, guard.default_scope) {
-        (Some(Encryption::Scope(scope)), Some(default)) if *scope == default => Ok(asked.cloned()),
-        (Some(_), _) if guard.denies_other_scopes => {
+pub fn effective(container: &ContainerGuard, asked: Option<&Encryption>) -> Result<Option<Encryption>, Halt> {
+    match (asked, &container.default_scope) {
+        (Some(Encryption::Scope(scope)), Some(default)) if scope == default => Ok(asked.cloned()),
+        (Some(_), _) if container.denies_other_scopes => {
             Err(refuse(BlobError::RequestForbiddenByContainerEncryptionPolicy))
         }
         (Some(_), _) => Ok(asked.cloned()),
-        (None, default) => Ok(default.map(Encryption::Scope)),
+        (None, default) => Ok(default.clone().map(Encryption::Scope)),
     }
 }
 
 /// Whether what is there may be changed by a request that asks for this; and what it becomes encrypted by.
 pub fn same_as(
-    rows: &dyn Rows,
-    account: u64,
-    container: &ContainerName,
+    container: &ContainerGuard,
     asked: Option<&Encryption>,
     stored: Option<&Encryption>,
 ) -> Result<Option<Encryption>, Halt> {
-    let effective = effective(rows, account, container, asked)?;
+    let effective = effective(container, asked)?;
     matches(stored, effective.as_ref()).map_err(refuse)?;
     Ok(effective)
 }
