@@ -17,11 +17,10 @@ use engine::collector::Handled;
 use engine::due::{self, Due};
 use engine::{Changes, Commit, Engine, EngineError, Key, Rows, Staged, Tick, Unread, commit};
 use minicbor::{Decode, Encode};
-use service::{codec, space};
+use service::{codec, space, unrefused};
 use wire::http::{Body, HeaderMap, HeaderValue, header};
 
 use crate::BlobService;
-use crate::collect::failed;
 use crate::model::blocks;
 use crate::model::copy_state::{CopyState, CopyStatus};
 use crate::model::tier::TierSet;
@@ -317,7 +316,7 @@ impl BlobService {
             job.begin(&mut changes);
             Ok(Commit { changes, outcome: Fate::Ours(job) })
         });
-        match fate.await.or_else(failed)? {
+        match unrefused(fate.await)? {
             Fate::Ours(job) => self.pursue(job, None),
             Fate::Over => self.abandon(id),
             Fate::Waits => {}
@@ -423,7 +422,7 @@ async fn give_up(engine: &dyn Engine, job: Job, why: Option<String>) -> Result<(
         }
         Ok(Commit { changes, outcome: () })
     });
-    noted.await.or_else(failed)
+    unrefused(noted.await)
 }
 
 /// A copy under way.
@@ -462,7 +461,7 @@ impl Copy<'_> {
         let job = self.job.clone();
         let state =
             engine::read::<_, Infallible, _>(self.engine, move |rows, _| Ok(job.blob(rows)?.map(|(_, state)| state)));
-        state.await.or_else(failed)?.ok_or(Halted::Unwanted)
+        unrefused(state.await)?.ok_or(Halted::Unwanted)
     }
 
     /// Takes all bytes into contents that nobody sees yet.
@@ -598,7 +597,7 @@ impl Copy<'_> {
             changes.put(job.key(), codec::encode(&blob));
             Ok(Commit { changes, outcome: true })
         });
-        if changed.await.or_else(failed)? { Ok(()) } else { Err(Halted::Unwanted) }
+        if unrefused(changed.await)? { Ok(()) } else { Err(Halted::Unwanted) }
     }
 }
 

@@ -9,8 +9,8 @@ use std::convert::Infallible;
 use bytes::Bytes;
 use engine::collector::{Handled, Handler, is_referred, steps};
 use engine::due::Due;
-use engine::{BoxFuture, Changes, Engine, EngineError, Key, NotCommitted, Rows, Tick, Unread, Visit, read};
-use service::{codec, remove_rows, space};
+use engine::{BoxFuture, Changes, Engine, EngineError, Key, Rows, Tick, Unread, Visit, read};
+use service::{codec, remove_rows, space, unrefused};
 
 use crate::BlobService;
 use crate::model::blocks::for_each_chunk;
@@ -125,13 +125,6 @@ impl Task {
     }
 }
 
-pub fn failed<T>(error: NotCommitted<Infallible>) -> Result<T, EngineError> {
-    match error {
-        NotCommitted::Failed(error) => Err(error),
-        NotCommitted::Refused(never) => match never {},
-    }
-}
-
 /// A block list that nobody refers to: its rows, and its references to contents. Once unreferred it stays so, because
 /// only a version that refers to a list can pass it on.
 fn drop_list(rows: &dyn Rows, list: u64, tick: Tick, changes: &mut Changes) -> Result<bool, Unread> {
@@ -164,7 +157,7 @@ async fn contents_of_list(engine: &dyn Engine, list: u64) -> Result<HashSet<u64>
         })?;
         Ok(contents)
     });
-    contents.await.or_else(failed)
+    unrefused(contents.await)
 }
 
 /// What is left of a staging area: the rows of all blocks, and the contents of those that no list took over.

@@ -1,9 +1,24 @@
 //! The Blob service.
 //!
 //! [`Op::named_by`] says which operation a request names, [`BlobService::run`] runs it. Each operation has its own file
-//! under `ops`, in three parts: `parse` turns the request into values that cannot be wrong, `decide` judges them against
-//! what is stored, as a pure function, and `run` takes the two to the engine and writes the answer. The order of the
-//! checks in `decide` is part of the protocol: a request with two faults gets the error that the service would give.
+//! under `ops` and is a value, such as [`CreateContainer`], that any protocol can build: `parse` makes it from an HTTP
+//! request, `apply` has the rules, as a pure function of what is stored, and `run` takes it to the engine and writes the
+//! answer. The order of the checks is part of the protocol: a request with two faults gets the error that the service would
+//! give.
+//!
+//! The floors, from below. A module knows only those below it, and a test holds them to that:
+//!
+//! - `error`: every refusal with its status, code and text.
+//! - `op`: the operations by name, and the permission that each needs.
+//! - `model`: the rows and their keys: containers, blobs, block lists, tags, policies, copies.
+//! - `rules`: what holds whichever operation asks: leases and writes, soft delete and versions, immutability, tiers,
+//!   encryption, copies within the server.
+//! - `download`: the bytes of a state.
+//! - `request`, `encryption_headers`, `listing`: headers and parameters as values; `reply`: values as headers and XML.
+//! - `source`: where the bytes of a copy come from. `background_copy`: copies that go on after their answer.
+//! - `ops`: the operations.
+//! - `route`: which request names which operation. `website`: the static website. `collect`: what is done later, by due rows.
+//!   `check`: what `lazurite check` holds against each other.
 //!
 //! What always holds:
 //!
@@ -18,6 +33,7 @@ mod collect;
 #[cfg(test)]
 mod crashes;
 mod download;
+mod encryption_headers;
 mod error;
 #[cfg(any(test, feature = "testing"))]
 #[doc(hidden)]
@@ -41,7 +57,6 @@ mod website;
 
 use std::sync::Arc;
 
-use auth::Caller;
 use engine::{Engine, EngineError};
 use service::properties::{KnownRules, Rules};
 use service::{StoredPolicy, unrefused};
@@ -49,13 +64,14 @@ use wire::http::{Body, Head, Reply};
 use wire::names::ContainerName;
 
 pub use check::check;
-pub use error::BlobError;
+pub use error::{BlobError, Failure};
 pub use model::PublicAccess;
 pub use op::Op;
+pub use rules::writable::Reach;
 pub use service::Asker;
 pub use source::{Fetched, Outside, Running, Unreached};
 
-use ops::get_blob_service_properties::PROPERTIES;
+use model::service_properties::PROPERTIES;
 
 /// The spaces of what is referred to as contents are: block lists and page maps.
 pub const REFERRED: [u8; 2] = [service::space::BLOCK_LIST, service::space::PAGE_MAP];
@@ -68,25 +84,6 @@ pub struct BlobService {
     outside: Option<Arc<dyn Outside>>,
     copies: Arc<background_copy::Copies>,
 }
-
-/// How far the right to create goes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Reach {
-    /// The caller may also write.
-    Overwrite,
-    /// The caller may create (signature permission `c` without `w`): what exists stays as it is.
-    CreateOnly,
-}
-
-impl Reach {
-    /// The right to create ends where something is already there; only the operation can see that.
-    fn of(caller: &Caller) -> Reach {
-        if caller.has(b'w') { Reach::Overwrite } else { Reach::CreateOnly }
-    }
-}
-
-/// Why a request has no result.
-pub type Failure = service::Failure<BlobError>;
 
 /// What a container says about who may come in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -144,11 +141,5 @@ impl BlobService {
             public: container.public,
             policies: container.policies,
         }))
-    }
-}
-
-impl From<BlobError> for Failure {
-    fn from(error: BlobError) -> Failure {
-        Failure::Refused(error)
     }
 }

@@ -8,7 +8,8 @@ use wire::http::{FixedBody, Head, HeaderMap, HeaderValue, Method, Query, Reply, 
 use wire::xml::StaticWebsite;
 
 use crate::error::BlobError;
-use crate::ops::{self, Call, get_blob_service_properties::PROPERTIES};
+use crate::model::service_properties::PROPERTIES;
+use crate::ops::{self, Call};
 use crate::{BlobService, Failure, Op, Reach};
 
 const CONTAINER: &str = "$web";

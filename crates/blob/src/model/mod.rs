@@ -18,6 +18,7 @@ pub mod copy_state;
 pub mod encryption;
 pub mod keys;
 pub mod protection;
+pub mod service_properties;
 pub mod tags;
 pub mod target;
 pub mod tier;

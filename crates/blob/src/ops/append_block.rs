@@ -16,7 +16,7 @@ use crate::model::blocks::for_each_chunk;
 use crate::model::blocks::list_chunks;
 use crate::model::{self, Blob, BlobType, Committed, ContentRef, ListChunk, ListEntry, blob_key, chunk_key, refuse};
 use crate::request::BodySums;
-use crate::rules::encryption::{self, Asked};
+use crate::rules::encryption::{self, WriteEncryption};
 use crate::{Failure, reply, request};
 
 const MIB: u64 = 1024 * 1024;
@@ -116,7 +116,7 @@ impl AppendBlock {
 
 pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> {
     let op = parse(call.head)?;
-    let asked = Asked::by(&call)?;
+    let asked = call.encryption()?;
     let announced = upload::announced(call.head, body, body_bytes_max(call.head))?;
     let length = announced.length;
     if length == 0 {
@@ -133,7 +133,7 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
 
 impl AppendBlock {
     /// Whether so many bytes may come, before anybody asks for them.
-    pub(super) async fn may(&self, call: Call<'_>, asked: &Asked, length: u64) -> Result<(), Failure> {
+    pub(super) async fn may(&self, call: Call<'_>, asked: &WriteEncryption, length: u64) -> Result<(), Failure> {
         let (op, asked, account) = (self.clone(), asked.encryption.clone(), call.account);
         let judged = read(call.engine, move |rows, now| {
             let container = model::guard(rows, account, &op.container)?;
@@ -146,7 +146,7 @@ impl AppendBlock {
     }
 
     /// Commits the block and answers.
-    pub(super) async fn store(self, call: Call<'_>, asked: Asked, received: Received) -> Result<Reply, Failure> {
+    pub(super) async fn store(self, call: Call<'_>, asked: WriteEncryption, received: Received) -> Result<Reply, Failure> {
         let (op, account, length) = (self, call.account, received.length);
         let mut answer = reply::reply(StatusCode::CREATED);
         upload::answer_sums(&mut answer.headers, call.head, &op.sums, received.md5, received.crc64);
@@ -178,7 +178,7 @@ impl AppendBlock {
         reply::set_version(&mut answer.headers, stamp);
         answer.headers.insert(&reply::BLOB_APPEND_OFFSET, HeaderValue::from(offset));
         answer.headers.insert(&reply::BLOB_COMMITTED_BLOCK_COUNT, HeaderValue::from(blocks));
-        encryption::answer(&mut answer.headers, encryption.as_ref());
+        reply::set_encrypted(&mut answer.headers, encryption.as_ref());
         Ok(answer)
     }
 }

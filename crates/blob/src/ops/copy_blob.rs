@@ -17,6 +17,7 @@ use wire::names::{BlobName, ContainerName};
 
 use super::Call;
 use crate::background_copy;
+use crate::encryption_headers;
 use crate::error::BlobError;
 use crate::model::copy_state::{CopyState, CopyStatus};
 use crate::model::encryption::Encryption;
@@ -24,11 +25,12 @@ use crate::model::tags::Tagged;
 use crate::model::tier::{Priority, Tier};
 use crate::model::{self, Blob, BlobType, Committed, ContentRef, HttpHeaders, Pairs, blob_key, refuse};
 use crate::rules::copy;
+use crate::rules::copy_source::{self, SourceBlob};
 use crate::rules::creation_options::CreationOptions;
-use crate::rules::encryption::{self, Asked};
-use crate::rules::soft_delete::{self, Keeping, Written};
+use crate::rules::encryption::{self, WriteEncryption};
+use crate::rules::soft_delete::{self, Written};
 use crate::rules::writable;
-use crate::source::{self, Opened, Place, Source};
+use crate::source::{self, Opened, Source};
 use crate::{Failure, Reach, reply, request};
 
 /// A copy of a whole source.
@@ -89,7 +91,7 @@ fn read_head(
         Makes::BlockBlob => Source::parse_with_key(head)?,
     };
     match result {
-        Makes::Copy | Makes::CopyInRequest => request::no_customer_key(head)?,
+        Makes::Copy | Makes::CopyInRequest => encryption_headers::no_customer_key(head)?,
         Makes::BlockBlob => {}
     }
     let conditions = request::conditions(head)?;
@@ -104,7 +106,7 @@ fn read_head(
         metadata: request::metadata(head)?,
         headers: request::blob_headers(head)?,
         takes_properties: request::flag(head, "x-ms-copy-source-blob-properties")?.unwrap_or(true),
-        options: CreationOptions::parse_unchecked(head, settings.kind == Kind::Premium)?,
+        options: request::creation_options_unchecked(head, settings.kind == Kind::Premium)?,
         versioning: settings.versioning,
         takes_tags: request::takes_tags(head)?,
         account,
@@ -285,7 +287,7 @@ impl WholeCopy {
     /// Runs the whole of it.
     pub(super) async fn run(self, call: Call<'_>) -> Result<Reply, Failure> {
         self.may(call).await?;
-        match (self.source.find(call).await?, self.result) {
+        match (self.source.find(call.sources()).await?, self.result) {
             (Some(place), _) => self.copy_here(call, place).await,
             (None, Makes::Copy) => self.copy_later(call).await,
             (None, Makes::CopyInRequest | Makes::BlockBlob) => self.take_in(call).await,
@@ -293,12 +295,12 @@ impl WholeCopy {
     }
 
     /// A source in this server: by reference, unless its type does not fit.
-    async fn copy_here(self, call: Call<'_>, place: Place) -> Result<Reply, Failure> {
-        let asked = Asked::by(&call)?;
+    async fn copy_here(self, call: Call<'_>, place: SourceBlob) -> Result<Reply, Failure> {
+        let asked = call.encryption()?;
         let mut attempts = 0;
         loop {
             attempts += 1;
-            let opened = self.source.open(call, u64::MAX).await?;
+            let opened = self.source.open(call.sources(), u64::MAX).await?;
             let state = opened.state.clone().ok_or(BlobError::BlobNotFound)?;
             self.check_length(state.length)?;
             let is_plain = asked.key.is_none() && !encryption::is_sealed(state.encryption.as_ref());
@@ -328,12 +330,12 @@ impl WholeCopy {
     async fn share(
         &self,
         call: Call<'_>,
-        place: &Place,
-        asked: &Asked,
+        place: &SourceBlob,
+        asked: &WriteEncryption,
         stamp: Option<Timestamp>,
     ) -> Result<Option<Done>, Failure> {
         loop {
-            let (op, place, account, keeping) = (self.clone(), place.clone(), call.account, Keeping::of(&call));
+            let (op, place, account, keeping) = (self.clone(), place.clone(), call.account, call.keeping());
             let asked = asked.encryption.clone();
             let partition = model::blob_partition(account, &op.container, &op.name);
             let outcome = commit(call.engine, partition, move |rows, tick| {
@@ -402,7 +404,7 @@ impl WholeCopy {
 
     /// Reads the bytes and makes them a block blob.
     async fn take(mut self, call: Call<'_>, opened: Opened, mut described: Described) -> Result<Reply, Failure> {
-        let mut asked = Asked::by(&call)?;
+        let mut asked = call.encryption()?;
         let wanted = Wanted { md5: true, crc64: true };
         let sums = &self.source.sums;
         let received = opened.unshared().receive(call.engine, wanted, sums, asked.key.as_ref()).await?;
@@ -415,7 +417,7 @@ impl WholeCopy {
             self.metadata = taken;
         }
         asked.seal_metadata(&mut self.metadata)?;
-        let (op, account, bytes, keeping) = (self.clone(), call.account, received.clone(), Keeping::of(&call));
+        let (op, account, bytes, keeping) = (self.clone(), call.account, received.clone(), call.keeping());
         let partition = model::blob_partition(account, &op.container, &op.name);
         let done = commit(call.engine, partition, move |rows, tick| {
             keeping.prefetch(rows);
@@ -443,11 +445,11 @@ impl WholeCopy {
         let length = source::length(&fetched)?;
         let described = Described { tags, ..Described::answer(&fetched.headers, length) };
         if length > described.kind.bytes_max() {
-            return Err(source::nowhere("The copy source is larger than a blob of its type may be.").into());
+            return Err(copy_source::nowhere("The copy source is larger than a blob of its type may be.").into());
         }
-        let asked = Asked::by(&call)?;
+        let asked = call.encryption()?;
         let etag = fetched.headers.get(header::ETAG).and_then(|etag| etag.to_str().ok()).map(str::to_owned);
-        let (op, account, keeping) = (self.clone(), call.account, Keeping::of(&call));
+        let (op, account, keeping) = (self.clone(), call.account, call.keeping());
         let partition = model::blob_partition(account, &op.container, &op.name);
         let (done, job) = commit(call.engine, partition, move |rows, tick| {
             keeping.prefetch(rows);
@@ -502,7 +504,7 @@ impl WholeCopy {
             }
         }
         if self.result == Makes::BlockBlob {
-            encryption::answer(&mut answer.headers, done.encryption.as_ref());
+            reply::set_encrypted(&mut answer.headers, done.encryption.as_ref());
         }
         answer
     }

@@ -7,9 +7,10 @@ use wire::http::{Reply, StatusCode};
 use wire::names::ContainerName;
 
 use super::Call;
+use crate::encryption_headers;
 use crate::error::BlobError;
 use crate::model::{self, Container, Pairs, PublicAccess, container_key, refuse};
-use crate::rules::encryption::{self, ACCOUNT_SCOPE};
+use crate::rules::encryption::ACCOUNT_SCOPE;
 use crate::{Failure, reply, request};
 
 struct CreateContainer {
@@ -31,7 +32,7 @@ fn default_scope(call: &Call<'_>) -> Result<(Option<String>, bool), BlobError> {
         Some(other) => return Err(BlobError::header(DENY, other)),
     };
     let missing = |name| BlobError::Request(RequestError::MissingRequiredHeader { name });
-    match (encryption::scope(call, SCOPE)?, denies) {
+    match (encryption_headers::scope(call.head, call.asker.settings, SCOPE)?, denies) {
         (None, None) => Ok((None, false)),
         (Some(_), None) => Err(missing(DENY)),
         (None, Some(_)) => Err(missing(SCOPE)),

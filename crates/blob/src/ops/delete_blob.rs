@@ -239,7 +239,7 @@ fn check_snapshots(rows: &dyn Rows, key: &Key, blob: &Blob, now: Timestamp) -> R
 
 pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
     let op = parse(call.head)?;
-    let (account, keeping) = (call.account, Keeping::of(&call));
+    let (account, keeping) = (call.account, call.keeping());
     let partition = model::blob_partition(account, &op.container, &op.name);
     let fate = commit(call.engine, partition, move |rows, tick| {
         keeping.prefetch(rows);

@@ -12,6 +12,7 @@ use wire::ranges::{RangeHeader, Span};
 
 use super::Call;
 use crate::download;
+use crate::encryption_headers::{self, OF_BLOB};
 use crate::error::BlobError;
 use crate::model::Which;
 use crate::model::{self, Halt, Seen, refuse};
@@ -38,7 +39,7 @@ impl ReadBlob {
             which: request::which(head)?,
             conditions: request::conditions(head)?,
             lease: request::lease_id(head)?,
-            key: CustomerKey::parse(head, &encryption::OF_BLOB)?,
+            key: encryption_headers::customer_key(head, &OF_BLOB)?,
         })
     }
 

@@ -458,7 +458,7 @@ impl ListBlobs {
             xml.leaf_if("LeaseDuration", reply::lease_duration(lease, now));
         }
         if let Some(copy) = state.and_then(|state| state.copy.as_ref()).filter(|_| self.include.copy) {
-            copy.list(xml, now);
+            reply::copy_elements(xml, copy, now);
         }
         xml.flag("ServerEncrypted", true);
         match state.and_then(|state| state.encryption.as_ref()) {

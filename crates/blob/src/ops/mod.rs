@@ -57,7 +57,11 @@ use engine::Engine;
 use service::RequestError;
 use wire::http::{Body, Head, Reply};
 
+use crate::encryption_headers;
 use crate::error::BlobError;
+use crate::rules::encryption::WriteEncryption;
+use crate::rules::soft_delete::Keeping;
+use crate::source::CopySources;
 use crate::{Asker, BlobService, Failure, Op, Outside, Reach};
 
 /// What every operation is given.
@@ -74,10 +78,27 @@ pub struct Call<'a> {
     pub service: &'a BlobService,
 }
 
+impl Call<'_> {
+    /// How what the request writes is to be encrypted.
+    pub fn encryption(&self) -> Result<WriteEncryption, BlobError> {
+        encryption_headers::of_write(self.head, self.asker.caller, self.asker.settings)
+    }
+
+    /// What the account keeps of what is replaced or deleted.
+    pub fn keeping(&self) -> Keeping {
+        Keeping::new(self.account, self.asker.settings)
+    }
+
+    /// Where the source of a copy is found.
+    pub fn sources(&self) -> CopySources<'_> {
+        CopySources { engine: self.engine, sources: self.asker.sources, outside: self.outside }
+    }
+}
+
 pub async fn run(op: Op, call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> {
     match op {
         Op::AbortCopyBlob => abort_copy_blob::run(call).await,
-        // What asks for a source holds much meanwhile. Every request has room for the largest, unless that stands apart.
+        // Boxed: the future of a copy is large, and the future of every request would otherwise be as large.
         Op::AppendBlockFromUrl => Box::pin(append_block_from_url::run(call, body)).await,
         Op::CopyBlob => Box::pin(copy_blob::run(call, body)).await,
         Op::CopyBlobFromUrl => Box::pin(copy_blob_from_url::run(call, body)).await,

@@ -3,7 +3,7 @@
 use wire::http::Reply;
 
 use super::Call;
-use super::get_blob_service_properties::PROPERTIES;
+use crate::model::service_properties::PROPERTIES;
 use crate::Failure;
 
 pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {

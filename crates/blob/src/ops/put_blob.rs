@@ -14,8 +14,8 @@ use crate::error::BlobError;
 use crate::model::{self, Blob, BlobType, Committed, ContentRef, HttpHeaders, Pairs, blob_key, refuse};
 use crate::request::BodySums;
 use crate::rules::creation_options::CreationOptions;
-use crate::rules::encryption::{self, Asked};
-use crate::rules::soft_delete::{self, Keeping};
+use crate::rules::encryption;
+use crate::rules::soft_delete;
 use crate::rules::writable;
 use crate::{Failure, Reach, reply, request};
 
@@ -67,7 +67,7 @@ fn parse(call: &Call<'_>) -> Result<PutBlob, BlobError> {
         lease: request::lease_id(head)?,
         headers: headers(head)?,
         metadata: request::metadata(head)?,
-        options: CreationOptions::parse(head, kind, pages, settings.kind == Kind::Premium)?,
+        options: request::creation_options(head, kind, pages, settings.kind == Kind::Premium)?,
         kind,
         pages,
         sums: request::body_sums(head)?,
@@ -168,7 +168,7 @@ impl PutBlob {
 
 pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> {
     let mut op = parse(&call)?;
-    let mut asked = Asked::by(&call)?;
+    let mut asked = call.encryption()?;
     let announced = announced(call.head, body, op.kind)?;
     let account = call.account;
     let early = (op.clone(), asked.encryption.clone());
@@ -193,7 +193,7 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
     asked.seal_metadata(&mut op.metadata)?;
     asked.seal_md5(&mut received.md5)?;
     let partition = model::blob_partition(account, &op.container, &op.name);
-    let keeping = Keeping::of(&call);
+    let keeping = call.keeping();
     let (written, encryption) = commit(call.engine, partition, move |rows, tick| {
         keeping.prefetch(rows);
         let container = model::guard(rows, account, &op.container)?;
@@ -215,7 +215,7 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
     })
     .await?;
     reply::set_written(&mut answer.headers, written);
-    encryption::answer(&mut answer.headers, encryption.as_ref());
+    reply::set_encrypted(&mut answer.headers, encryption.as_ref());
     Ok(answer)
 }
 

@@ -16,7 +16,7 @@ use crate::error::BlobError;
 use crate::model::blocks::{BLOCK_ID_BYTES_MAX, UNCOMMITTED_BLOCKS_MAX, UNCOMMITTED_SECONDS, decode_id, uncommitted};
 use crate::model::{self, Blob, Block, ContainerGuard, Staging, blob_key, block_key, refuse};
 use crate::request::BodySums;
-use crate::rules::encryption::{self, Asked};
+use crate::rules::encryption::{self, WriteEncryption};
 use crate::rules::soft_delete;
 use crate::rules::writable;
 use crate::{Failure, reply, request};
@@ -140,7 +140,7 @@ impl Loaded {
 
 pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> {
     let op = parse(call.head)?;
-    let asked = Asked::by(&call)?;
+    let asked = call.encryption()?;
     let announced = upload::announced(call.head, body, body_bytes_max(call.head))?;
     if announced.length == 0 {
         return Err(BlobError::header("content-length", "0").into());
@@ -156,7 +156,7 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
 
 impl PutBlock {
     /// Whether the block may come, before anybody asks for its bytes.
-    pub(super) async fn may(&self, call: Call<'_>, asked: &Asked) -> Result<(), Failure> {
+    pub(super) async fn may(&self, call: Call<'_>, asked: &WriteEncryption) -> Result<(), Failure> {
         let (op, asked, account) = (self.clone(), asked.encryption.clone(), call.account);
         let judged = read(call.engine, move |rows, now| {
             let loaded = op.load(rows, account, now)?;
@@ -168,7 +168,7 @@ impl PutBlock {
     }
 
     /// Commits the block and answers.
-    pub(super) async fn store(self, call: Call<'_>, asked: Asked, received: Received) -> Result<Reply, Failure> {
+    pub(super) async fn store(self, call: Call<'_>, asked: WriteEncryption, received: Received) -> Result<Reply, Failure> {
         let (op, account) = (self, call.account);
         let mut answer = reply::reply(StatusCode::CREATED);
         upload::answer_sums(&mut answer.headers, call.head, &op.sums, received.md5, received.crc64);
@@ -206,7 +206,7 @@ impl PutBlock {
             Ok(Commit { changes, outcome: encryption })
         })
         .await?;
-        encryption::answer(&mut answer.headers, encryption.as_ref());
+        reply::set_encrypted(&mut answer.headers, encryption.as_ref());
         Ok(answer)
     }
 

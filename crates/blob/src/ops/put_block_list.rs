@@ -25,8 +25,8 @@ use crate::model::{
 };
 use crate::request::BodySums;
 use crate::rules::creation_options::CreationOptions;
-use crate::rules::encryption::{self, Asked};
-use crate::rules::soft_delete::{self, Keeping};
+use crate::rules::encryption;
+use crate::rules::soft_delete;
 use crate::rules::writable;
 use crate::{Failure, reply, request};
 
@@ -64,7 +64,7 @@ fn parse(call: &Call<'_>) -> Result<PutBlockList, BlobError> {
         lease: request::lease_id(head)?,
         headers: HttpHeaders { content_type, ..own },
         metadata: request::metadata(head)?,
-        options: CreationOptions::parse(head, BlobType::Block, 0, false)?,
+        options: request::creation_options(head, BlobType::Block, 0, false)?,
         account: call.account,
         versioning: call.asker.settings.versioning,
         sums: request::body_sums(head)?,
@@ -271,7 +271,7 @@ impl LookedUp {
 
 pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> {
     let mut op = parse(&call)?;
-    let mut asked = Asked::by(&call)?;
+    let mut asked = call.encryption()?;
     let account = call.account;
     let early = (op.clone(), asked.encryption.clone());
     read(call.engine, move |rows, now| {
@@ -303,7 +303,7 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
     upload::answer_sums(&mut answer.headers, call.head, &op.sums, md5, crc64);
     asked.seal_metadata(&mut op.metadata)?;
     let partition = model::blob_partition(account, &op.container, &op.name);
-    let keeping = Keeping::of(&call);
+    let keeping = call.keeping();
     let (written, encryption) = commit(call.engine, partition, move |rows, tick| {
         keeping.prefetch(rows);
         let (container, key, found) = op.load(rows, account)?;
@@ -326,7 +326,7 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
     })
     .await?;
     reply::set_written(&mut answer.headers, written);
-    encryption::answer(&mut answer.headers, encryption.as_ref());
+    reply::set_encrypted(&mut answer.headers, encryption.as_ref());
     Ok(answer)
 }
 

@@ -13,7 +13,7 @@ use super::Call;
 use crate::error::BlobError;
 use crate::model::{self, Blob, BlobType, Committed, ContentRef, blob_key, refuse};
 use crate::request::BodySums;
-use crate::rules::encryption::{self, Asked};
+use crate::rules::encryption::{self, WriteEncryption};
 use crate::{Failure, reply, request};
 
 /// The most that one request writes. A clear may go over the whole blob.
@@ -149,7 +149,7 @@ impl PutPage {
 
 pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> {
     let op = parse_with(call.head, body)?;
-    let asked = Asked::by(&call)?;
+    let asked = call.encryption()?;
     op.may(call, &asked).await?;
     let received = match op.write {
         PageWrite::Clear => None,
@@ -166,7 +166,7 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
 
 impl PutPage {
     /// Whether the pages may come, before anybody asks for them.
-    pub(super) async fn may(&self, call: Call<'_>, asked: &Asked) -> Result<(), Failure> {
+    pub(super) async fn may(&self, call: Call<'_>, asked: &WriteEncryption) -> Result<(), Failure> {
         let (op, asked, account) = (self.clone(), asked.encryption.clone(), call.account);
         let judged = read(call.engine, move |rows, now| {
             let container = model::guard(rows, account, &op.container)?;
@@ -182,7 +182,7 @@ impl PutPage {
     pub(super) async fn store(
         self,
         call: Call<'_>,
-        asked: Asked,
+        asked: WriteEncryption,
         received: Option<Received>,
     ) -> Result<Reply, Failure> {
         let (op, account) = (self, call.account);
@@ -210,7 +210,7 @@ impl PutPage {
         reply::set_version(&mut answer.headers, stamp);
         answer.headers.insert(&reply::BLOB_SEQUENCE_NUMBER, HeaderValue::from(sequence));
         if is_update {
-            encryption::answer(&mut answer.headers, encryption.as_ref());
+            reply::set_encrypted(&mut answer.headers, encryption.as_ref());
         }
         Ok(answer)
     }

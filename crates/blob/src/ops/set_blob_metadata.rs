@@ -9,8 +9,8 @@ use wire::names::{BlobName, ContainerName};
 use super::Call;
 use crate::error::BlobError;
 use crate::model::{self, Blob, Committed, ContainerGuard, Halt, blob_key, refuse};
-use crate::rules::encryption::{self, Asked};
-use crate::rules::soft_delete::{self, Keeping};
+use crate::rules::encryption;
+use crate::rules::soft_delete;
 use crate::{Failure, reply, request};
 
 /// A write that changes what is said of a blob and not its content; Set Blob Properties is the same kind.
@@ -56,7 +56,7 @@ impl WriteBlob {
         version: Version,
         change: impl Fn(&mut Committed, &ContainerGuard, &dyn Rows, Tick, &mut Changes) -> Result<(), Halt> + Send + 'static,
     ) -> Result<Committed, Failure> {
-        let (account, keeping) = (call.account, Keeping::of(&call));
+        let (account, keeping) = (call.account, call.keeping());
         let partition = model::blob_partition(account, &self.container, &self.name);
         let state = commit(call.engine, partition, move |rows, tick| {
             let container = model::guard(rows, account, &self.container)?;
@@ -81,7 +81,7 @@ impl WriteBlob {
 
 pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
     let op = WriteBlob::parse(call.head)?;
-    let mut asked = Asked::by(&call)?;
+    let mut asked = call.encryption()?;
     let mut metadata = request::metadata(call.head)?;
     asked.seal_metadata(&mut metadata)?;
     let change = move |state: &mut Committed, container: &ContainerGuard, _: &dyn Rows, _: Tick, _: &mut Changes| {
@@ -95,7 +95,7 @@ pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
     let mut answer = reply::reply(StatusCode::OK);
     reply::set_version(&mut answer.headers, state.stamp);
     reply::set_version_id(&mut answer.headers, state.version_id);
-    encryption::answer(&mut answer.headers, state.encryption.as_ref());
+    reply::set_encrypted(&mut answer.headers, state.encryption.as_ref());
     Ok(answer)
 }
 

@@ -11,7 +11,7 @@ use super::set_blob_metadata::{Version, WriteBlob};
 use crate::error::BlobError;
 use crate::model::{BlobType, Committed, ContainerGuard, ContentRef, Halt, HttpHeaders, refuse};
 use crate::request::{BLOB_CONTENT_LENGTH, SEQUENCE_NUMBER_MAX};
-use crate::rules::encryption::{self, Asked};
+use crate::rules::encryption;
 use crate::{Failure, reply, request};
 
 /// What is to become of a blob.
@@ -117,7 +117,7 @@ impl Wanted {
 pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
     let op = WriteBlob::parse(call.head)?;
     let wanted = parse(call.head)?;
-    let asked = Asked::by(&call)?;
+    let asked = call.encryption()?;
     let change = move |state: &mut Committed, _: &ContainerGuard, rows: &dyn Rows, tick, changes: &mut Changes| {
         // No byte is read or written, so no key is needed; one that comes must be the right one.
         if asked.encryption.is_some() {

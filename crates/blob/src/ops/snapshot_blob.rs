@@ -10,8 +10,8 @@ use wire::names::{BlobName, ContainerName};
 use super::Call;
 use crate::error::BlobError;
 use crate::model::{self, Blob, Committed, Pairs, blob_key, refuse, snapshot_key};
-use crate::rules::encryption::{self, Asked};
-use crate::rules::soft_delete::{self, Keeping, Written};
+use crate::rules::encryption;
+use crate::rules::soft_delete::{self, Written};
 use crate::{Failure, reply, request};
 
 struct SnapshotBlob {
@@ -63,10 +63,10 @@ impl SnapshotBlob {
 
 pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
     let mut op = parse(call.head)?;
-    let mut asked = Asked::by(&call)?;
+    let mut asked = call.encryption()?;
     let has_metadata = !op.metadata.is_empty();
     asked.seal_metadata(&mut op.metadata)?;
-    let (account, keeping) = (call.account, Keeping::of(&call));
+    let (account, keeping) = (call.account, call.keeping());
     let partition = model::blob_partition(account, &op.container, &op.name);
     let (at, written) = commit(call.engine, partition, move |rows, tick| {
         let container = model::guard(rows, account, &op.container)?;

@@ -17,7 +17,9 @@ use wire::dates;
 use crate::error::BlobError;
 use crate::model::protection::{NEVER, Policy, Protection, rows_of};
 use crate::model::{Blob, Committed};
-use crate::request;
+
+/// The header that brings the date of a policy.
+pub const POLICY_UNTIL: &str = "x-ms-immutability-policy-until-date";
 
 impl Policy {
     /// A policy is set for a time to come.
@@ -25,7 +27,7 @@ impl Policy {
         if now < self.until {
             return Ok(());
         }
-        Err(BlobError::header(request::POLICY_UNTIL, dates::http_date(self.until).as_str()))
+        Err(BlobError::header(POLICY_UNTIL, dates::http_date(self.until).as_str()))
     }
 }
 

@@ -11,6 +11,7 @@
 //!
 //! The end of a retention is computed from the tick; a due row of each deletion brings the bytes back later.
 
+use auth::Settings;
 use bytes::Bytes;
 use concurrency::{Lease, Timestamp};
 use engine::{Changes, Key, Rows, Tick, Unread, Visit, due};
@@ -18,13 +19,12 @@ use service::{codec, space};
 
 use crate::error::BlobError;
 use crate::model::protection;
+use crate::model::service_properties::PROPERTIES;
 use crate::model::tags;
 use crate::model::{
     self, Blob, BlobType, Committed, Deletion, Halt, Past, Undeletion, VersionId, refuse, snapshot_key, snapshots_due,
     snapshots_of, version_key, versions_due, versions_of,
 };
-use crate::ops::Call;
-use crate::ops::get_blob_service_properties::PROPERTIES;
 
 /// What an account keeps. Cheap to pass into a decision, which asks for more only if there is something to keep.
 #[derive(Clone, Copy, Debug)]
@@ -35,9 +35,8 @@ pub struct Keeping {
 }
 
 impl Keeping {
-    pub fn of(call: &Call<'_>) -> Keeping {
-        let settings = call.asker.settings;
-        Keeping { account: call.account, versioning: settings.versioning, first_days: settings.blob_soft_delete_days }
+    pub fn new(account: u64, settings: &Settings) -> Keeping {
+        Keeping { account, versioning: settings.versioning, first_days: settings.blob_soft_delete_days }
     }
 
     /// Announces what is asked for when there is something to keep.

@@ -8,6 +8,7 @@
 mod class;
 mod conditions;
 mod encryption;
+mod floors;
 mod leases;
 mod pages;
 mod protections;
