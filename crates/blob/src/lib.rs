@@ -65,15 +65,28 @@ use wire::names::ContainerName;
 
 pub use check::check;
 pub use error::{BlobError, Failure};
-pub use model::PublicAccess;
+pub use listing::After;
+pub use model::encryption::Encryption;
+pub use model::{
+    Blob, BlobType, Committed, Container, ContentRef, Deletion, HttpHeaders, PublicAccess, Seen, VersionId, Which,
+};
 pub use op::Op;
+pub use ops::{
+    BlobBytes, BlobsPage, ContainersPage, CreateContainer, DeleteBlob, DeleteContainer, DeleteSnapshots, DeleteType,
+    GetBlob, IncludeBlobs, LeaseBlob, LeaseContainer, ListBlobs, ListContainers, ListedBlob, ListedContainer,
+    ListedEntry, ListedState, PutBlob, ReadBlob, TierConditions,
+};
+pub use rules::creation_options::CreationOptions;
+pub use rules::encryption::CustomerKey;
+pub use rules::immutability::Standing;
+pub use rules::soft_delete::{Fate, Keeping, Written};
 pub use rules::writable::Reach;
 pub use service::Asker;
 pub use source::{Fetched, Outside, Running, Unreached};
 
 use model::service_properties::PROPERTIES;
 
-/// The spaces of what is referred to as contents are: block lists and page maps.
+/// The row spaces of what is kept by references, as contents are: block lists and page maps.
 pub const REFERRED: [u8; 2] = [service::space::BLOCK_LIST, service::space::PAGE_MAP];
 
 /// The service over one engine.
@@ -85,7 +98,7 @@ pub struct BlobService {
     copies: Arc<background_copy::Copies>,
 }
 
-/// What a container says about who may come in.
+/// Public access and stored access policies of a container.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ContainerAccess {
     pub public: PublicAccess,
@@ -98,7 +111,7 @@ impl BlobService {
         BlobService { engine, rules: Arc::default(), outside: None, copies: Arc::default() }
     }
 
-    /// Copies from elsewhere, too.
+    /// Lets copies read sources outside of this server.
     #[must_use]
     pub fn reaching(self, outside: Arc<dyn Outside>) -> BlobService {
         BlobService { outside: Some(outside), ..self }
@@ -109,12 +122,12 @@ impl BlobService {
         self.run_for(Asker::OWNER, op, head, account, body).await
     }
 
-    /// What the static website of an account answers. Anybody may ask.
+    /// Answers a request to the static website of an account, which needs no credential.
     pub async fn website(&self, asker: Asker<'_>, head: &Head, account: u64) -> Result<Reply, Failure> {
         website::page(self, asker, head, account).await
     }
 
-    /// Runs an operation for a caller who may.
+    /// Runs an operation for a caller whose permissions have been checked.
     pub async fn run_for(
         &self,
         asker: Asker<'_>,
@@ -133,7 +146,7 @@ impl BlobService {
         self.rules.of(&PROPERTIES, &*self.engine, account).await
     }
 
-    /// Public access and stored policies of a container. One that is not there lets nobody in.
+    /// Public access and stored policies of a container. One that does not exist gives access to none.
     pub async fn access(&self, account: u64, container: &str) -> Result<ContainerAccess, EngineError> {
         let Ok(name) = ContainerName::parse(container) else { return Ok(ContainerAccess::default()) };
         let found = engine::read(&*self.engine, move |rows, _| Ok(model::find_container(rows, account, &name)?)).await;

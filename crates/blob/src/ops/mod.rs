@@ -53,8 +53,10 @@ mod set_container_metadata;
 mod snapshot_blob;
 mod undelete_blob;
 
+use std::sync::Arc;
+
 use engine::Engine;
-use service::RequestError;
+use service::{Operation, ReadOperation, RequestError};
 use wire::http::{Body, Head, Reply};
 
 use crate::encryption_headers;
@@ -64,6 +66,16 @@ use crate::rules::soft_delete::Keeping;
 use crate::source::CopySources;
 use crate::{Asker, BlobService, Failure, Op, Outside, Reach};
 
+pub use create_container::CreateContainer;
+pub use delete_blob::{DeleteBlob, DeleteSnapshots, DeleteType, TierConditions};
+pub use delete_container::DeleteContainer;
+pub use get_blob::{BlobBytes, GetBlob, ReadBlob};
+pub use lease_blob::LeaseBlob;
+pub use lease_container::LeaseContainer;
+pub use list_blobs::{BlobsPage, IncludeBlobs, ListBlobs, ListedBlob, ListedEntry, ListedState};
+pub use list_containers::{ContainersPage, ListContainers, ListedContainer};
+pub use put_blob::PutBlob;
+
 /// What every operation is given.
 #[derive(Clone, Copy, Debug)]
 pub struct Call<'a> {
@@ -72,13 +84,23 @@ pub struct Call<'a> {
     pub head: &'a Head,
     pub reach: Reach,
     pub asker: Asker<'a>,
-    /// What is not in this server, if anything is to be had from there.
+    /// Fetches the sources of copies that are outside of this server, if that is allowed.
     pub outside: Option<&'a dyn Outside>,
-    /// For what goes on after the answer.
+    /// Runs background copies.
     pub service: &'a BlobService,
 }
 
 impl Call<'_> {
+    /// Decides an operation in this request's account and commits what it changes.
+    pub async fn commit<O: Operation<Refusal = BlobError>>(&self, operation: &Arc<O>) -> Result<O::Outcome, Failure> {
+        service::commit(self.engine, self.account, operation).await
+    }
+
+    /// Runs an operation that changes nothing in this request's account.
+    pub async fn read<O: ReadOperation<Refusal = BlobError>>(&self, operation: &Arc<O>) -> Result<O::Outcome, Failure> {
+        service::read(self.engine, self.account, operation).await
+    }
+
     /// How what the request writes is to be encrypted.
     pub fn encryption(&self) -> Result<WriteEncryption, BlobError> {
         encryption_headers::of_write(self.head, self.asker.caller, self.asker.settings)
@@ -150,7 +172,7 @@ pub async fn run(op: Op, call: Call<'_>, body: &mut dyn Body) -> Result<Reply, F
         Op::SetContainerMetadata => set_container_metadata::run(call).await,
         Op::SnapshotBlob => snapshot_blob::run(call).await,
         Op::UndeleteBlob => undelete_blob::run(call).await,
-        // The server takes it apart: each part is a request of its own, with a caller of its own.
+        // The server runs each part of a batch as a request of its own, with a caller of its own.
         Op::BlobBatch => Err(BlobError::Request(RequestError::NotImplemented).into()),
         Op::RenameContainer => Err(BlobError::Request(RequestError::NotImplemented).into()),
     }

@@ -93,9 +93,10 @@ fn every_module_knows_only_what_is_below_it() {
 
 #[test]
 fn imports_are_found() {
-    assert_eq!(named("use crate::model::{self, refuse};\nuse crate::{Failure, reply, request};"), [
-        "model", "reply", "request"
-    ]);
+    assert_eq!(
+        named("use crate::model::{self, refuse};\nuse crate::{Failure, reply, request};"),
+        ["model", "reply", "request"]
+    );
     assert_eq!(named("fn a() { crate::ops::run(); }"), ["ops"]);
     assert_eq!(named("use crate::{error::{BlobError, Failure}, source};"), ["error", "source"]);
 }

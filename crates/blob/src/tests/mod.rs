@@ -15,6 +15,7 @@ mod protections;
 mod rights;
 mod states;
 mod structured_bodies;
+mod values;
 
 use bytes::Bytes;
 use engine::{Key, Visit};
