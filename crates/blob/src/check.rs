@@ -89,7 +89,9 @@ fn unreadable(what: &str, key: &Key, found: &mut Findings) -> Result<(), Unread>
 
 /// A row of the index must be of a blob that has that tag now.
 fn index_row(rows: &dyn Rows, key: &Key, _: &Bytes, found: &mut Findings) -> Result<(), Unread> {
-    let Some(place) = tags::Place::of(key.as_bytes()) else { return unreadable("row of the tag index", key, found) };
+    let Some(place) = tags::TagIndexKey::of(key.as_bytes()) else {
+        return unreadable("row of the tag index", key, found);
+    };
     let blob = Key::new(space::BLOB).number(place.generation).text(&place.name);
     let state = match model::find_blob(rows, &blob) {
         Err(Unread::NotYet) => return Err(Unread::NotYet),

@@ -6,9 +6,9 @@ pub use service::reply::{
     lease_duration, lease_state, lease_status, metadata_element, reply, set_crc64, set_lease, set_md5, set_metadata,
     set_version, value, xml,
 };
-use wire::{base64, dates};
 use wire::http::{HeaderMap, HeaderName, HeaderValue, header};
 use wire::xml::XmlWriter;
+use wire::{base64, dates};
 
 use crate::model::copy_state::CopyState;
 use crate::model::encryption::Encryption;

@@ -289,7 +289,7 @@ impl Source {
     }
 }
 
-/// The length that an answer announces. Without one nobody could tell a whole answer from a cut one.
+/// The length that an answer announces. Without one a whole answer cannot be told from a cut one.
 pub fn length(fetched: &Fetched) -> Result<u64, BlobError> {
     fetched.body.length().ok_or_else(|| nowhere("The copy source does not say how long it is."))
 }

@@ -1,4 +1,4 @@
-//! The static website of an account: `$web`, read by anybody, with an index document and a page for what is not there.
+//! The static website of an account: `$web`, read without a credential, with an index document and a page for what is not there.
 //!
 //! A site is told by its host (`account.web.host`). Only GET and HEAD are for it, the query means nothing, and of the
 //! request's headers those count that every web server knows: a range and the conditions.

@@ -160,8 +160,8 @@ pub enum ContentRef {
     /// A page map, at one epoch.
     #[n(3)]
     Pages(#[n(0)] PageView),
-    /// The rows of a list that belongs to another append blob, as far as the length of this one goes. Who appends to this
-    /// one begins a list of its own.
+    /// The rows of a list that belongs to another append blob, as far as the length of this one goes. An append to
+    /// this one begins a list of its own.
     #[n(4)]
     Shared(#[n(0)] u64),
 }
@@ -280,7 +280,7 @@ impl Past {
 }
 
 impl Committed {
-    /// What a write at `tick` makes of a blob. All the rest is said by the operation that writes it, or by nobody.
+    /// What a write at `tick` makes of a blob. The operation sets the other fields that it knows.
     pub fn new(kind: BlobType, content: ContentRef, length: u64, tick: Tick) -> Committed {
         Committed {
             version: tick.id(1),

@@ -46,7 +46,7 @@ pub struct DeletedContainer {
     pub mark: Deletion,
 }
 
-/// The same row, for those who only need to know that the container is there.
+/// The part of a container's row that every decision on its blobs reads.
 #[derive(Decode)]
 #[cbor(map)]
 pub struct ContainerGuard {
@@ -58,7 +58,7 @@ pub struct ContainerGuard {
     pub denies_other_scopes: bool,
 }
 
-/// What anybody may read without a credential.
+/// What anonymous requests may read.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Encode, Decode)]
 #[cbor(index_only)]
 pub enum PublicAccess {

@@ -29,7 +29,7 @@ pub struct CopyState {
     /// The snapshots that an incremental copy went from and led to.
     #[n(7)]
     pub incremental: Option<Incremental>,
-    /// Who does it, while it is under way.
+    /// The job of a background copy, while it is pending.
     #[n(8)]
     pub job: Option<u64>,
     /// When it is done by itself: what it was made of must be rehydrated first.
@@ -136,7 +136,7 @@ impl CopyState {
     }
 }
 
-/// A GUID that nobody had before.
+/// A fresh GUID.
 fn copy_id(tick: Tick) -> String {
     let mut bytes = tick.entropy.to_be_bytes();
     // Marked as a random one, as GUIDs are.

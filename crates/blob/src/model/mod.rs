@@ -8,7 +8,7 @@
 //! - Uncommitted blocks hang on a staging id. When Put Block List commits them, the staging id becomes the id of the list,
 //!   so the references of the blocks stay as they are.
 //! - An append blob is a list of blocks, too, in which every append adds one row. A snapshot refers to the same list and
-//!   sees it up to its own length; what is appended later stands beyond that. Who replaces the blob begins a new list.
+//!   sees it up to its own length; what is appended later stands beyond that. Replacing the blob begins a new list.
 //! - A page blob is a map of pages, which has a module of its own.
 
 pub mod blob;

@@ -6,7 +6,7 @@ use wire::xml::{DeleteRetention, ServiceProperties, StaticWebsite};
 
 pub static PROPERTIES: Properties = Properties::new(BLOB, defaults);
 
-/// What holds until somebody sets something.
+/// The settings of an account that has set none.
 fn defaults(settings: &Settings) -> ServiceProperties {
     let first_days = settings.blob_soft_delete_days;
     ServiceProperties {

@@ -132,7 +132,7 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
 }
 
 impl AppendBlock {
-    /// Whether so many bytes may come, before anybody asks for them.
+    /// Whether so many bytes may be appended, before the body is read.
     pub(super) async fn may(&self, call: Call<'_>, asked: &WriteEncryption, length: u64) -> Result<(), Failure> {
         let (op, asked, account) = (self.clone(), asked.encryption.clone(), call.account);
         let judged = read(call.engine, move |rows, now| {
@@ -146,7 +146,12 @@ impl AppendBlock {
     }
 
     /// Commits the block and answers.
-    pub(super) async fn store(self, call: Call<'_>, asked: WriteEncryption, received: Received) -> Result<Reply, Failure> {
+    pub(super) async fn store(
+        self,
+        call: Call<'_>,
+        asked: WriteEncryption,
+        received: Received,
+    ) -> Result<Reply, Failure> {
         let (op, account, length) = (self, call.account, received.length);
         let mut answer = reply::reply(StatusCode::CREATED);
         upload::answer_sums(&mut answer.headers, call.head, &op.sums, received.md5, received.crc64);

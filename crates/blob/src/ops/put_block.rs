@@ -155,7 +155,7 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
 }
 
 impl PutBlock {
-    /// Whether the block may come, before anybody asks for its bytes.
+    /// Whether the block may be staged, before the body is read.
     pub(super) async fn may(&self, call: Call<'_>, asked: &WriteEncryption) -> Result<(), Failure> {
         let (op, asked, account) = (self.clone(), asked.encryption.clone(), call.account);
         let judged = read(call.engine, move |rows, now| {
@@ -168,7 +168,12 @@ impl PutBlock {
     }
 
     /// Commits the block and answers.
-    pub(super) async fn store(self, call: Call<'_>, asked: WriteEncryption, received: Received) -> Result<Reply, Failure> {
+    pub(super) async fn store(
+        self,
+        call: Call<'_>,
+        asked: WriteEncryption,
+        received: Received,
+    ) -> Result<Reply, Failure> {
         let (op, account) = (self, call.account);
         let mut answer = reply::reply(StatusCode::CREATED);
         upload::answer_sums(&mut answer.headers, call.head, &op.sums, received.md5, received.crc64);

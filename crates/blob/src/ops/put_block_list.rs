@@ -1,7 +1,7 @@
 //! Put Block List: make a list of blocks the content of the blob, all at once.
 //!
 //! A list may have 50,000 entries. They are looked up in a read, before the commit; the commit only makes sure that the
-//! blocks are still the same, and looks again if they are not. So a long list does not keep everybody else waiting.
+//! blocks are still the same, and looks again if they are not. So a long list does not keep other requests waiting.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -165,7 +165,7 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
 }
 
 impl PutPage {
-    /// Whether the pages may come, before anybody asks for them.
+    /// Whether the pages may be written, before the body is read.
     pub(super) async fn may(&self, call: Call<'_>, asked: &WriteEncryption) -> Result<(), Failure> {
         let (op, asked, account) = (self.clone(), asked.encryption.clone(), call.account);
         let judged = read(call.engine, move |rows, now| {

@@ -56,7 +56,13 @@ pub fn share(
 
 /// The blob that a copy was made of goes on in the next epoch, if it can change at all. If it is the one at `key`, it is being
 /// replaced, and does not.
-fn keep_epoch(rows: &dyn Rows, source: &SourceBlob, view: PageView, key: &Key, changes: &mut Changes) -> Result<(), Halt> {
+fn keep_epoch(
+    rows: &dyn Rows,
+    source: &SourceBlob,
+    view: PageView,
+    key: &Key,
+    changes: &mut Changes,
+) -> Result<(), Halt> {
     let source_key = blob_key(model::generation(rows, source.account, &source.container)?, &source.name);
     let Some(mut blob) = model::find_blob(rows, &source_key)? else { return Ok(()) };
     match &mut blob.committed {

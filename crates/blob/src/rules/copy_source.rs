@@ -39,7 +39,7 @@ impl SourceBlob {
             Manner::FromUrl => refused(unmet.into()),
         })?;
         encryption::check_read(seen.state.encryption.as_ref(), self.key.as_ref()).map_err(refused)?;
-        // Nobody has all of its bytes yet.
+        // Its bytes have not all arrived yet.
         seen.state.check_no_copy(now).map_err(refused)?;
         match self.manner {
             // A copy can be told to have it rehydrated.

@@ -1,4 +1,4 @@
-//! What stands against changing or removing a state of a blob, whoever asks: a legal hold, a policy, and the archive. Every
+//! What protects a state of a blob from being changed or deleted: a legal hold, an immutability policy, and the archive. Every
 //! operation that writes asks here.
 //!
 //! A policy stands against deletion until its date, and against changes also after it: what has expired can be deleted, not

@@ -23,7 +23,7 @@ impl Reach {
 }
 
 impl Blob {
-    /// Whether somebody who names this lease may write, and the lease as it is afterwards. Every write asks here: while a
+    /// Whether a request with this lease id may write, and the lease as it is afterwards. Every write asks here: while a
     /// copy into the blob is under way nothing else changes it, and an incremental copy is only ever copied to.
     pub fn check_write(&self, lease: Option<LeaseId>, now: Timestamp) -> Result<Lease, BlobError> {
         let lease = self.check_free(lease, now)?;
