@@ -211,7 +211,7 @@ impl ListBlobs {
         let (from_snapshot, from_version) = match &self.after {
             Some(After::Snapshot(last, at)) if *last == name => (Some(*at), None),
             Some(After::Version(last, at)) if *last == name => (Some(Timestamp(u64::MAX)), Some(*at)),
-            _ => (None, None),
+            Some(After::Name(_) | After::Snapshot(..) | After::Version(..) | After::Prefix(_)) | None => (None, None),
         };
         if let Some(all) = snapshots
             && !self.add_states(rows, (&name, &blob), (all, from_snapshot), ListedState::Snapshot, now, page)?
@@ -494,7 +494,7 @@ impl ListBlobs {
                 Some(Encryption::Key(sealed)) if sealed.metadata.is_some() => {
                     xml.open_with("Metadata", &[("Encrypted", "true")]).close("Metadata");
                 }
-                _ => reply::metadata_element(xml, &state.metadata),
+                Some(Encryption::Key(_) | Encryption::Scope(_)) | None => reply::metadata_element(xml, &state.metadata),
             }
         }
         if let Some(state) = state

@@ -29,7 +29,7 @@ impl Blob {
         let lease = self.check_free(lease, now)?;
         match &self.committed {
             Some(state) if state.is_incremental_copy() => Err(BlobError::OperationNotAllowedOnIncrementalCopyBlob),
-            _ => Ok(lease),
+            Some(_) | None => Ok(lease),
         }
     }
 
