@@ -487,6 +487,15 @@ impl BlobError {
 
 const CONDITION_NOT_MET: &str = "The condition specified using HTTP conditional header(s) is not met.";
 
+/// Why a request has no result.
+pub type Failure = service::Failure<BlobError>;
+
+impl From<BlobError> for Failure {
+    fn from(error: BlobError) -> Failure {
+        Failure::Refused(error)
+    }
+}
+
 impl From<Unmet> for BlobError {
     fn from(unmet: Unmet) -> BlobError {
         match unmet {

@@ -9,25 +9,24 @@ use std::fmt::Debug;
 
 use auth::Service;
 use bytes::Bytes;
-use concurrency::{Conditions, Timestamp};
+use concurrency::Conditions;
 use content::pieces::{self, Piece};
 use content::upload::{self, Announced, Received, Wanted};
 use engine::{BoxFuture, Engine, Rows, read};
 use service::RequestError;
-use service::sources::{Located, Manner, Wish, without_signature};
-use wire::http::{Body, BodyError, ErrorReply, Head, HeaderMap, HeaderValue, header};
-use wire::names::{BlobName, ContainerName};
+use service::sources::{Located, Manner, Sources, Wish, without_signature};
+use wire::http::{Body, BodyError, Head, HeaderMap, HeaderValue, header};
 use wire::ranges::{RangeHeader, Span};
 use wire::tags::Tags;
 
-use crate::download;
-use crate::error::{BlobError, CopySourceFault};
+use crate::encryption_headers::{self, OF_SOURCE};
+use crate::error::{BlobError, CopySourceFault, Failure};
 use crate::model::blocks::for_each_chunk;
-use crate::model::{self, Committed, ContentRef, Halt, Seen, Which, refuse};
-use crate::ops::Call;
+use crate::model::{Committed, ContentRef, refuse};
 use crate::request::BodySums;
+use crate::rules::copy_source::{SourceBlob, fault, nowhere, refused};
 use crate::rules::encryption::{self, CustomerKey};
-use crate::{Failure, request};
+use crate::{download, request};
 
 /// From the REST reference.
 const URL_BYTES_MAX: usize = 2 * 1024;
@@ -73,6 +72,16 @@ pub struct Unreached {
     pub message: String,
 }
 
+/// Where the sources of copies are found.
+#[derive(Clone, Copy, Debug)]
+pub struct CopySources<'a> {
+    pub engine: &'a dyn Engine,
+    /// What a URL names, judged with the caller's permissions.
+    pub sources: &'a dyn Sources,
+    /// `None`: this server copies only from itself.
+    pub outside: Option<&'a dyn Outside>,
+}
+
 /// A source as a request describes it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Source {
@@ -91,12 +100,12 @@ pub struct Source {
 impl Source {
     /// With the key of a source that is sealed.
     pub fn parse_with_key(head: &Head) -> Result<Source, BlobError> {
-        let key = CustomerKey::parse(head, &encryption::OF_SOURCE)?;
+        let key = encryption_headers::customer_key(head, &OF_SOURCE)?;
         Ok(Source { key, ..Source::read(head, Manner::FromUrl)? })
     }
 
     pub fn parse(head: &Head, manner: Manner) -> Result<Source, BlobError> {
-        request::no_source_key(head)?;
+        encryption_headers::no_source_key(head)?;
         Source::read(head, manner)
     }
 
@@ -137,9 +146,8 @@ impl Source {
     }
 
     /// Finds out what the URL names; `None`: something elsewhere.
-    pub async fn find(&self, call: Call<'_>) -> Result<Option<Place>, Failure> {
-        let manner = self.wish.manner;
-        match call.asker.sources.locate(&self.wish).await? {
+    pub async fn find(&self, from: CopySources<'_>) -> Result<Option<SourceBlob>, Failure> {
+        match from.sources.locate(&self.wish).await? {
             Located::There => Ok(None),
             Located::Unclear => Err(BlobError::header("x-ms-copy-source", without_signature(&self.wish.url)).into()),
             Located::Refused(refusal) => Err(refused(refusal).into()),
@@ -147,10 +155,16 @@ impl Source {
                 Err(nowhere("The copy source is neither a blob nor elsewhere.").into())
             }
             Located::Here { service: Service::Blob, account, head } => {
-                let place = Place::parse(account, &head, manner).map_err(|error| refused(error.to_reply()))?;
-                Ok(Some(Place { key: self.key.clone(), ..place }))
+                let blob = self.blob(account, &head).map_err(|error| refused(error.to_reply()))?;
+                Ok(Some(blob))
             }
         }
+    }
+
+    /// The blob of this server that a request for the source names.
+    fn blob(&self, account: u64, head: &Head) -> Result<SourceBlob, BlobError> {
+        let ((container, name), which) = (request::blob(head)?, request::which(head)?);
+        Ok(SourceBlob { account, container, name, which, manner: self.wish.manner, key: self.key.clone() })
     }
 
     /// Asks for the source elsewhere, or for `span` of it. What comes back is its head, and a body to be read.
@@ -206,7 +220,7 @@ impl Source {
         if self.is_for_backup {
             set(wire::http::HeaderName::from_static(request::FILE_INTENT), "backup".to_owned());
         }
-        for (name, text) in self.key.iter().flat_map(CustomerKey::headers) {
+        for (name, text) in self.key.iter().flat_map(encryption_headers::of_key) {
             set(wire::http::HeaderName::from_static(name), text);
         }
         let quoted = |tags: &concurrency::ETagMatch| match tags {
@@ -236,12 +250,12 @@ impl Source {
     }
 
     /// Opens the bytes that are meant, wherever they are.
-    pub async fn open(&self, call: Call<'_>, most: u64) -> Result<Opened, Failure> {
-        let opened = match self.find(call).await? {
-            Some(place) => {
+    pub async fn open(&self, from: CopySources<'_>, most: u64) -> Result<Opened, Failure> {
+        let opened = match self.find(from).await? {
+            Some(blob) => {
                 let source = self.clone();
-                read(call.engine, move |rows, now| {
-                    let mut state = place.look(rows, &source.conditions, now)?.state;
+                read(from.engine, move |rows, now| {
+                    let mut state = blob.look(rows, &source.conditions, now)?.state;
                     let span = source.span(state.length).map_err(refuse)?;
                     let share = shared(rows, &state, span)?;
                     let pieces = pieces::unlocked(
@@ -257,7 +271,7 @@ impl Source {
                 .await?
             }
             None => {
-                let fetched = self.fetch(call.outside).await?;
+                let fetched = self.fetch(from.outside).await?;
                 let length = length(&fetched)?;
                 Opened::fetched(length, fetched.body)
             }
@@ -275,14 +289,9 @@ impl Source {
     }
 }
 
-/// The length that an answer announces. Without one nobody could tell a whole answer from a cut one.
+/// The length that an answer announces. Without one a whole answer cannot be told from a cut one.
 pub fn length(fetched: &Fetched) -> Result<u64, BlobError> {
     fetched.body.length().ok_or_else(|| nowhere("The copy source does not say how long it is."))
-}
-
-/// A read that the source refuses.
-fn refused(refusal: ErrorReply) -> BlobError {
-    fault(refusal.status, Some(refusal.code), &refusal.message)
 }
 
 /// The same of a source elsewhere: with its own message, or `otherwise` if it gives none.
@@ -291,72 +300,6 @@ async fn refused_elsewhere(mut fetched: Fetched, otherwise: &str) -> BlobError {
     let message = wire::xml::parse_error_message(&document);
     let code = fetched.headers.get("x-ms-error-code").and_then(|code| code.to_str().ok());
     fault(fetched.status, code, message.as_deref().unwrap_or(otherwise))
-}
-
-/// An answer of the source that is not its bytes.
-fn fault(status: u16, code: Option<&str>, message: &str) -> BlobError {
-    BlobError::CannotVerifyCopySource(Box::new(CopySourceFault {
-        // A read may be told that nothing has changed; a write that was not done has failed.
-        status: if (400..500).contains(&status) { status } else { 412 },
-        source_status: Some(status),
-        source_code: code.map(str::to_owned),
-        message: message.to_owned(),
-    }))
-}
-
-/// No answer of the source.
-pub fn nowhere(message: &str) -> BlobError {
-    BlobError::CannotVerifyCopySource(Box::new(CopySourceFault {
-        status: 400,
-        source_status: None,
-        source_code: None,
-        message: message.to_owned(),
-    }))
-}
-
-/// A blob of this server that is copied from.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Place {
-    pub account: u64,
-    pub container: ContainerName,
-    pub name: BlobName,
-    pub which: Which,
-    manner: Manner,
-    /// What opens it, if it is sealed.
-    key: Option<CustomerKey>,
-}
-
-impl Place {
-    fn parse(account: u64, head: &Head, manner: Manner) -> Result<Place, BlobError> {
-        let (container, name) = request::blob(head)?;
-        Ok(Place { account, container, name, which: request::which(head)?, manner, key: None })
-    }
-
-    /// The state that is to be copied, if it is there and as the conditions want it.
-    pub fn look(&self, rows: &dyn Rows, conditions: &Conditions, now: Timestamp) -> Result<Seen, Halt> {
-        let refused = |error: BlobError| refuse(refused(error.to_reply()));
-        let generation = match model::generation(rows, self.account, &self.container) {
-            Err(engine::Stop::Refused(error)) => return Err(refused(error)),
-            other => other?,
-        };
-        let seen = model::see(rows, generation, &self.name, self.which)?;
-        let seen = seen.ok_or_else(|| refused(BlobError::BlobNotFound))?;
-        conditions.check_read(&seen.state.version()).map_err(|unmet| match self.manner {
-            // Only the tags are not as they should be: the service has no code of its own for a source's.
-            Manner::Copy if conditions.without_tags().check_read(&seen.state.version()).is_ok() => refuse(unmet.into()),
-            Manner::Copy => refuse(BlobError::SourceConditionNotMet),
-            Manner::FromUrl => refused(unmet.into()),
-        })?;
-        encryption::check_read(seen.state.encryption.as_ref(), self.key.as_ref()).map_err(refused)?;
-        // Nobody has all of its bytes yet.
-        seen.state.check_no_copy(now).map_err(refused)?;
-        match self.manner {
-            // A copy can be told to have it rehydrated.
-            Manner::Copy => {}
-            Manner::FromUrl => seen.state.check_not_archived(now).map_err(refused)?,
-        }
-        Ok(seen)
-    }
 }
 
 /// The content that holds exactly these bytes, if there is one.

@@ -50,7 +50,7 @@ impl Activity {
         self.running.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// The client has shown that it may be here: its connection may be silent for longer, and nobody gets its place.
+    /// The client has shown that it may be here: its connection may be silent for longer, and it keeps its place.
     pub(crate) fn admit(&self) {
         self.keeps_place.store(true, Ordering::Relaxed);
         self.let_stay();

@@ -12,7 +12,7 @@ use hyper::body::Incoming;
 use wire::http::{Body, BodyError, BoxFuture, ByteStream, ReplyBody};
 
 use crate::limits::{DRAIN_BYTES_MAX, DRAIN_TIME_MAX};
-use crate::metrics::{Asked, Metrics};
+use crate::metrics::{Metrics, RequestKind};
 use crate::stream::Traffic;
 
 /// A request body on its way in.
@@ -40,7 +40,7 @@ enum State {
 pub(crate) enum Rest {
     /// Nothing: the connection can take the next request.
     Read,
-    /// Bytes nobody will read: it must close.
+    /// Bytes that will not be read: the connection must close.
     Unread,
 }
 
@@ -67,7 +67,7 @@ impl RequestBody {
         self.received
     }
 
-    /// What is left when nobody wants to wait for any of it.
+    /// What is left, without waiting for any of it.
     pub(crate) fn rest(&self) -> Rest {
         if self.state == State::Ended { Rest::Read } else { Rest::Unread }
     }
@@ -138,7 +138,7 @@ pub(crate) struct AnswerBody {
     rest: Remaining,
     traffic: Arc<Traffic>,
     sent: u64,
-    counted: Option<(Arc<Metrics>, Asked)>,
+    counted: Option<(Arc<Metrics>, RequestKind)>,
 }
 
 enum Remaining {
@@ -171,7 +171,7 @@ impl AnswerBody {
     }
 
     /// Has its bytes counted for what was asked.
-    pub(crate) fn count_for(&mut self, metrics: &Arc<Metrics>, asked: Asked) {
+    pub(crate) fn count_for(&mut self, metrics: &Arc<Metrics>, asked: RequestKind) {
         if !matches!(self.rest, Remaining::Nothing) {
             self.counted = Some((Arc::clone(metrics), asked));
         }

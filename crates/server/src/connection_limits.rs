@@ -1,6 +1,6 @@
-//! Who may have a connection: each port has places of its own, and no address gets all of them.
+//! How many connections a port and an address may have: each port has places of its own, and no address gets all of them.
 //!
-//! So whoever opens connections and says nothing takes nothing from the other ports, and not everything from other clients
+//! So a client that opens connections and says nothing takes nothing from the other ports, and not everything from other clients
 //! of the same port. When places run short, the connection that has been silent longest gives its place away, unless its
 //! client was let in (see [`Activity`]).
 
@@ -21,14 +21,14 @@ pub(crate) struct ConnectionLimits {
     all: usize,
     per_address: usize,
     limits: Limits,
-    taken: Mutex<Taken>,
+    taken: Mutex<OpenConnections>,
     /// Rung when a place becomes free.
     freed: Notify,
 }
 
 /// No more entries than there are places.
 #[derive(Debug, Default)]
-struct Taken {
+struct OpenConnections {
     by_address: HashMap<IpAddr, usize>,
     connections: HashMap<u64, (IpAddr, Arc<Activity>)>,
     /// The number of the next connection.
@@ -60,7 +60,7 @@ impl ConnectionLimits {
             if let Some((number, activity)) = self.try_take(address, Instant::now())? {
                 return Ok(ConnectionPermit { places: Arc::clone(self), address, number, activity });
             }
-            // Until a place is free, or somebody has been silent for long enough.
+            // Until a place is free, or another connection has been silent for long enough.
             let _ = timeout(PLACES_PAUSE, self.freed.notified()).await;
         }
     }
@@ -76,12 +76,12 @@ impl ConnectionLimits {
         if has_its_share && !is_coming { Err(TooMany) } else { Ok(None) }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Taken> {
+    fn lock(&self) -> MutexGuard<'_, OpenConnections> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Taken {
+impl OpenConnections {
     fn add(&mut self, address: IpAddr, now: Instant) -> (u64, Arc<Activity>) {
         let (number, activity) = (self.next, Arc::new(Activity::new(now)));
         self.next += 1;
@@ -130,7 +130,7 @@ impl Drop for ConnectionPermit {
     }
 }
 
-/// What counts as one address: of version 6 a customer has 64 bits of his own.
+/// What counts as one address: an IPv6 customer has a network of 64 bits.
 pub(crate) fn network_of(ip: IpAddr) -> IpAddr {
     match ip.to_canonical() {
         IpAddr::V6(six) => {

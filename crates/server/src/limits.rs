@@ -62,8 +62,8 @@ pub struct Limits {
     /// The same on the admin port, which has to answer when all other ports are full; half of them for one address.
     pub admin_connections: usize,
     /// A connection may be silent this long (after it was made, after its last answer) before a request on it was signed,
-    /// or served because what it asked for is public. A client connects because it has something to ask; who does not ask
-    /// takes places from those who do.
+    /// or served because what it asked for is public. A client connects because it has something to ask; one that does not
+    /// ask takes places from those that do.
     pub first_request: Duration,
     /// Such a connection is closed for another when places run short and it has been silent this long.
     pub displaced: Duration,

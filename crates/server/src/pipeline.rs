@@ -34,7 +34,7 @@ use crate::http1::Answers;
 use crate::issuer::Issuer;
 use crate::limits::{HEAD_BYTES_MAX, LOG_PAUSE, Limits};
 use crate::log_throttle::LogThrottle;
-use crate::metrics::{Asked, Metrics};
+use crate::metrics::{Metrics, RequestKind};
 use crate::request_id::{RequestId, RequestIds};
 use crate::respond::{self, Envelope};
 use crate::service::Service;
@@ -90,7 +90,7 @@ impl AccountIds {
         AccountIds { engine, known: RwLock::default() }
     }
 
-    /// The number of an account that exists: whoever asks for a name gives it a number.
+    /// The number of an account that exists. The first request for an account gives it its number.
     pub(crate) async fn of(&self, name: &str) -> Result<u64, EngineError> {
         if let Some(id) = self.known.read().unwrap_or_else(PoisonError::into_inner).get(name) {
             return Ok(*id);
@@ -111,7 +111,7 @@ pub(crate) struct Pipeline {
 
 /// What the URL of a request says about where it goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum UrlStyle {
     PathStyle,
     HostStyle,
     Website,
@@ -120,7 +120,7 @@ enum Place {
 /// Where the walk has come to; the log wants to know, however it ends.
 #[derive(Debug)]
 pub(crate) struct Progress {
-    pub asked: Asked,
+    pub asked: RequestKind,
     pub version: HeaderValue,
     pub account: Option<u64>,
     /// The signature or token was not good.
@@ -133,7 +133,7 @@ pub(crate) struct Progress {
 
 impl Progress {
     pub(crate) fn new(service: Service, version: HeaderValue) -> Progress {
-        let asked = Asked::Unknown(service);
+        let asked = RequestKind::Unknown(service);
         Progress { asked, version, account: None, failed_sign_in: false, caller: None, activity: None }
     }
 
@@ -183,10 +183,10 @@ impl Pipeline {
             return Err(not_built(self.service).into());
         }
         // What is seldom asked for stands apart: every request has room for the largest of what it may become.
-        if place == Place::Website {
+        if place == UrlStyle::Website {
             return Box::pin(self.website(head, progress)).await;
         }
-        let entered = self.enter(head, place == Place::PathStyle, peer, progress).await?;
+        let entered = self.enter(head, place == UrlStyle::PathStyle, peer, progress).await?;
         if entered.op == Op::Blob(blob::Op::BlobBatch) {
             // Each part of it is walked like a request of its own.
             return Box::pin(self.batch(&entered, peer, body)).await;
@@ -194,7 +194,7 @@ impl Pipeline {
         self.run(&entered, body).await
     }
 
-    /// A page of an account's website, which has a walk of its own: anybody may read it, and nobody may do anything else.
+    /// A page of an account's website, which has a walk of its own: reads need no credential, and there is nothing but reads.
     async fn website(&self, head: Head, progress: &mut Progress) -> Result<Reply, Stop> {
         if self.service != Service::Blob {
             return Err(ErrorReply::new(400, "InvalidUri", "The requested URI does not represent any resource.").into());
@@ -204,7 +204,7 @@ impl Pipeline {
         let account = self.house.account_ids.of(&head.account).await?;
         progress.account = Some(account);
         let op = Op::Blob(blob::Op::GetBlob);
-        progress.asked = Asked::Known(op);
+        progress.asked = RequestKind::Known(op);
         let asker = Asker { caller: &Caller::Anonymous, now: wall_clock(), settings: &known.settings, ..Asker::OWNER };
         let patience = timeouts::of(&head, op, None)?;
         let running = self.house.services.website(asker, &head, account);
@@ -220,9 +220,9 @@ impl Pipeline {
         progress: &mut Progress,
     ) -> Result<Entered, Stop> {
         let is_for_blobs = self.service == Service::Blob && head.method != Method::OPTIONS;
-        let dfs = if is_for_blobs { dfs::Asked::by(&head) } else { None };
+        let dfs = if is_for_blobs { dfs::DataLakeRequest::by(&head) } else { None };
         if dfs.is_some() {
-            progress.asked = Asked::Unknown(Service::Dfs);
+            progress.asked = RequestKind::Unknown(Service::Dfs);
         }
         // Taken once: the whole request is judged by one list.
         let accounts = self.house.accounts().await?;
@@ -231,7 +231,7 @@ impl Pipeline {
         progress.account = Some(account);
         let now = wall_clock();
         let caller = match head.method {
-            // A browser asks what it may ask before it shows who it is.
+            // Browsers send preflight requests without credentials.
             Method::OPTIONS => Caller::Anonymous,
             _ => {
                 let caller = self.identify(&head, path_style, peer, &accounts, account, now).await;
@@ -248,7 +248,7 @@ impl Pipeline {
             return Err(dfs.refused(&caller, &head).into());
         }
         let op = Op::named_by(self.service, &head)?;
-        progress.asked = Asked::Known(op);
+        progress.asked = RequestKind::Known(op);
         self.may(&caller, op, account, &head).await?;
         Ok(Entered { settings: Arc::clone(&known.settings), head, account, caller, now, op, accounts, peer })
     }
@@ -272,7 +272,7 @@ impl Pipeline {
         request: &mut Parts,
         request_id: &RequestId,
         progress: &mut Progress,
-    ) -> Result<(Head, Place), ErrorReply> {
+    ) -> Result<(Head, UrlStyle), ErrorReply> {
         let query = target::query(&request.uri);
         let nothing = Query::default();
         // The version first: it decides how every refusal looks.
@@ -298,9 +298,9 @@ impl Pipeline {
             https: self.https,
         };
         let place = match (target.website, target.path_style) {
-            (true, _) => Place::Website,
-            (false, true) => Place::PathStyle,
-            (false, false) => Place::HostStyle,
+            (true, _) => UrlStyle::Website,
+            (false, true) => UrlStyle::PathStyle,
+            (false, false) => UrlStyle::HostStyle,
         };
         Ok((head, place))
     }

@@ -38,7 +38,7 @@ pub(crate) struct Traffic {
     /// How requests spelled their metadata, and how the answer should.
     asked: AskedNames,
     pub(crate) answered: Spelling,
-    /// How many answers have left this process, and who waits for that.
+    /// How many answers have left this process, and the task that waits for that.
     flushed: AtomicU64,
     flush_waker: Mutex<Option<Waker>>,
 }

@@ -5,11 +5,6 @@ use engine::Tick;
 use minicbor::{Decode, Encode};
 use service::codec;
 use service::sources::without_signature;
-use wire::dates;
-use wire::http::{HeaderMap, HeaderValue};
-use wire::xml::XmlWriter;
-
-use crate::reply;
 
 /// The last copy into a blob. It is forgotten when the blob is written to, except by leases, pages and blocks.
 #[derive(Clone, PartialEq, Eq, Debug, Encode, Decode)]
@@ -34,7 +29,7 @@ pub struct CopyState {
     /// The snapshots that an incremental copy went from and led to.
     #[n(7)]
     pub incremental: Option<Incremental>,
-    /// Who does it, while it is under way.
+    /// The job of a background copy, while it is pending.
     #[n(8)]
     pub job: Option<u64>,
     /// When it is done by itself: what it was made of must be rehydrated first.
@@ -125,7 +120,7 @@ impl CopyState {
     }
 
     /// What is told of it at `now`: its status, how far it has come, and when it ended.
-    fn shown(&self, now: Timestamp) -> (CopyStatus, String, Option<Timestamp>) {
+    pub fn shown(&self, now: Timestamp) -> (CopyStatus, String, Option<Timestamp>) {
         let (status, done, completed) = match self.until {
             Some(until) if self.status == CopyStatus::Pending && until <= now => {
                 (CopyStatus::Success, self.total, Some(until))
@@ -139,45 +134,9 @@ impl CopyState {
     pub fn pending(source: &str, length: u64, tick: Tick) -> CopyState {
         CopyState { status: CopyStatus::Pending, done: 0, completed: None, ..CopyState::success(source, length, tick) }
     }
-
-    /// What reads tell of it at `now`.
-    pub fn tell(&self, headers: &mut HeaderMap, now: Timestamp) {
-        let (status, progress, completed) = self.shown(now);
-        let mut set = |name: &'static str, text: &str| _ = headers.insert(name, reply::value(text.to_owned()));
-        set("x-ms-copy-id", &self.id);
-        set("x-ms-copy-source", &self.source);
-        set("x-ms-copy-progress", &progress);
-        if let Some(description) = &self.description {
-            set("x-ms-copy-status-description", description);
-        }
-        headers.insert("x-ms-copy-status", HeaderValue::from_static(status.name()));
-        if let Some(at) = completed {
-            headers.insert("x-ms-copy-completion-time", reply::date(at));
-        }
-        if let Some(incremental) = &self.incremental {
-            headers.insert("x-ms-incremental-copy", reply::TRUE);
-            let at = dates::iso_ticks(incremental.snapshot).as_str().to_owned();
-            headers.insert("x-ms-copy-destination-snapshot", reply::value(at));
-        }
-    }
-
-    /// The same in a list.
-    pub fn list(&self, xml: &mut XmlWriter, now: Timestamp) {
-        let (status, progress, completed) = self.shown(now);
-        xml.leaf("CopyId", &self.id).leaf("CopyStatus", status.name()).leaf("CopySource", &self.source);
-        xml.leaf("CopyProgress", progress);
-        if let Some(at) = completed {
-            xml.leaf("CopyCompletionTime", dates::http_date(at).as_str());
-        }
-        xml.leaf_if("CopyStatusDescription", self.description.as_deref());
-        if let Some(incremental) = &self.incremental {
-            xml.leaf("IncrementalCopy", "true");
-            xml.leaf("CopyDestinationSnapshot", dates::iso_ticks(incremental.snapshot).as_str());
-        }
-    }
 }
 
-/// A GUID that nobody had before.
+/// A fresh GUID.
 fn copy_id(tick: Tick) -> String {
     let mut bytes = tick.entropy.to_be_bytes();
     // Marked as a random one, as GUIDs are.
