@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use engine::EngineError;
 
-use crate::collect::{self, Pace};
+use crate::collect::{self, Failure, Pace};
 use crate::disk::is_out_of_files;
 use crate::folder::KnownLog;
 use crate::probe::Moment;
@@ -258,15 +258,28 @@ fn look_at_folder(inner: &Inner, repeated: &mut Repeated) {
 
 fn compactor(inner: &Arc<Inner>) {
     let (mut compacting, mut cleaning) = (Repeated::default(), Repeated::default());
+    let mut failure = Failure::default();
     while !inner.stopping.load(Ordering::Acquire) {
         let _ = inner.options.probe.at(Moment::Compactor);
         let mut changed = false;
         let room = inner.look_at_space();
-        match inner.tree.compact(room, inner.space.is_full()) {
-            Ok(more) => changed |= more,
-            Err(error) => compacting.failed("compaction", &error),
+        if !failure.is_resting() {
+            match inner.tree.compact(room, inner.space.is_full()) {
+                Ok(more) => {
+                    failure = Failure::default();
+                    changed |= more;
+                }
+                Err(error) => {
+                    compacting.failed("compaction", &error);
+                    // A block that cannot be read will not be read the next time either, and each try writes much. A disk
+                    // that is full may have room soon.
+                    if !is_full(&error) {
+                        failure.happened();
+                    }
+                }
+            }
         }
-        if let Err(error) = inner.tree.maintain() {
+        if let Err(error) = inner.tree.remove_unfinished().and_then(|()| inner.tree.maintain()) {
             cleaning.failed("removing old versions of the rows", &error);
         }
         if !changed {
