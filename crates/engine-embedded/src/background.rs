@@ -22,6 +22,8 @@ const IDLE: Duration = Duration::from_millis(500);
 /// How often the collector looks when there is nothing to do, and at least between two rounds.
 const COLLECT_EVERY: Duration = Duration::from_secs(2);
 const COLLECT_AGAIN: Duration = Duration::from_millis(100);
+/// Compaction that fails is tried again after this long at most: writers are slowed down until it works.
+const COMPACTION_REST_MAX: Duration = Duration::from_secs(60);
 /// How often the log says of something that it keeps failing.
 const SAY_EVERY: Duration = Duration::from_secs(60);
 
@@ -257,13 +259,16 @@ fn look_at_folder(inner: &Inner, repeated: &mut Repeated) {
 }
 
 fn compactor(inner: &Arc<Inner>) {
-    let (mut compacting, mut cleaning) = (Repeated::default(), Repeated::default());
+    let (mut compacting, mut cleaning, mut removing) = (Repeated::default(), Repeated::default(), Repeated::default());
     let mut failure = Failure::default();
     while !inner.stopping.load(Ordering::Acquire) {
         let _ = inner.options.probe.at(Moment::Compactor);
         let mut changed = false;
+        if let Err(error) = inner.tree.remove_unfinished() {
+            removing.failed("removing unfinished tables of rows", &error);
+        }
         let room = inner.look_at_space();
-        if !failure.is_resting() {
+        if !failure.is_resting(COMPACTION_REST_MAX) {
             match inner.tree.compact(room, inner.space.is_full()) {
                 Ok(more) => {
                     failure = Failure::default();
@@ -279,7 +284,7 @@ fn compactor(inner: &Arc<Inner>) {
                 }
             }
         }
-        if let Err(error) = inner.tree.remove_unfinished().and_then(|()| inner.tree.maintain()) {
+        if let Err(error) = inner.tree.maintain() {
             cleaning.failed("removing old versions of the rows", &error);
         }
         if !changed {

@@ -78,9 +78,9 @@ impl Failure {
         self.last = Some(Instant::now());
     }
 
-    /// Whether it is too early to try again.
-    pub fn is_resting(&self) -> bool {
-        let rest = FIRST_RETRY.saturating_mul(1 << self.times.min(16)).min(RETRY_MAX);
+    /// Whether it is too early to try again. It is not once `most` has passed.
+    pub fn is_resting(&self, most: Duration) -> bool {
+        let rest = FIRST_RETRY.saturating_mul(1 << self.times.min(16)).min(most);
         self.last.is_some_and(|last| last.elapsed() < rest)
     }
 }
@@ -97,7 +97,7 @@ pub fn run(inner: &Arc<Inner>, pace: Pace) -> bool {
             break;
         }
         let is_dropped = collector.dropped.iter().any(|(dropped, _)| dropped.id == segment.id);
-        let is_resting = collector.failing.get(&segment.id).is_some_and(Failure::is_resting);
+        let is_resting = collector.failing.get(&segment.id).is_some_and(|failure| failure.is_resting(RETRY_MAX));
         if !segment.is_collectable() || is_dropped || (is_resting && pace == Pace::Gentle) {
             continue;
         }
@@ -490,17 +490,18 @@ mod tests {
     #[test]
     fn what_has_failed_rests_longer_each_time() {
         let mut failure = Failure::default();
-        assert!(!failure.is_resting());
+        assert!(!failure.is_resting(RETRY_MAX));
         failure.happened();
-        assert!(failure.is_resting());
+        assert!(failure.is_resting(RETRY_MAX));
         let (once, twice) = (FIRST_RETRY * 2, FIRST_RETRY * 4);
         let ago = |time: Duration| Instant::now().checked_sub(time);
         failure.last = ago(once);
-        assert!(!failure.is_resting());
+        assert!(!failure.is_resting(RETRY_MAX));
         failure.happened();
         failure.last = ago(once);
-        assert!(failure.is_resting());
+        assert!(failure.is_resting(RETRY_MAX));
+        assert!(!failure.is_resting(once), "not longer than this");
         failure.last = ago(twice);
-        assert!(!failure.is_resting());
+        assert!(!failure.is_resting(RETRY_MAX));
     }
 }

@@ -297,8 +297,11 @@ impl Tree {
         let before = self.tree.current_version().id();
         let strategy = Arc::new(strategy);
         self.write_tables(|| self.tree.compact(Arc::clone(&strategy) as _, self.watermark()).map(drop))?;
-        self.merged_below.store(self.tree.next_table_id(), Ordering::Release);
-        Ok(self.tree.current_version().id() != before)
+        let is_changed = self.tree.current_version().id() != before;
+        if is_changed {
+            self.merged_below.store(self.tree.next_table_id(), Ordering::Release);
+        }
+        Ok(is_changed)
     }
 
     /// Runs a flush or a round of compaction. One that fails leaves tables behind that belong to nothing; their numbers are
@@ -322,7 +325,15 @@ impl Tree {
         if from == NONE_UNFINISHED {
             return Ok(());
         }
-        let from = from.max(self.merged_below.load(Ordering::Acquire));
+        let removed = self.remove_unlisted(from.max(self.merged_below.load(Ordering::Acquire)));
+        if removed.is_err() {
+            self.unfinished_from.fetch_min(from, Ordering::AcqRel);
+        }
+        removed
+    }
+
+    /// Removes the tables from this number on that are in no list.
+    fn remove_unlisted(&self, from: u64) -> io::Result<()> {
         self.disk.tree_work(&mut || {
             // So that nobody is writing a table now.
             let _flushing = self.tree.get_flush_lock();
