@@ -33,6 +33,9 @@ mod collect;
 mod crashes;
 mod entering;
 mod error;
+#[cfg(any(test, feature = "testing"))]
+#[doc(hidden)]
+pub mod fuzzing;
 mod model;
 mod op;
 pub mod opens;
