@@ -191,7 +191,7 @@ async fn a_commit_that_was_forbidden_never_counts_as_done() {
     client.batch_execute(&names).await.expect("two names");
     let nothing = ["'{}'"; 37].join(", ");
     for (part, outcome) in [(1, 1), (2, 0)] {
-        let again = format!("SELECT outcome FROM commit_batch({part}, 5, 5, {nothing})");
+        let again = format!("SELECT outcome FROM commit_batch('{{{part}}}', 5, 5, {nothing})");
         let answer: i32 = client.query_one(&again, &[]).await.expect("an answer").get(0);
         assert_eq!(answer, outcome, "partition {part}");
     }
