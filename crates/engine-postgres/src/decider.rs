@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use engine::{Decision, EngineError, Partitions, Tick, Unread, Verdict};
+use engine::{Decision, EngineError, Partitions, Tick, Unread, Verdict, panics};
 use tokio::sync::{Notify, oneshot};
 
 use crate::commit::{self, Committed};
@@ -141,8 +141,12 @@ pub fn submit(inner: &Arc<Inner>, decision: Box<dyn Decision>) -> Result<oneshot
 async fn serve(inner: &Arc<Inner>, partitions: &Partitions) {
     let numbers = partition_numbers(partitions);
     while let Some(requests) = inner.waiting.take(partitions) {
-        let left = Batch { inner, partitions, numbers: &numbers, requests, conflicts: 0 }.run().await;
-        inner.waiting.put_back(partitions, left);
+        let batch = Batch { inner, partitions, numbers: &numbers, requests, conflicts: 0 };
+        match panics::caught(Box::pin(batch.run())).await {
+            Ok(left) => inner.waiting.put_back(partitions, left),
+            // Those of the batch learn that it failed when it is dropped. Those that wait are served.
+            Err(panics::Panicked) => tracing::error!(?partitions, "the work on a batch of decisions panicked"),
+        }
     }
 }
 
