@@ -13,7 +13,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use engine::{
-    Changes, Content, ContentId, Decision, EngineError, Key, Part, Rows, Tick, Timestamp, Unread, Verdict, Visit,
+    Changes, Content, ContentId, Decision, EngineError, Key, Part, Partitions, Rows, Tick, Timestamp, Unread, Verdict,
+    Visit,
 };
 use tokio::sync::oneshot;
 
@@ -126,33 +127,33 @@ impl std::fmt::Debug for State {
     }
 }
 
-/// Requests by partition, served in turn: one partition's crowd does not hold the others up.
+/// Requests by their partitions, served in turn: one partition's crowd does not hold the others up.
 #[derive(Default)]
 struct Waiting {
-    by_partition: HashMap<Key, VecDeque<Request>>,
-    turns: VecDeque<Key>,
+    by_partitions: HashMap<Partitions, VecDeque<Request>>,
+    turns: VecDeque<Partitions>,
     count: usize,
 }
 
 impl Waiting {
     fn push(&mut self, request: Request) {
         self.count += 1;
-        let partition = request.decision.partition().clone();
-        let line = self.by_partition.entry(partition.clone()).or_default();
+        let partitions = request.decision.partitions().clone();
+        let line = self.by_partitions.entry(partitions.clone()).or_default();
         if line.is_empty() {
-            self.turns.push_back(partition);
+            self.turns.push_back(partitions);
         }
         line.push_back(request);
     }
 
     fn pop(&mut self) -> Option<Request> {
-        let partition = self.turns.pop_front()?;
-        let line = self.by_partition.get_mut(&partition)?;
+        let partitions = self.turns.pop_front()?;
+        let line = self.by_partitions.get_mut(&partitions)?;
         let request = line.pop_front()?;
         if line.is_empty() {
-            self.by_partition.remove(&partition);
+            self.by_partitions.remove(&partitions);
         } else {
-            self.turns.push_back(partition);
+            self.turns.push_back(partitions);
         }
         self.count -= 1;
         Some(request)
@@ -501,13 +502,13 @@ impl Decider {
                 }
             }
         };
-        let partition = request.decision.partition();
+        let partitions = request.decision.partitions();
         if request.tries > 0 {
-            self.recent.end(partition);
+            self.recent.end(partitions);
         }
         let answer = match verdict {
             Verdict::Commit(changes) => {
-                self.recent.note_stamp(partition, stamp);
+                self.recent.note_stamp(partitions, stamp);
                 self.apply(changes, stamp)
             }
             Verdict::Refuse => {
@@ -521,9 +522,9 @@ impl Decider {
         self.open_batch().answers.push((request.answer, answer));
     }
 
-    /// Whether what was decided outside would be decided now, and with a stamp above all others of its partition.
+    /// Whether what was decided outside would be decided now, and with a stamp above all others of its partitions.
     fn holds(&self, request: &Request, prepared: &Prepared) -> bool {
-        let is_overtaken = self.recent.overtook(request.decision.partition(), prepared.stamp);
+        let is_overtaken = self.recent.overtook(request.decision.partitions(), prepared.stamp);
         !is_overtaken && !self.recent.touched(&prepared.footprint, prepared.at)
     }
 
@@ -543,7 +544,7 @@ impl Decider {
 
     fn send_outside(&mut self, mut request: Request) {
         if request.tries == 0 {
-            self.recent.begin(request.decision.partition(), self.last_written);
+            self.recent.begin(request.decision.partitions(), self.last_written);
         }
         request.after = self.last_written;
         let mut state = self.inner.pipeline.lock();
