@@ -65,7 +65,7 @@ pub struct Limits {
     /// or served because what it asked for is public. A client connects because it has something to ask; who does not ask
     /// takes places from those who do.
     pub first_request: Duration,
-    /// Such a connection is closed for another when places run short and it has been silent this long.
+    /// A connection of this age on which no request was signed is closed for another when places run short.
     pub displaced: Duration,
     /// A request's head must be there this long after its first byte.
     pub head: Duration,

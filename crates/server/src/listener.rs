@@ -268,7 +268,7 @@ async fn connect<P: Protocol>(tcp: TcpStream, transport: &Transport, protocol: &
         static DISPLACED: LogThrottle = LogThrottle::new();
         metrics.connections_displaced.fetch_add(1, Ordering::Relaxed);
         if let Some(count) = DISPLACED.due(LOG_PAUSE) {
-            tracing::warn!(peer = %connection.peer, count, "silent connections were closed, because others had no place");
+            tracing::warn!(peer = %connection.peer, count, "connections without a credential were closed, because others had no place");
         }
     }
 }

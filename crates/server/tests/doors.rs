@@ -127,6 +127,53 @@ fn connections_that_were_refused_make_room_for_others() {
     assert_eq!(late.receive().status, 200);
 }
 
+/// Strangers whose connections are never silent for long: each asks again as soon as it was refused.
+#[test]
+fn connections_that_are_refused_again_and_again_make_room_for_others() {
+    let patient = Duration::from_secs(3600);
+    let limits = Limits { connections: 2, connections_per_address: 1, first_request: patient, ..Limits::default() };
+    let server = start_with(limits, false);
+    let strangers = [[127, 0, 0, 2], [127, 0, 0, 3]].map(|from| client_from(from, server.blob));
+    let asking = strangers.map(|mut stranger| {
+        std::thread::spawn(move || {
+            let request = raw("GET", "/acct?comp=list", "", b"");
+            while stranger.try_send(&request) && !stranger.is_closed() {
+                assert_eq!(stranger.receive().status, 404);
+            }
+        })
+    });
+    let _clients = [[127, 0, 0, 4], [127, 0, 0, 5]].map(|from| {
+        let mut client = client_from(from, server.blob);
+        assert_eq!(client.ask(&signed("GET", "/acct?comp=list", "", b"")).status, 200);
+        client
+    });
+    // Each of them has made room.
+    for stranger in asking {
+        stranger.join().unwrap();
+    }
+}
+
+/// What is public costs nobody a credential, so it must not keep those out who have one.
+#[test]
+fn connections_that_were_served_what_is_public_make_room_for_others() {
+    let limits = Limits { connections: 2, connections_per_address: 1, ..Limits::default() };
+    let server = start_with(Limits { displaced: Duration::from_millis(50), ..limits }, false);
+    // By another port, which has places of its own.
+    let (mut owner, public) = (Client::to(server.dfs), "x-ms-blob-public-access: blob\r\n");
+    assert_eq!(owner.ask(&by_owner("PUT", "/acct/box?restype=container", public, b"")).status, 201);
+    assert_eq!(owner.ask(&put_blob("/acct/box/thing", b"hello")).status, 201);
+    let mut strangers = [[127, 0, 0, 2], [127, 0, 0, 3]].map(|from| client_from(from, server.blob));
+    for stranger in &mut strangers {
+        assert_eq!(stranger.ask(&raw("GET", "/acct/box/thing", "", b"")).status, 200);
+    }
+    let _clients = [[127, 0, 0, 4], [127, 0, 0, 5]].map(|from| {
+        let mut client = client_from(from, server.blob);
+        assert_eq!(client.ask(&signed("GET", "/acct/box/thing", "", b"")).status, 200);
+        client
+    });
+    assert!(strangers.iter_mut().all(Client::is_closed), "each of them has made room");
+}
+
 /// On the admin port nobody signs in, so whoever asks next gets the place of who has been silent longest.
 #[test]
 fn the_admin_port_cannot_be_filled_by_who_asked_once() {
