@@ -174,6 +174,49 @@ fn connections_that_were_served_what_is_public_make_room_for_others() {
     assert!(strangers.iter_mut().all(Client::is_closed), "each of them has made room");
 }
 
+/// Heads that are sent slowly or never come to their end are held in memory, and nobody has signed them.
+#[test]
+fn heads_without_end_take_little_memory() {
+    const HELD: usize = 64 * 1024;
+    const HEAD: usize = 16 * 1024;
+    const STRANGERS: usize = 20;
+    let patient = Duration::from_secs(3600);
+    let limits = Limits { unfinished_heads: HELD, first_request: patient, head: patient, ..Limits::default() };
+    let server = start_with(limits, false).with_blob(b"hello");
+    let unfinished = format!("GET /acct/box/thing HTTP/1.1\r\nx-ms-meta-a: {}", "a".repeat(HEAD));
+    let mut strangers: Vec<TcpStream> = (0..STRANGERS)
+        .map(|_| {
+            let mut stranger = server.client();
+            // It may be closed before all of it was sent.
+            stranger.try_send(unfinished.as_bytes());
+            stranger.tcp.set_nonblocking(true).unwrap();
+            stranger.tcp
+        })
+        .collect();
+    let began = std::time::Instant::now();
+    loop {
+        let is_open = |stranger: &mut TcpStream| {
+            stranger.read(&mut [0]).is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock)
+        };
+        strangers.retain_mut(is_open);
+        // One that is short, or that came when there was room, may wait on.
+        if strangers.len() * HEAD <= HELD + STRANGERS * 4 * 1024 {
+            break;
+        }
+        assert!(began.elapsed() < support::PATIENCE, "{} heads without end are held", strangers.len());
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(server.client().ask(&signed("GET", "/acct/box/thing", "", b"")).status, 200);
+    // When they have gone, there is room for a long head that comes in pieces.
+    drop(strangers);
+    let long = signed("GET", "/acct/box/thing", &format!("x-ms-meta-a: {}\r\n", "a".repeat(HEAD)), b"");
+    let mut client = server.client();
+    while !client.try_send(&long) || client.is_closed() {
+        client = server.client();
+    }
+    assert_eq!(client.receive().status, 200);
+}
+
 /// On the admin port nobody signs in, so whoever asks next gets the place of who has been silent longest.
 #[test]
 fn the_admin_port_cannot_be_filled_by_who_asked_once() {
