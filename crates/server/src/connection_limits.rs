@@ -2,7 +2,7 @@
 //!
 //! So a client that opens connections and says nothing takes nothing from the other ports, and not everything from other clients
 //! of the same port. When places run short, the connection that has been silent longest gives its place away, unless its
-//! client was let in (see [`Activity`]).
+//! client has signed a request (see [`Activity`]).
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -98,8 +98,8 @@ impl OpenConnections {
             if activity.is_displaced() {
                 return true;
             }
-            if let Some(silent) = activity.displaceable(now, limits.first_request)
-                && silent >= longest.map_or(limits.displaced, |(longest, _)| longest)
+            if let Some(silent) = activity.displaceable(now, limits)
+                && longest.is_none_or(|(longest, _)| silent > longest)
             {
                 longest = Some((silent, activity));
             }
@@ -180,6 +180,23 @@ mod tests {
         }
         places.lock().remove(taken[1].0, IpAddr::from([10, 0, 0, 2]));
         assert!(take(4, 15).unwrap().is_some());
+    }
+
+    /// Each sends a request that is refused, and the next one as soon as it has the answer.
+    #[test]
+    fn who_is_refused_again_and_again_makes_room() {
+        let (places, began) = (places(2, 2, Duration::from_secs(1)), Instant::now());
+        let at = |millis| began + Duration::from_millis(millis);
+        let take = |last: u8, millis| places.try_take(IpAddr::from([10, 0, 0, last]), at(millis));
+        let strangers = [take(1, 0).unwrap().unwrap(), take(2, 0).unwrap().unwrap()];
+        for millis in (0..5_000).step_by(100) {
+            for (_, activity) in &strangers {
+                activity.begin();
+                activity.end(at(millis));
+            }
+        }
+        assert!(take(3, 5_000).unwrap().is_none(), "there is no place yet");
+        assert_eq!(strangers.iter().filter(|(_, activity)| activity.is_displaced()).count(), 1);
     }
 
     #[test]

@@ -160,7 +160,7 @@ impl Metrics {
         out.single("lazurite_tls_handshakes_failed_total", help, &self.handshakes_failed);
         let help = "Connections that were closed because their address had too many.";
         out.single("lazurite_connections_refused_total", help, &self.connections_refused);
-        let help = "Connections that were silent and were closed because others had no place.";
+        let help = "Connections without a credential that were closed because others had no place.";
         out.single("lazurite_connections_displaced_total", help, &self.connections_displaced);
         let help = "Requests with a signature or token that was not good.";
         out.single("lazurite_authentication_failures_total", help, &self.sign_ins_failed);

@@ -439,9 +439,9 @@ impl Answers for Pipeline {
         let is_timed_out = matches!(outcome, Ok(Err(Stop::TimedOut)));
         let rest = if is_timed_out { body.rest() } else { body.drain().await };
 
-        // What is served to anybody lets them in, too.
+        // Who is served what is public may stay, but takes no place from those who sign in.
         if matches!(&outcome, Ok(Ok(reply)) if reply.status.as_u16() < 400) {
-            traffic.activity.admit();
+            traffic.activity.let_stay();
         }
         let Progress { asked, version, account, failed_sign_in, caller, activity: _ } = progress;
         if failed_sign_in {
