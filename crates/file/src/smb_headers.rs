@@ -56,14 +56,15 @@ pub fn parse_optional(head: &Head) -> Result<SmbSettings, FileError> {
             return Err(FileError::header(name, value));
         }
     }
-    Ok(SmbSettings {
+    let settings = SmbSettings {
         attributes: attributes(head)?,
         created: time(head, CREATION_TIME)?,
         written: time(head, LAST_WRITE_TIME)?,
         changed: change_time(head)?,
         permission: permission(head)?,
         semantics: semantics(head)?,
-    })
+    };
+    Ok(SmbSettings { semantics: settings.semantics.with(&settings.permission), ..settings })
 }
 
 fn attributes(head: &Head) -> Result<Option<Attributes>, FileError> {
@@ -210,10 +211,20 @@ mod tests {
     }
 
     #[test]
-    fn semantics_and_what_is_for_nfs() {
-        let of = |value| newest(&[(SEMANTICS, value)]).map(|settings| settings.semantics);
-        assert_eq!((of("New"), of("restore")), (Ok(Semantics::New), Ok(Semantics::Restore)));
-        assert_eq!(of("old"), Err(FileError::header(SEMANTICS, "old")));
+    fn what_is_restored_comes_with_its_permission() {
+        let of =
+            |semantics, permission| newest(&[(SEMANTICS, semantics), permission]).map(|settings| settings.semantics);
+        let given = (PERMISSION, SDDL);
+        assert_eq!((of("New", given), of("restore", given)), (Ok(Semantics::New), Ok(Semantics::Restore)));
+        assert_eq!(of("Restore", (PERMISSION_KEY, "1*2")), Ok(Semantics::Restore));
+        for word in ["", "inherit", "preserve"] {
+            assert_eq!(of("Restore", (PERMISSION, word)), Ok(Semantics::New), "{word}");
+        }
+        assert_eq!(of("old", given), Err(FileError::header(SEMANTICS, "old")));
+    }
+
+    #[test]
+    fn what_is_for_nfs() {
         for name in OF_NFS {
             assert_eq!(newest(&[(name, "0")]), Err(FileError::header(name, "0")));
         }

@@ -39,6 +39,16 @@ pub enum Semantics {
     Restore,
 }
 
+impl Semantics {
+    /// What is restored brings the permission that it had. Without one it is created like anything new.
+    pub fn with(self, permission: &PermissionSetting) -> Semantics {
+        match permission {
+            PermissionSetting::Given(_) | PermissionSetting::Key(_) => self,
+            PermissionSetting::Preserve | PermissionSetting::Inherit => Semantics::New,
+        }
+    }
+}
+
 /// What a request sets of the properties that SMB sees.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct SmbSettings {

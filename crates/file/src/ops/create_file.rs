@@ -193,7 +193,7 @@ mod tests {
         ] {
             assert_eq!(header(&told, name), Some(value), "{name}");
         }
-        let restore = [("x-ms-file-attributes", "System"), ("x-ms-file-property-semantics", "Restore")];
+        let restore = [("x-ms-file-attributes", "System"), ("x-ms-file-property-semantics", "Restore"), headers[9]];
         let made = bench.call("PUT", "share/as-given", &[&CREATE[..], &restore].concat(), b"").await.unwrap();
         assert_eq!(header(&made, "x-ms-file-attributes"), Some("System"));
     }
