@@ -16,11 +16,13 @@ use crate::entering::{self, Admission, NodeChange, NodeRead};
 use crate::error::FileError;
 use crate::model::{Halt, refuse};
 use crate::reply::node::ShownNode;
-use crate::request::{FILE_LENGTH, HTTP_HEADERS, required};
+use crate::request::{FILE_LENGTH, HTTP_HEADERS, required, text};
 use crate::tree::{Spot, Target};
 use crate::{Failure, request, smb_headers};
 
 const TYPE: &str = "x-ms-type";
+/// What NFS calls a file. Links are created by operations of their own.
+const FILE_TYPE: &str = "x-ms-file-file-type";
 /// Since this version a file can be created with its first bytes.
 const BODY_SINCE: &str = "2026-02-06";
 
@@ -39,6 +41,9 @@ fn parse(head: &Head, may_replace: bool) -> Result<(Target, CreateFile), FileErr
     let kind = required(head, TYPE)?;
     if !kind.eq_ignore_ascii_case("file") {
         return Err(FileError::header(TYPE, kind));
+    }
+    if let Some(kind) = text(head, FILE_TYPE)?.filter(|kind| !kind.eq_ignore_ascii_case("regular")) {
+        return Err(FileError::header(FILE_TYPE, kind));
     }
     let length = request::file_length(head)?.ok_or(RequestError::MissingRequiredHeader { name: FILE_LENGTH })?;
     let file = NewFile { length, headers: http_headers(head)?, lease: request::lease_id(head)?, may_replace };
