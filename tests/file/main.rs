@@ -12,6 +12,7 @@ mod stage;
 mod directory_operations;
 mod file_operations;
 mod names;
+mod nfs_properties;
 mod not_yet;
 mod quota;
 mod races;
