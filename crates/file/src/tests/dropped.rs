@@ -14,10 +14,15 @@ use crate::opens::{OpenRefusal, Reach, Scope};
 use crate::testing::Bench;
 
 /// Keeps decisions until it is told to run them, whether or not somebody still waits for them.
-#[derive(Debug)]
 struct Waiting {
     inner: Arc<MemoryEngine>,
     decisions: Mutex<Option<Vec<Box<dyn Decision>>>>,
+}
+
+impl std::fmt::Debug for Waiting {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Waiting").finish_non_exhaustive()
+    }
 }
 
 impl Waiting {
