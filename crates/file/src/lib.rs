@@ -87,12 +87,13 @@ pub type Failure = service::Failure<FileError>;
 pub struct FileService {
     state: ServiceState,
     opens: Arc<Opens>,
+    purges: Arc<collect::Purges>,
 }
 
 impl FileService {
     #[must_use]
     pub fn new(engine: Arc<dyn Engine>, opens: Arc<Opens>) -> FileService {
-        FileService { state: ServiceState::new(engine), opens }
+        FileService { state: ServiceState::new(engine), opens, purges: Arc::default() }
     }
 }
 

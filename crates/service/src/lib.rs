@@ -56,7 +56,7 @@ pub use http_service::{Call, HttpService, ServiceState};
 pub use lease_action::{LeaseAction, LeaseKind, LeaseOutcome};
 pub use operation::{Operation, ReadOperation, commit, read};
 pub use policy::StoredPolicy;
-pub use remove_rows::remove_rows;
+pub use remove_rows::{Removed, remove_rows, remove_rows_from};
 pub use request_error::RequestError;
 pub use soft_delete::Deletion;
 use sources::Sources;
