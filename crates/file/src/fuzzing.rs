@@ -5,7 +5,8 @@ use service::codec;
 use wire::http::Head;
 
 use crate::model::{
-    AccessTier, Attributes, DeletedShare, Node, NodeKind, NodePlace, Protocol, Provisioned, Share, ShareGuard, Usage,
+    AccessTier, Attributes, DeletedShare, NfsProperties, Node, NodeKind, NodePlace, Protocol, Provisioned, Share,
+    ShareGuard, Usage,
 };
 use crate::permission_format::PermissionFormat;
 use crate::security::{ChildKind, Descriptor, Permission, PermissionKey, Sid, new_child, root_directory};
@@ -84,6 +85,7 @@ pub fn row_samples() -> Vec<Vec<u8>> {
         attributes: Attributes::DIRECTORY,
         permission: PermissionKey::from_bytes([1; 16]),
         metadata: vec![("a".into(), "b".into())],
+        nfs: Some(NfsProperties::new(true)),
     };
     let place = NodePlace { directory: 7, name: "name".into() };
     let usage = Usage { bytes: 10, past_bytes: 1 };
