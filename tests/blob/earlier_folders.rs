@@ -80,7 +80,7 @@ fn page_blobs_of_before_read_the_same() {
     let Some(mut server) = Server::with_data(&folder) else { return };
     let (mut disk, snapshot, copy) = Model::of_the_folder();
     let listed = server.client().call("GET disks?restype=container&comp=list&include=snapshots", &[], "").ok().xml();
-    let blobs = listed.all("Blobs/Blob");
+    let blobs = listed.all("Blobs");
     let at = blobs.iter().find_map(|blob| blob.text_of("Snapshot")).expect("a snapshot");
     let of_snapshot = format!("disks/disk?snapshot={at}");
 
