@@ -17,8 +17,8 @@ pub struct Removed {
 
 /// Removes some rows below `prefix`, with what `each` adds for them, and says whether there are more.
 ///
-/// A row that cannot be read stays: nobody knows what it refers to. The rows behind it go first; when only such rows are left
-/// the step fails with their names, and whoever repairs or removes them lets it end.
+/// A row that cannot be read stays: it is not known what it refers to. The rows behind it go first; when only such rows are left
+/// the step fails with their names, until they are repaired or removed.
 pub fn remove_rows<T>(
     rows: &dyn Rows,
     prefix: &Key,
