@@ -58,6 +58,14 @@ const LIVE_ROW_BYTES: u64 = 32;
 
 type Answer = Result<(), EngineError>;
 
+/// An answer that waits for its batch to be durable. The decision is kept as long: its service may hold something for it, and the
+/// asker may be gone.
+struct DueAnswer {
+    decision: Box<dyn Decision>,
+    waiting: oneshot::Sender<Answer>,
+    answer: Answer,
+}
+
 pub struct Request {
     pub decision: Box<dyn Decision>,
     answer: oneshot::Sender<Answer>,
@@ -268,7 +276,7 @@ impl Pipeline {
 struct Closed {
     segment: Arc<Segment>,
     builder: BatchBuilder,
-    answers: Vec<(oneshot::Sender<Answer>, Answer)>,
+    answers: Vec<DueAnswer>,
     /// Nothing to write: the answers only wait for what came before.
     is_empty: bool,
     /// The log segment ends with this batch.
@@ -315,7 +323,7 @@ struct Decider {
 /// The batch being filled.
 struct Open {
     builder: BatchBuilder,
-    answers: Vec<(oneshot::Sender<Answer>, Answer)>,
+    answers: Vec<DueAnswer>,
     /// Segments whose live bytes this batch changes.
     touched: BTreeSet<u64>,
     is_empty: bool,
@@ -519,7 +527,8 @@ impl Decider {
             Verdict::Unread(Unread::NotYet) => Err(EngineError::Unavailable("a row was not at hand".into())),
         };
         // A refusal is an answer too: it goes out with the batch whose writes it may have been decided on.
-        self.open_batch().answers.push((request.answer, answer));
+        let due = DueAnswer { decision: request.decision, waiting: request.answer, answer };
+        self.open_batch().answers.push(due);
     }
 
     /// Whether what was decided outside would be decided now, and with a stamp above all others of its partitions.
@@ -874,8 +883,9 @@ impl Committer {
     }
 }
 
-fn answer(answers: Vec<(oneshot::Sender<Answer>, Answer)>) {
-    for (waiting, answer) in answers {
+fn answer(answers: Vec<DueAnswer>) {
+    for DueAnswer { decision, waiting, answer } in answers {
+        drop(decision);
         let _ = waiting.send(answer);
     }
 }

@@ -15,7 +15,7 @@ use minicbor::{Decode, Encode};
 use service::{codec, unrefused};
 
 use super::group::Group;
-use super::read::Found;
+use super::read::{Found, live_epochs};
 use super::write::Change;
 use super::{ByteSpan, FIRST_EPOCH, FRESH_IDS, GROUP_BYTES, MAP_BYTES_MAX, View, group_rows, key, prune_due, rows_of};
 
@@ -270,6 +270,10 @@ impl<const UNIT: u64> View<UNIT> {
         tick: Tick,
         changes: &mut Changes,
     ) -> Result<Option<u64>, Unread> {
+        // The resource may be gone meanwhile: nothing comes into a map that the collector is about to remove, or has removed.
+        if live_epochs(rows, map)?.is_empty() {
+            return Ok(None);
+        }
         let origins = origins(rows, map)?;
         let mut taken = 0;
         let mut next = Some(ByteSpan { start: from * GROUP_BYTES, end: MAP_BYTES_MAX });

@@ -275,6 +275,27 @@ async fn cuts() {
     assert_eq!(bench.figures(), (0, 0));
 }
 
+/// A request found that its file must be settled, and before it does so the file is deleted.
+#[tokio::test]
+async fn a_file_that_is_gone_is_not_settled() {
+    let bench = Bench::new();
+    let view = bench.new_map().await;
+    let length = 12 * GROUP_BYTES;
+    bench.write(view, 0, &vec![1; length as usize]).await;
+    let cut = bench.cut(view, length, 11 * GROUP_BYTES - 1).await.unwrap();
+    let cut = bench.cut(cut, 11 * GROUP_BYTES - 1, 8 * GROUP_BYTES).await.unwrap();
+    assert_ne!(cut.map, view.map);
+    bench.let_go(cut).await;
+    // Before the collector comes to it, and afterwards.
+    let before = bench.figures();
+    FileView::settle(&*bench.0, cut.map).await.unwrap();
+    assert_eq!(bench.figures(), before);
+    bench.sweep(&MapCollector).await;
+    assert_eq!(bench.figures(), (0, 0));
+    FileView::settle(&*bench.0, cut.map).await.unwrap();
+    assert_eq!(bench.figures(), (0, 0));
+}
+
 /// A content for each group, from the first on.
 async fn groups_of_their_own(bench: &Bench, view: FileView, count: u64) {
     for group in 0..count {
