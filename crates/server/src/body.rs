@@ -9,9 +9,10 @@ use bytes::Bytes;
 use http::{HeaderMap, header};
 use http_body::{Frame, SizeHint};
 use hyper::body::Incoming;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use wire::http::{Body, BodyError, BoxFuture, ByteStream, ReplyBody};
 
-use crate::limits::{DRAIN_BYTES_MAX, DRAIN_TIME_MAX};
+use crate::limits::{DRAIN_BYTES_MAX, DRAIN_TIME_MAX, Limits, PUBLIC_ANSWER_BYTES_FREE};
 use crate::metrics::{Metrics, RequestKind};
 use crate::stream::Traffic;
 
@@ -175,6 +176,43 @@ impl AnswerBody {
         if !matches!(self.rest, Remaining::Nothing) {
             self.counted = Some((Arc::clone(metrics), asked));
         }
+    }
+}
+
+/// How many bytes of answers to clients without a credential may wait to be taken; see [`Limits::public_answers`].
+#[derive(Debug)]
+pub(crate) struct PublicAnswers(Arc<Semaphore>);
+
+/// An answer that is counted until the last of its bytes was written.
+struct CountedAnswer {
+    bytes: Bytes,
+    _counted: OwnedSemaphorePermit,
+}
+
+impl AsRef<[u8]> for CountedAnswer {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// Too many bytes wait already.
+#[derive(Debug)]
+pub(crate) struct TooManyBytes;
+
+impl PublicAnswers {
+    pub(crate) fn new(limits: &Limits) -> PublicAnswers {
+        PublicAnswers(Arc::new(Semaphore::new(limits.public_answers)))
+    }
+
+    /// Counts an answer that is in memory as a whole. A stream holds one piece at a time.
+    pub(crate) fn count(&self, body: ReplyBody) -> Result<ReplyBody, TooManyBytes> {
+        let ReplyBody::Bytes(bytes) = body else { return Ok(body) };
+        if bytes.len() <= PUBLIC_ANSWER_BYTES_FREE {
+            return Ok(ReplyBody::Bytes(bytes));
+        }
+        let count = u32::try_from(bytes.len()).map_err(|_| TooManyBytes)?;
+        let counted = Arc::clone(&self.0).try_acquire_many_owned(count).map_err(|_| TooManyBytes)?;
+        Ok(ReplyBody::Bytes(Bytes::from_owner(CountedAnswer { bytes, _counted: counted })))
     }
 }
 

@@ -12,6 +12,8 @@ pub const CONNECTION_BUFFER_BYTES: usize = 128 * 1024;
 pub const STRANGER_READ_BYTES: usize = 4 * 1024;
 /// A head may have this many bytes before it ends, however much others have sent of theirs: most heads come in one piece.
 pub const UNFINISHED_HEAD_BYTES_FREE: usize = 4 * 1024;
+/// An answer up to this size is not counted against [`Limits::public_answers`]: a download holds as much, a piece at a time.
+pub const PUBLIC_ANSWER_BYTES_FREE: usize = 256 * 1024;
 /// A client's own id for its request is repeated up to this length; from the REST reference.
 pub const CLIENT_REQUEST_ID_BYTES_MAX: usize = 1024;
 /// Connections waiting to be accepted, per port.
@@ -77,6 +79,9 @@ pub struct Limits {
     /// Bytes of heads that have begun and not ended, on all connections together: each of them is held in memory, and nobody
     /// knows yet who sends them. Beyond that, connections are closed whose head is longer than most.
     pub unfinished_heads: usize,
+    /// Bytes of answers that wait to be taken by clients without a credential, on all connections together. A list of a public
+    /// container has megabytes, and whoever asks for one need not read it. More of them are told to come again.
+    pub public_answers: usize,
     /// The handshake of TLS must be done this long after the connection was accepted.
     pub handshake: Duration,
     /// A connection may be silent this long between two requests.
@@ -101,6 +106,7 @@ impl Default for Limits {
             displaced: Duration::from_secs(1),
             head: Duration::from_secs(30),
             unfinished_heads: 32 * 1024 * 1024,
+            public_answers: 128 * 1024 * 1024,
             handshake: Duration::from_secs(10),
             idle: Duration::from_secs(180),
             body_pause: Duration::from_secs(60),

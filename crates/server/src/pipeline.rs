@@ -26,7 +26,7 @@ use wire::http::{Body, BodyError, ErrorReply, Head, Query, Reply, header};
 
 use crate::access_log::{AccessLog, Line};
 use crate::activity::Activity;
-use crate::body::{AnswerBody, RequestBody};
+use crate::body::{AnswerBody, PublicAnswers, RequestBody, TooManyBytes};
 use crate::debug_log;
 use crate::dfs;
 use crate::failed_sign_ins::FailedSignIns;
@@ -61,6 +61,7 @@ pub(crate) struct House {
     pub access_log: Option<AccessLog>,
     pub request_ids: RequestIds,
     pub failed_sign_ins: FailedSignIns,
+    pub public_answers: PublicAnswers,
     /// Where the services listen for REST requests, once they do.
     pub rest_addresses: OnceLock<Vec<(Service, SocketAddr)>>,
 }
@@ -125,6 +126,8 @@ pub(crate) struct Progress {
     pub account: Option<u64>,
     /// The signature or token was not good.
     pub failed_sign_in: bool,
+    /// It was.
+    pub signed_in: bool,
     /// Who called, if the debug log wants to know.
     pub caller: Option<String>,
     /// Of the connection, which has to hear when its client was let in. None for a part of a batch.
@@ -134,7 +137,8 @@ pub(crate) struct Progress {
 impl Progress {
     pub(crate) fn new(service: Service, version: HeaderValue) -> Progress {
         let asked = RequestKind::Unknown(service);
-        Progress { asked, version, account: None, failed_sign_in: false, caller: None, activity: None }
+        let (failed_sign_in, signed_in) = (false, false);
+        Progress { asked, version, account: None, failed_sign_in, signed_in, caller: None, activity: None }
     }
 
     fn of_connection(self, activity: &Arc<Activity>) -> Progress {
@@ -239,8 +243,9 @@ impl Pipeline {
                 caller?
             }
         };
+        progress.signed_in = caller != Caller::Anonymous;
         // At once, because what it asks for may take long.
-        if let Some(activity) = progress.activity.as_ref().filter(|_| caller != Caller::Anonymous) {
+        if let Some(activity) = progress.activity.as_ref().filter(|_| progress.signed_in) {
             activity.admit();
         }
         progress.caller = debug_log::is_on().then(|| debug_log::caller_name(&caller));
@@ -375,6 +380,13 @@ impl Pipeline {
         }
     }
 
+    /// An answer to a client without a credential, if not too much waits for such clients already.
+    fn counted(&self, reply: Reply) -> Result<Reply, ErrorReply> {
+        let body = self.house.public_answers.count(reply.body);
+        let body = body.map_err(|TooManyBytes| respond::engine_failure(&EngineError::Busy))?;
+        Ok(Reply { body, ..reply })
+    }
+
     /// Has the refusal of a bad signature or token wait, if there were too many from this address.
     pub(crate) async fn slow_down(&self, peer: SocketAddr) {
         let wait = self.house.failed_sign_ins.note(peer.ip(), Instant::now());
@@ -443,13 +455,14 @@ impl Answers for Pipeline {
         if matches!(&outcome, Ok(Ok(reply)) if reply.status.as_u16() < 400) {
             traffic.activity.let_stay();
         }
-        let Progress { asked, version, account, failed_sign_in, caller, activity: _ } = progress;
+        let Progress { asked, version, account, failed_sign_in, signed_in, caller, activity: _ } = progress;
         if failed_sign_in {
             Box::pin(self.slow_down(peer)).await;
         }
         let is_head = parts.method == Method::HEAD;
         let envelope = Envelope { service: asked.service(), op: asked.op(), is_head, version, client_request_id };
-        let (reply, error) = match settled(outcome, &id) {
+        let answered = settled(outcome, &id).and_then(|reply| if signed_in { Ok(reply) } else { self.counted(reply) });
+        let (reply, error) = match answered {
             Ok(reply) => (reply, None),
             Err(error) => (respond::refusal(&error, &envelope, &id, wall_clock()), Some(error)),
         };

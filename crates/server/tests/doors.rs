@@ -217,6 +217,39 @@ fn heads_without_end_take_little_memory() {
     assert_eq!(client.receive().status, 200);
 }
 
+/// A list of a public container is long, and whoever asks for one need not read it.
+#[test]
+fn public_lists_that_nobody_reads_take_little_memory() {
+    let patient = Duration::from_secs(3600);
+    let limits = Limits { public_answers: 1024 * 1024, write_pause: patient, ..Limits::default() };
+    let server = start_with(limits, false);
+    let (mut owner, public) = (server.client(), "x-ms-blob-public-access: container\r\n");
+    assert_eq!(owner.ask(&by_owner("PUT", "/acct/box?restype=container", public, b"")).status, 201);
+    for number in 0..400 {
+        let name = format!("/acct/box/{number:03}{}", "x".repeat(900));
+        assert_eq!(owner.ask(&put_blob(&name, b"")).status, 201);
+    }
+    let list = raw("GET", "/acct/box?restype=container&comp=list", "", b"");
+    let answer = server.client().ask(&list);
+    assert_eq!(answer.status, 200);
+    assert!((512 * 1024..1024 * 1024).contains(&answer.body.len()), "{} bytes", answer.body.len());
+    // More than the system holds for a client that does not read, so that one answer waits in the server.
+    let mut deaf = server.client();
+    deaf.send(&list.repeat(400));
+    let began = std::time::Instant::now();
+    let ask_until = |status: u16| loop {
+        let answer = server.client().ask(&list);
+        if answer.status == status {
+            return answer.code().to_owned();
+        }
+        assert!(began.elapsed() < support::PATIENCE, "{} and not {status}", answer.status);
+    };
+    assert_eq!(ask_until(503), "ServerBusy");
+    assert_eq!(owner.ask(&signed("GET", "/acct/box?restype=container&comp=list", "", b"")).status, 200);
+    drop(deaf);
+    ask_until(200);
+}
+
 /// On the admin port nobody signs in, so whoever asks next gets the place of who has been silent longest.
 #[test]
 fn the_admin_port_cannot_be_filled_by_who_asked_once() {
