@@ -115,20 +115,21 @@ impl<const UNIT: u64> View<UNIT> {
     /// A new map that begins as this view. It costs the same however much there is: the new map stands in front of this
     /// one. `None`: too many do so already, and [`View::settle`] must come first.
     pub fn branch(self, rows: &dyn Rows, map: u64, changes: &mut Changes) -> Result<Option<Branch<UNIT>>, Unread> {
+        let behind = self.origins(rows)?;
         let needs_this = self.has_rows(rows)?;
-        self.branch_from(rows, map, needs_this, None, changes)
+        Ok(self.branch_from(behind, map, needs_this, None, changes))
     }
 
     /// The same; of the maps behind the new one nothing shows inside of `hole`.
     fn branch_from(
         self,
-        rows: &dyn Rows,
+        behind: Vec<Origin>,
         map: u64,
         needs_this: bool,
         hole: Option<ByteSpan>,
         changes: &mut Changes,
-    ) -> Result<Option<Branch<UNIT>>, Unread> {
-        let mut views = self.origins(rows)?;
+    ) -> Option<Branch<UNIT>> {
+        let mut views = behind;
         if needs_this {
             views.insert(0, self.into());
         }
@@ -136,7 +137,7 @@ impl<const UNIT: u64> View<UNIT> {
             views = views.into_iter().flat_map(|view| view.around(hole)).collect();
         }
         if views.len() > ORIGINS_MAX {
-            return Ok(None);
+            return None;
         }
         for view in &views {
             changes.put(view.held_by(map), Bytes::new());
@@ -145,7 +146,7 @@ impl<const UNIT: u64> View<UNIT> {
         view.refer(changes);
         let row = if views.is_empty() { Bytes::new() } else { codec::encode(&Origins { views }) };
         changes.put(rows_of(map), row);
-        Ok(Some(Branch { view, needs_this }))
+        Some(Branch { view, needs_this })
     }
 
     fn has_rows(self, rows: &dyn Rows) -> Result<bool, Unread> {
@@ -189,8 +190,9 @@ impl<const UNIT: u64> View<UNIT> {
             view
         } else {
             let hole = ByteSpan { start: end, end: MAP_BYTES_MAX };
+            let behind = self.origins(rows)?;
             let needs_this = self.has_rows(rows)?;
-            let Some(branch) = self.branch_from(rows, map, needs_this, Some(hole), changes)? else { return Ok(None) };
+            let Some(branch) = self.branch_from(behind, map, needs_this, Some(hole), changes) else { return Ok(None) };
             branch.view
         };
         self.let_go(changes, tick.now);
@@ -226,9 +228,10 @@ impl<const UNIT: u64> View<UNIT> {
                 left.extend(self.load(rows, edge, true)?.into_iter().map(|(group, found)| (edge, group, found)));
             }
         }
+        let behind = self.origins(rows)?;
         let needs_this = !left.is_empty() || self.has_rows(rows)?;
         let hole = ByteSpan { start, end };
-        let Some(branch) = self.branch_from(rows, map, needs_this, Some(hole), changes)? else { return Ok(None) };
+        let Some(branch) = self.branch_from(behind, map, needs_this, Some(hole), changes) else { return Ok(None) };
         for (edge, group, found) in left {
             let (from, to) = Self::units_in(edge, group);
             self.paint_end(group, found, Change::Clear(from, to), (span, tick), changes);
