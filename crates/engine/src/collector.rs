@@ -530,6 +530,32 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_turn_goes_on_where_the_last_one_ended() {
+        let engine = MemoryEngine::new(1);
+        let key = put_due(&engine, Timestamp(5), "long").await;
+        let due = Due::from_key(key.as_bytes()).expect("a due row");
+        let is_due = async || {
+            let key = key.clone();
+            let found = crate::read::<_, std::convert::Infallible, _>(&engine, move |rows, _| Ok(rows.get(&key)?));
+            found.await.expect("read").is_some()
+        };
+        let count = STEPS_PER_TURN as u64 + 50;
+        let step = move |_: &dyn Rows, _: Tick, from: &u64, _: &mut Changes| {
+            let next = from + 1;
+            Ok((next < count).then_some(next))
+        };
+        let next = steps_from(&engine, &due, 0, step).await.expect("a turn");
+        assert_eq!((next, is_due().await), (Some(STEPS_PER_TURN as u64), true));
+        // A step that fails says nothing about how far it came, and the row stays.
+        let fails = |_: &dyn Rows, _: Tick, _: &u64, _: &mut Changes| {
+            Err::<Option<u64>, _>(Unread::Failed(EngineError::Unavailable("not now".into())))
+        };
+        assert!(steps_from(&engine, &due, 100, fails).await.is_err() && is_due().await);
+        let next = steps_from(&engine, &due, 100, step).await.expect("a turn");
+        assert_eq!((next, is_due().await), (None, false));
+    }
+
+    #[tokio::test]
     async fn more_bad_rows_than_a_sweep_takes_stop_no_other() {
         let (engine, sweeper, began) = (MemoryEngine::new(1), Sweeper::default(), Instant::now());
         for number in 0..DUE_PER_SWEEP as u64 + 10 {
