@@ -402,7 +402,8 @@ impl Decider {
             debug_assert!(self.offset <= self.log_room, "room is made before a decision");
             self.log_room = self.log_room.max(self.offset);
         }
-        let next_log = if is_empty { None } else { self.next_log() };
+        // Also when nothing is to be written: a log that is too short for growing writes takes none, and must end all the same.
+        let next_log = self.next_log();
         let closed = Closed {
             segment: Arc::clone(&self.log),
             builder: open.builder,
@@ -827,6 +828,9 @@ impl Committer {
 
     fn commit(&mut self, closed: Closed) -> io::Result<()> {
         if closed.is_empty {
+            if closed.ends_segment {
+                self.sync_rest()?;
+            }
             answer(closed.answers);
             return Ok(());
         }
