@@ -15,7 +15,7 @@ use engine_embedded::probe::{Moment, Probe};
 use engine_embedded::{EmbeddedEngine, Options};
 
 /// Against a test that would hang for ever; nothing here takes a tenth of it.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Memtables that are full after a few writes, and segments that are worth emptying.
 fn cramped() -> Options {
@@ -34,7 +34,11 @@ fn figure(engine: &EmbeddedEngine, name: &str) -> u64 {
 
 /// A row that nearly fills a memtable.
 async fn put_row(engine: &EmbeddedEngine, name: &str, round: u64) -> Result<(), EngineError> {
-    let (key, row) = (key(name), pattern(name, round, 6_000));
+    put_row_of(engine, name, round, 6_000).await
+}
+
+async fn put_row_of(engine: &EmbeddedEngine, name: &str, round: u64, bytes: usize) -> Result<(), EngineError> {
+    let (key, row) = (key(name), pattern(name, round, bytes));
     let done = engine::commit::<_, Infallible, _>(engine, key.clone(), move |_, _| {
         let mut changes = Changes::none();
         changes.put(key.clone(), row.clone());
@@ -297,13 +301,16 @@ async fn decisions_that_are_run_outside_count_as_waiting() {
 async fn a_log_that_is_late_is_no_full_disk() {
     let folder = tempfile::tempdir().expect("a folder");
     let gate = Gate::default();
-    let options = Options { log_bytes: 4 << 20, probe: gate.probe(Moment::Flusher), ..Options::default() };
+    // Nobody else commits anything, and the first log is the only one.
+    let options =
+        Options { log_bytes: 4 << 20, collects: false, probe: gate.probe(Moment::Flusher), ..Options::default() };
+    gate.set(true);
     let engine = EmbeddedEngine::open(folder.path(), options).expect("opened");
     let shut = gate.shut();
     let mut written = 0;
     let refused = loop {
         assert!(written < 5_000, "the log grows for ever");
-        match put_row(&engine, &format!("{written}"), written).await {
+        match put_row_of(&engine, &format!("{written}"), written, 60_000).await {
             Ok(()) => written += 1,
             Err(error) => break error,
         }

@@ -14,6 +14,9 @@ use engine_embedded::faults::{FaultyDisk, Point};
 use engine_embedded::probe::{Moment, Probe};
 use engine_embedded::{EmbeddedEngine, OnFatal, Options};
 
+/// Against a test that would wait for ever: minutes, where seconds are enough on a machine that has nothing else to do.
+const ROUNDS_MAX: u32 = 5_000;
+
 /// Ends the test instead of the process.
 fn options() -> Options {
     let on_fatal = OnFatal(Arc::new(|why| {
@@ -58,7 +61,7 @@ async fn fill(engine: &dyn Engine) -> (u64, u64) {
     // That there is room again is noticed in the background; how soon is not promised.
     let mut tries = 0;
     while put(engine, "c0", &pattern("c", 0, length(0))).await == Err(EngineError::Full) {
-        assert!(tries < 600, "there is no room: {:?}", engine.figures());
+        assert!(tries < ROUNDS_MAX, "there is no room: {:?}", engine.figures());
         tries += 1;
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
     }
@@ -113,7 +116,7 @@ async fn wait_for_space(engine: &Arc<EmbeddedEngine>, folder: &Path, at_most: u6
         if left < at_most {
             return;
         }
-        assert!(round < 600, "{left} bytes are still used: {:?}", engine.figures());
+        assert!(round < ROUNDS_MAX, "{left} bytes are still used: {:?}", engine.figures());
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
     }
 }
@@ -236,7 +239,7 @@ async fn assert_logs_are_given_back(folder: &Path, disk: FaultyDisk, goes_wrong:
     sweep(&*engine).await;
     // The logs end and are given up in the background; how soon is not promised.
     for round in 0.. {
-        assert!(round < 600, "the logs are not given back: {:?}", engine.figures());
+        assert!(round < ROUNDS_MAX, "the logs are not given back: {:?}", engine.figures());
         let _ = put(&*engine, "more", &pattern("more", 1, 20_000)).await;
         sweep(&*engine).await;
         let collector = Arc::clone(&engine);
@@ -407,7 +410,7 @@ async fn a_disk_that_is_full_with_compaction_behind_can_be_emptied() {
         if again - filled >= filled * 3 / 4 {
             break;
         }
-        assert!(round < 300, "{} of {filled} fit: {:?}", again - filled, engine.figures());
+        assert!(round < ROUNDS_MAX, "{} of {filled} fit: {:?}", again - filled, engine.figures());
         tokio::time::sleep(std::time::Duration::from_millis(100)).await;
     }
     drop(watches);
@@ -454,7 +457,7 @@ async fn wait_until(engine: &EmbeddedEngine, what: &str, holds: impl Fn(&Embedde
         if holds(engine) {
             return;
         }
-        assert!(round < 600, "{what}: {:?}", engine.figures());
+        assert!(round < ROUNDS_MAX, "{what}: {:?}", engine.figures());
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
     }
 }

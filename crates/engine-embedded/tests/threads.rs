@@ -13,7 +13,7 @@ use engine_embedded::probe::{Moment, Probe};
 use engine_embedded::{EmbeddedEngine, OnFatal, Options};
 
 /// Against a test that would hang for ever.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(300);
 /// More rows than a decision looks at in its turn.
 const MANY: u64 = 1_200;
 
