@@ -11,6 +11,9 @@ pub const RESULTS_MAX: usize = 5_000;
 /// How many rows a page may look at. Rows that are not shown count too; then the page is short and has a marker.
 /// Tests would take long to make so many.
 pub const ROWS_VISITED_MAX: usize = if cfg!(test) { 1_000 } else { 20_000 };
+/// How many bytes of rows a page may hold. Metadata makes rows of 8 KiB; a page of 5,000 such blobs would take 40 MB for each
+/// client that asks. Beyond it the page is short and has a marker.
+pub const ROW_BYTES_MAX: usize = if cfg!(test) { 1 << 20 } else { 16 << 20 };
 
 pub use service::listing::{include, max_results as max_results_of};
 

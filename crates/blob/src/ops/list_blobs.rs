@@ -15,7 +15,7 @@ use wire::{base64, dates};
 
 use super::Call;
 use crate::error::BlobError;
-use crate::listing::{self, After, ROWS_VISITED_MAX};
+use crate::listing::{self, After, ROW_BYTES_MAX, ROWS_VISITED_MAX};
 use crate::model::encryption::Encryption;
 use crate::model::tier::Tier;
 use crate::model::{self, Blob, BlobType, Committed, Deletion, Halt, VersionId, snapshots_of, versions_of};
@@ -153,6 +153,8 @@ pub struct BlobsPage {
     pub now: Timestamp,
     /// How many rows of snapshots and versions may still be looked at.
     rows_left: usize,
+    /// How many bytes of such rows may still be taken.
+    bytes_left: usize,
 }
 
 impl BlobsPage {
@@ -184,7 +186,8 @@ impl ListBlobs {
     fn page(&self, rows: &dyn Rows, generation: u64, now: Timestamp) -> Result<BlobsPage, Unread> {
         let walk = self.walk(rows, generation, now)?;
         let entries = Vec::with_capacity(walk.items.len());
-        let mut page = BlobsPage { entries, next: None, now, rows_left: ROWS_VISITED_MAX };
+        let (rows_left, bytes_left) = (ROWS_VISITED_MAX, ROW_BYTES_MAX);
+        let mut page = BlobsPage { entries, next: None, now, rows_left, bytes_left };
         for item in walk.items {
             let fits = match item {
                 Item::Prefix(prefix) => page.push(ListedEntry::Prefix(prefix), self.max),
@@ -288,8 +291,9 @@ impl ListBlobs {
             let shown = ListedBlob { name: name.to_owned(), of: of(at), state: Some(state), lease: None, deleted };
             let entry = ListedEntry::Blob(shown);
             page.rows_left = page.rows_left.saturating_sub(1);
-            if page.rows_left == 0 {
-                // Too many that are not shown. This one comes with the next page, if it is.
+            page.bytes_left = page.bytes_left.saturating_sub(row.len());
+            if page.rows_left == 0 || page.bytes_left == 0 {
+                // Too many, shown or not. This one comes with the next page, if it is.
                 page.next = Some(if is_shown { before(entry.after()) } else { entry.after() });
                 fits = false;
             } else if is_shown {
@@ -305,15 +309,16 @@ impl ListBlobs {
         let (from, to) = self.bounds(generation);
         let mut walk = Walk { items: Vec::new(), stopped: None };
         let mut last = None;
-        let mut visited = 0;
+        let (mut visited, mut bytes) = (0, 0);
         let mut failed = None;
         rows.scan(&from, &to, self.max + 1, &mut |key, row| {
             // One more than fits, to know whether there is more.
-            if walk.items.len() > self.max || visited == ROWS_VISITED_MAX {
+            if walk.items.len() > self.max || visited == ROWS_VISITED_MAX || bytes >= ROW_BYTES_MAX {
                 walk.stopped = last.take();
                 return Visit::Stop;
             }
             visited += 1;
+            bytes += row.len();
             let read = || Ok((name_of(key)?, codec::decode::<Blob>(row)?));
             let (name, blob) = match read() {
                 Ok(found) => found,
@@ -730,6 +735,38 @@ mod tests {
         let page = bench.text("GET", &format!("{LIST}&include=snapshots")).await;
         assert_eq!(between(&page, "<Name>", "</Name>"), Vec::<&str>::new());
         assert_eq!(entries(&bench, "&include=snapshots", 5).await, ["a Snapshot", "a", "b"]);
+    }
+
+    #[tokio::test]
+    async fn blobs_with_much_metadata_make_short_pages() {
+        let bench = Bench::with_container().await;
+        let large = "x".repeat(8_000);
+        let headers = [("x-ms-blob-type", "BlockBlob"), ("x-ms-meta-large", &*large)];
+        for number in 0..200 {
+            bench.call("PUT", &format!("cont/{number:03}"), &headers, b"x").await.unwrap();
+        }
+        for _ in 0..200 {
+            bench.call("PUT", "cont/100?comp=snapshot", &[], b"").await.unwrap();
+        }
+        for (query, most) in [("", 140), (",snapshots", 280)] {
+            let (mut names, mut marker) = (Vec::new(), String::new());
+            loop {
+                let page = bench.text("GET", &format!("{LIST}&include=metadata{query}&marker={marker}")).await;
+                let found = between(&page, "<Name>", "</Name>");
+                assert!((1..=most).contains(&found.len()), "{query}: {}", found.len());
+                names.extend(found.iter().map(|name| name.to_string()));
+                let next = between(&page, "<NextMarker>", "</NextMarker>").first().map_or("", |next| *next).to_owned();
+                if next.is_empty() {
+                    break;
+                }
+                marker = wire::percent::encode_value(&next).into_owned();
+            }
+            let snapshots = if query.is_empty() { 0 } else { 200 };
+            let expected = (0..200).flat_map(|number| {
+                std::iter::repeat_n(format!("{number:03}"), 1 + if number == 100 { snapshots } else { 0 })
+            });
+            assert_eq!(names, expected.collect::<Vec<_>>(), "{query}");
+        }
     }
 
     #[tokio::test]
