@@ -14,7 +14,6 @@ use super::Call;
 use super::copy_blob::tell_copy;
 use crate::error::BlobError;
 use crate::model::Which;
-use crate::model::copy_state::{CopyState, CopyStatus, Incremental};
 use crate::model::{self, Blob, BlobType, Committed, ContentRef, blob_key, refuse};
 use crate::rules::copy;
 use crate::rules::encryption::{self, Asked};
@@ -23,6 +22,7 @@ use crate::rules::soft_delete::Keeping;
 use crate::rules::writable;
 use crate::source::{self, Place, Source};
 use crate::{Failure, Reach, reply, request};
+use content::copy_state::{CopyState, CopyStatus, Incremental};
 
 #[derive(Clone)]
 struct IncrementalCopyBlob {
@@ -157,7 +157,7 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
     request::no_body(body)?;
     let op = parse(call.head, call.reach)?;
     // What elsewhere has changed between two snapshots cannot be asked for like a blob.
-    let place = op.source.find(call).await?;
+    let place = op.source.find_blob(call).await?;
     let place = place.ok_or_else(|| source::nowhere("An incremental copy is made within this server only."))?;
     let Which::Snapshot(at) = place.which else {
         return Err(BlobError::IncrementalCopySourceMustBeSnapshot.into());

@@ -1,17 +1,16 @@
-//! What a blob knows of the copy that it came from.
+//! What a blob or a file knows of the copy that it came from.
 
 use concurrency::{LeaseId, Timestamp};
 use engine::Tick;
 use minicbor::{Decode, Encode};
-use service::codec;
 use service::sources::without_signature;
+use service::{codec, reply};
 use wire::dates;
 use wire::http::{HeaderMap, HeaderValue};
 use wire::xml::XmlWriter;
 
-use crate::reply;
-
-/// The last copy into a blob. It is forgotten when the blob is written to, except by leases, pages and blocks.
+/// The last copy into a blob or a file. It is forgotten when the blob is written to, except by leases, pages and blocks, and when
+/// the file is created anew or its properties are set.
 #[derive(Clone, PartialEq, Eq, Debug, Encode, Decode)]
 #[cbor(map)]
 pub struct CopyState {
@@ -189,7 +188,12 @@ fn copy_id(tick: Tick) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{NOW, tick};
+
+    const NOW: Timestamp = Timestamp(0x8DE_0000_0000_0000);
+
+    fn tick() -> Tick {
+        Tick { now: NOW, stamp: NOW.plus_ticks(100), entropy: 7 }
+    }
 
     /// Those of before copies could wait.
     #[test]
