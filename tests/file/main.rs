@@ -13,6 +13,7 @@ mod stage;
 // Across operations.
 mod directory_operations;
 mod file_operations;
+mod file_sources;
 mod names;
 mod not_yet;
 mod quota;

@@ -173,6 +173,8 @@ pub fn url(rest: &str) -> String {
     format!("{HERE}{rest}")
 }
 
+/// Blobs stand for files there.
+pub const FILES: &str = "http://127.0.0.1:10003/acct/";
 const HERE: &str = "http://127.0.0.1:10000/acct/";
 
 /// Finds sources: those of the account are here, `http://private/` lets nobody in, other hosts are elsewhere.
@@ -185,6 +187,13 @@ impl Sources for Urls {
             if let Some(rest) = wish.url.strip_prefix(HERE) {
                 return Ok(Located::Here {
                     service: auth::Service::Blob,
+                    account: ACCOUNT,
+                    head: Box::new(request("GET", rest, &[])),
+                });
+            }
+            if let Some(rest) = wish.url.strip_prefix(FILES) {
+                return Ok(Located::Here {
+                    service: auth::Service::File,
                     account: ACCOUNT,
                     head: Box::new(request("GET", rest, &[])),
                 });

@@ -1,4 +1,4 @@
-"""Copies into files through azure-storage-file-share: from files, blobs and elsewhere; ranges from URLs."""
+"""Copies into files through azure-storage-file-share: from files, blobs and elsewhere; ranges from URLs; and files as sources of blobs."""
 
 import threading
 import time
@@ -119,6 +119,16 @@ def test_a_copy_of_a_blob(server, container, share):
     blob.delete_blob()
     assert file.download_file().readall() == CONTENT
     assert file.get_file_properties().metadata == {"a": "1"}
+
+
+def test_a_blob_of_a_file(container, source):
+    copy = container.get_blob_client("copy")
+    assert copy.start_copy_from_url(signed(source))["copy_status"] == "success"
+    put = container.get_blob_client("put")
+    put.upload_blob_from_url(signed(source))
+    for blob in [copy, put]:
+        assert blob.download_blob().readall() == CONTENT
+        assert blob.get_blob_properties().metadata == {"a": "1"}
 
 
 def test_a_copy_from_elsewhere_is_aborted_or_ends(server, share):

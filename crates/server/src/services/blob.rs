@@ -6,6 +6,7 @@ use std::time::Duration;
 use auth::Need;
 use blob::{BlobService, Op};
 use engine::EngineError;
+use file::FileReader;
 use service::properties::Rules;
 use service::{Asker, StoredPolicy};
 use wire::http::{Body, ErrorReply, Head, Reply};
@@ -103,7 +104,8 @@ impl RestService for BlobService {
     const AS_SOURCE: Option<SourceReads<Op>> = Some(SourceReads { content: Op::GetBlob, tags: Some(Op::GetBlobTags) });
 
     fn new(parts: &Parts) -> BlobService {
-        BlobService::new(Arc::clone(&parts.engine)).reaching(Arc::clone(&parts.outside))
+        let files = Arc::new(FileReader::new(Arc::clone(&parts.opens)));
+        BlobService::new(Arc::clone(&parts.engine)).reaching(Arc::clone(&parts.outside)).copying_from(files)
     }
 
     async fn run(
