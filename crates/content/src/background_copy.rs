@@ -323,7 +323,7 @@ impl Copies {
 /// What is to become of a copy that somebody looked after.
 enum Fate {
     /// This process does it.
-    Ours(Job),
+    Ours(Box<Job>),
     /// Nothing waits for it any longer.
     Over,
     /// Another node does it.
@@ -428,10 +428,10 @@ impl<D: Destination> Copier<D> {
                 return Ok(Commit::unchanged(Fate::AnothersConcern));
             }
             job.begin::<D>(&mut changes);
-            Ok(Commit { changes, outcome: Fate::Ours(job) })
+            Ok(Commit { changes, outcome: Fate::Ours(Box::new(job)) })
         });
         match unrefused(fate.await)? {
-            Fate::Ours(job) => self.pursue(job, None),
+            Fate::Ours(job) => self.pursue(*job, None),
             Fate::Over => self.abandon(id),
             Fate::Waits => {}
             Fate::AnothersConcern => {
