@@ -15,6 +15,7 @@ mod blob_operations;
 mod container_operations;
 mod copy_sources;
 mod customer_keys;
+mod earlier_folders;
 mod not_yet;
 mod races;
 mod requests;

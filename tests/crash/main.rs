@@ -25,6 +25,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use client::Client;
@@ -32,6 +33,8 @@ use ledger::{Ledger, newest, verify, verify_prefix, writer};
 use victim::Victim;
 
 const WRITERS: u64 = 6;
+/// However slow the machine: a writer has written this often before the server dies.
+const WRITES_MIN: u64 = 4;
 
 /// One life of a server that has just started: verify, load, die. Answers count until the flag that `die` gets is set.
 fn live_and_die(
@@ -54,6 +57,10 @@ fn live_and_die(
         })
         .collect();
     std::thread::sleep(Duration::from_millis(millis));
+    // A machine that is busy with something else needs longer for a few writes.
+    while newest(ledger) < *start + WRITES_MIN && !writers.iter().any(JoinHandle::is_finished) {
+        std::thread::sleep(Duration::from_millis(5));
+    }
     die(server, &dark);
     for writer in writers {
         writer.join().expect("a writer saw what it must not");

@@ -74,6 +74,25 @@ impl Victim {
         line.trim().trim_end_matches(" kB").parse::<u64>().map_or(0, |kilobytes| kilobytes * 1024)
     }
 
+    /// The local ports of its TCP connections, as the system lists them.
+    pub fn ports(&self) -> Vec<u16> {
+        let process = format!("/proc/{}", self.process.id());
+        let files = std::fs::read_dir(format!("{process}/fd")).expect("the process is there");
+        let sockets: Vec<String> = files
+            .filter_map(|file| std::fs::read_link(file.ok()?.path()).ok()?.to_str().map(str::to_owned))
+            .filter_map(|link| link.strip_prefix("socket:[")?.strip_suffix(']').map(str::to_owned))
+            .collect();
+        // Number, local address, remote address, state, and so on; the tenth is the socket.
+        let table = std::fs::read_to_string(format!("{process}/net/tcp")).expect("the table of connections");
+        let port = |line: &str| {
+            let columns: Vec<&str> = line.split_whitespace().collect();
+            let is_its = sockets.iter().any(|socket| columns.get(9) == Some(&socket.as_str()));
+            let (_, port) = columns.get(1)?.split_once(':')?;
+            is_its.then(|| u16::from_str_radix(port, 16).ok())?
+        };
+        table.lines().filter_map(port).collect()
+    }
+
     /// Asks the server to end in good order, and waits until it has.
     pub fn stop(mut self) {
         self.signal("TERM");

@@ -184,6 +184,22 @@ fn with_a_content() {
     table.row("usage", stage.usage("share"), (4 << 20) + 13);
 }
 
+/// Older versions create files of zeros, and a body must say how long it is: what would be lost is refused.
+#[test]
+fn a_content_that_cannot_be_taken() {
+    let stage = Stage::new();
+    let mut table = Table::new("create_file: a content that cannot be taken");
+    for (version, expected) in [("2021-12-02", "400 InvalidHeaderValue"), ("2026-02-06", "201")] {
+        let headers = [FILE, (LENGTH, "10"), ("x-ms-version", version)];
+        table.row(version, stage.call(&format!("PUT share/{version}"), &headers, "hello").said(), expected);
+    }
+    let line = "PUT share/chunked";
+    let head = stage.client.head(line, &[FILE, (LENGTH, "10"), ("transfer-encoding", "chunked")], None);
+    let answer = stage.client.call_odd(line, &head, b"5\r\nhello\r\n0\r\n\r\n");
+    table.row("in chunks", answer.said(), "411 MissingContentLengthHeader");
+    table.row("what there is", stage.names("share"), "2026-02-06");
+}
+
 /// A large file costs nothing before something is written.
 #[test]
 fn large_ones() {

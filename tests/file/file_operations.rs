@@ -316,6 +316,53 @@ fn what_is_not_there() {
     table.row("create, with a lease id", leased == 201 || leased == 412, true);
 }
 
+/// A snapshot that is not there: reads find no such share, and snapshots are never written to. Never the file itself is meant.
+#[test]
+fn snapshots_that_are_not_there() {
+    const SNAPSHOT: &str = "sharesnapshot=2026-11-15T18:00:00.0000000Z";
+    let stage = Stage::new();
+    stage.put_file("share/file", "content");
+    stage.make_directory("share/dir");
+    let before = stage.everything();
+    let mut table = Table::new("file operations: snapshots");
+    let source = stage.client.url("share/file");
+    let of_source = [(crate::stage::SOURCE, source.as_str())];
+    #[rustfmt::skip]
+    let more: &[(&str, Headers<'_>)] = &[
+        ("PUT share/to?comp=rename",                               &of_source),
+        ("PUT share/new?restype=directory",                        &[]),
+        ("GET share/dir?restype=directory",                        &[]),
+        ("PUT share/dir?restype=directory&comp=properties",        &[]),
+        ("GET share/dir?restype=directory&comp=metadata",          &[]),
+        ("PUT share/dir?restype=directory&comp=metadata",          &[]),
+        ("GET share/dir?restype=directory&comp=list",              &[]),
+        ("PUT share/to?restype=directory&comp=rename",             &of_source),
+        ("DELETE share/dir?restype=directory",                     &[]),
+        ("GET share?restype=share",                                &[]),
+        ("PUT share?restype=share&comp=properties",                &[]),
+        ("GET share?restype=share&comp=metadata",                  &[]),
+        ("PUT share?restype=share&comp=metadata",                  &[]),
+        ("GET share?restype=share&comp=acl",                       &[]),
+        ("PUT share?restype=share&comp=acl",                       &[]),
+        ("GET share?restype=share&comp=stats",                     &[]),
+    ];
+    let files = OPERATIONS.iter().map(|operation| {
+        let line = operation.line.replace("{}", "share/file");
+        (line, operation.headers, operation.body)
+    });
+    let others = more.iter().map(|(line, headers)| ((*line).to_owned(), *headers, ""));
+    for (line, headers, body) in files.chain(others) {
+        // Handles are looked at and closed, which writes nothing.
+        let is_read = !line.starts_with("PUT") && !line.starts_with("DELETE") || line.contains("handles");
+        let expected = if is_read { "404 ShareNotFound" } else { "400 InvalidQueryParameterValue" };
+        let glue = if line.contains('?') { '&' } else { '?' };
+        table.row(&line, stage.call(&format!("{line}{glue}{SNAPSHOT}"), headers, body).said(), expected);
+        let no_time = stage.call(&format!("{line}{glue}sharesnapshot=then"), headers, body).said();
+        table.row(format!("{line}, no time"), no_time, "400 InvalidQueryParameterValue");
+    }
+    assert_eq!(stage.everything(), before);
+}
+
 /// A directory where a file is asked for: reads find nothing, writes find something else.
 #[test]
 fn a_directory_is_no_file() {

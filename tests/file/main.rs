@@ -15,6 +15,7 @@ mod directory_operations;
 mod file_operations;
 mod file_sources;
 mod names;
+mod nfs_properties;
 mod not_yet;
 mod quota;
 mod races;

@@ -174,12 +174,14 @@ fn bad_parameters_change_nothing() {
     stage.put_file("share/file", "content");
     let before = stage.everything();
     let own = stage.client.url("share/file");
+    let snapshot = format!("{own}?sharesnapshot=2026-11-15T18:00:00.0000000Z");
     let mut table = Table::new("rename_file: parameters");
     #[rustfmt::skip]
     let rows: &[(&str, Headers<'_>, &str)] = &[
         ("no source",        &[], "400 MissingRequiredHeader"),
         ("no URL",           &[(SOURCE, "share/file")], "400 InvalidHeaderValue"),
         ("a share",          &[(SOURCE, &stage.client.url("share"))], "4"),
+        ("of a snapshot",    &[(SOURCE, &snapshot)], "400 InvalidHeaderValue"),
         ("a bad name",       &[(SOURCE, &stage.client.url("share/a%3Ab"))], "4"),
         ("replace maybe",    &[(SOURCE, &own), ("x-ms-file-rename-replace-if-exists", "maybe")], "400 InvalidHeaderValue"),
         ("ignore maybe",     &[(SOURCE, &own), ("x-ms-file-rename-ignore-readonly", "maybe")], "400 InvalidHeaderValue"),

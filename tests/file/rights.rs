@@ -2,7 +2,7 @@
 //!
 //! Tokens and signatures by a user delegation key need HTTPS; the suites with the vendor's clients have them.
 
-use crate::harness::{Answer, Headers, Table};
+use crate::harness::{ACCOUNT, Answer, Headers, Table};
 use crate::signatures::{END, ask, by_policy, for_account, for_path, for_path_until, for_services, with_headers};
 use crate::stage::{A, CLEAR, FILE, LENGTH, SOURCE, Stage, UPDATE};
 
@@ -212,6 +212,13 @@ fn renaming() {
     table.row("a source that may only be read", &said[..3], "403");
     let said = rename("", "share/second", &client.url("share/from"), &for_path(client, "share/second", "w"));
     table.row("a source that nobody signed", &said[..1], "4");
+    // A signature for another path that the URL could also be read as: with the account in the host, its first name is a share.
+    let other = for_path(client, &format!("{ACCOUNT}/share/from"), "w");
+    let url = client.url("share/from");
+    let (_, port_and_path) = url.split_once("://127.0.0.1").expect("a server on this machine");
+    let source = format!("http://{ACCOUNT}.file.localhost{port_and_path}?{other}");
+    let said = rename("", "share/second", &source, &for_path(client, "share/second", "w"));
+    table.row("a source that was signed for another share", said, "403 AuthorizationPermissionMismatch");
     assert_eq!(stage.read("share/from"), b"x");
 }
 

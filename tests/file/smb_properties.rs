@@ -46,12 +46,15 @@ fn attributes_of_files() {
     // As the service writes it.
     let made = stage.create_file("share/form", 0, &[(ATTRIBUTES, "ReadOnly")]).ok();
     table.row("the form", made.header(ATTRIBUTES).unwrap_or("none"), "ReadOnly | Archive");
-    // Who restores a file gets what was sent.
+    // A file that is restored gets what was sent, if its permission comes along.
+    let permission = ("x-ms-file-permission", "O:SYG:SYD:(A;;FA;;;SY)");
     for (sent, expected) in [("None", "None"), ("ReadOnly", "ReadOnly"), ("Archive|Hidden", "Archive Hidden")] {
         let path = format!("share/restored-{sent}").replace('|', "-");
-        let made = stage.create_file(&path, 0, &[(ATTRIBUTES, sent), (SEMANTICS, "Restore")]).ok();
+        let made = stage.create_file(&path, 0, &[(ATTRIBUTES, sent), (SEMANTICS, "Restore"), permission]).ok();
         table.row(format!("{sent}, restored"), attributes(made.header(ATTRIBUTES)), expected);
     }
+    let made = stage.create_file("share/half", 0, &[(ATTRIBUTES, "Hidden"), (SEMANTICS, "Restore")]).ok();
+    table.row("restored without a permission", attributes(made.header(ATTRIBUTES)), "Archive Hidden");
     let made = stage.create_file("share/new", 0, &[(ATTRIBUTES, "Hidden"), (SEMANTICS, "New")]).ok();
     table.row("said to be new", attributes(made.header(ATTRIBUTES)), "Archive Hidden");
     for bad in ["Shiny", "Hidden,System", "Hidden|", "|", "32"] {

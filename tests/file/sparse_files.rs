@@ -1,16 +1,13 @@
 //! Files of a tebibyte and more: what was never written costs nothing and reads as zeros.
-
-use std::time::{Duration, Instant};
+//!
+//! A request that went through all of a tebibyte would not be answered before the client gives up. How long each takes is
+//! measured by `cargo xtask scale`.
 
 use crate::stage::{GIB, MIB, Stage, TIB, pattern};
-
-/// Far more than it takes, and far less than to go through all of it.
-const PATIENCE: Duration = Duration::from_secs(20);
 
 #[test]
 fn a_tebibyte() {
     let stage = Stage::new();
-    let began = Instant::now();
     stage.make_file("share/file", TIB);
     stage.write("share/file", 0, "begin");
     stage.write("share/file", TIB - 3, "end");
@@ -35,13 +32,11 @@ fn a_tebibyte() {
     stage.rename_file("share/file", "share/moved", &[]).ok();
     assert_eq!(stage.ranges("share/moved"), format!("{half}-{}", half + 511));
     stage.delete("share/moved").ok();
-    assert!(began.elapsed() < PATIENCE, "it took {:?}", began.elapsed());
 }
 
 #[test]
 fn four_tebibytes() {
     let stage = Stage::new();
-    let began = Instant::now();
     stage.make_file("share/file", 4 * TIB);
     let content = pattern(1, 4 * MIB as usize);
     let last = 4 * TIB - 4 * MIB;
@@ -63,7 +58,6 @@ fn four_tebibytes() {
     stage.resize("share/file", 1).ok();
     assert_eq!((stage.ranges("share/file"), stage.read("share/file")), ("0-0".to_owned(), b"x".to_vec()));
     stage.delete("share/file").ok();
-    assert!(began.elapsed() < PATIENCE, "it took {:?}", began.elapsed());
 }
 
 /// A killed server has all of it.

@@ -71,6 +71,18 @@ impl Server {
         Server::start_in(folder, Service::Blob)
     }
 
+    /// On a copy of a data folder. `None`: a cluster has no folder.
+    pub fn with_data(from: &Path) -> Option<Server> {
+        if std::env::var_os("LAZURITE_TEST_METADATA").is_some() {
+            return None;
+        }
+        let folder = fresh_folder();
+        copy_folder(from, &folder.join("data"));
+        // Git keeps no empty folders.
+        fs::create_dir_all(folder.join("data/rows/tables")).expect("a folder in the folder");
+        Some(Server::start_in(folder, Service::Blob))
+    }
+
     /// Changes those lines. The server notices after a while.
     pub fn configure(&self, settings: &str) {
         configure(&self.folder, settings);
@@ -262,6 +274,19 @@ fn launch(folder: &Path, service: Service, port: u16, cluster: &Environment) -> 
     let address = port_of(&format!("{} service", service.name()));
     let blobs = (service == Service::File).then(|| port_of("Blob service"));
     Node { process, address, blobs, admin: port_of("Admin") }
+}
+
+#[allow(dead_code)] // Not every suite has folders of before.
+fn copy_folder(from: &Path, to: &Path) {
+    fs::create_dir_all(to).expect("a folder in the folder");
+    for entry in fs::read_dir(from).expect("a folder that is kept") {
+        let entry = entry.expect("an entry");
+        let to = to.join(entry.file_name());
+        match entry.file_type().expect("a type").is_dir() {
+            true => copy_folder(&entry.path(), &to),
+            false => _ = fs::copy(entry.path(), to).expect("copied"),
+        }
+    }
 }
 
 fn fresh_folder() -> PathBuf {

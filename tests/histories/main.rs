@@ -28,7 +28,7 @@ mod xml;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use objects::{Door, Doors, Objects};
 use proxy::Proxy;
@@ -46,8 +46,8 @@ const PAUSE: Duration = Duration::from_secs(20);
 const STORE_DELAY: Duration = Duration::from_millis(300);
 /// How long something stays slow.
 const SLOW: Duration = Duration::from_secs(5);
-/// Until the database has ended what a killed node had sent: it needs no node for that.
-const LAST_COMMITS: Duration = Duration::from_secs(2);
+/// Generous: only against hanging.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 fn number(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
@@ -115,6 +115,18 @@ fn through_a_proxy(environment: &mut cluster::Environment, runtime: &tokio::runt
     proxy
 }
 
+/// Waits until the database has ended what a killed node had sent, for which it needs no node: until it has closed all connections
+/// from these ports.
+fn await_last_commits(database: &str, ports: &[u16]) {
+    let ports: Vec<String> = ports.iter().map(u16::to_string).collect();
+    let sql = format!("SELECT count(*) FROM pg_stat_activity WHERE client_port IN (0, {})", ports.join(", "));
+    let began = Instant::now();
+    while cluster::ask(database, &sql) != "0" {
+        assert!(began.elapsed() < PATIENCE, "the database does not close the connections of a dead node");
+        thread::sleep(Duration::from_millis(100));
+    }
+}
+
 #[test]
 fn nodes_that_die_and_pause_leave_a_history_that_one_server_could_have_had() {
     let folder = victim::fresh_folder("histories-nodes");
@@ -152,8 +164,11 @@ fn nodes_that_die_and_pause_leave_a_history_that_one_server_could_have_had() {
     thread::sleep(Duration::from_secs(2));
 
     // One node dies, and another takes its place.
-    nodes.remove(2).kill();
-    thread::sleep(LAST_COMMITS);
+    let victim = nodes.remove(2);
+    let ports = victim.ports();
+    assert!(!ports.is_empty(), "a node has connections to the database");
+    victim.kill();
+    await_last_commits(&database, &ports);
     objects.settle_those(|client| doors.place_of(client) == 2);
     nodes.push(Victim::start_node(&folder, &environment));
     doors.replace(2, door(&nodes[2]));

@@ -188,6 +188,21 @@ fn value_of(content: &[u8]) -> u64 {
     value
 }
 
+/// Asks again as long as a server is too busy to answer.
+fn until_answered(mut ask: impl FnMut() -> Option<()>) {
+    const TRIES: u32 = 20;
+    assert!(
+        (0..TRIES).any(|_| {
+            let answered = ask().is_some();
+            if !answered {
+                std::thread::sleep(REST);
+            }
+            answered
+        }),
+        "no server answers"
+    );
+}
+
 fn unexpected(line: &str, answer: &Answer) -> ! {
     panic!("{line}: {} {}", answer.said(), String::from_utf8_lossy(&answer.body))
 }
@@ -587,14 +602,14 @@ impl Objects {
     pub fn look_at_everything(&self, door: Door) {
         let mut hand = Hand::at(door, 99, 0);
         for number in 0..REGISTERS {
-            self.register(&hand, number, RegisterCall::Get).expect("answered");
+            until_answered(|| self.register(&hand, number, RegisterCall::Get));
         }
-        self.group(&hand, GroupCall::Query).expect("answered");
-        self.container(&hand, ContainerCall::List).expect("answered");
+        until_answered(|| self.group(&hand, GroupCall::Query));
+        until_answered(|| self.container(&hand, ContainerCall::List));
         // Until everything that was taken can be seen again.
         std::thread::sleep(Duration::from_millis(3_500));
         for _ in 0..=MESSAGES_MAX / 32 {
-            self.take_messages(&mut hand, 600, 32).expect("answered");
+            until_answered(|| self.take_messages(&mut hand, 600, 32));
         }
     }
 

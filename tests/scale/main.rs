@@ -8,6 +8,7 @@
 #[path = "../harness/client.rs"]
 #[allow(dead_code)]
 mod client;
+mod file_figures;
 mod files;
 #[path = "../harness/load.rs"]
 mod load;

@@ -27,6 +27,7 @@ cargo xtask <command>
   sim SEED     the services and the embedded engine on a simulated disk, by one seed: replays it and tells its story
   sim --seeds N [--from S]   runs N seeds and names those that are wrong
   cluster-figures  what a commit costs with PostgreSQL and a standby, beside the embedded engine and plain PostgreSQL
+  file-figures [N]  operations on files beside those on blobs, N milliseconds each (2,000 unless told), on a release build
   bench        how to measure
   help         this list
 
@@ -71,6 +72,9 @@ const SOAK_MINUTES_DEFAULT: &str = "10";
 /// How much more than in the ordinary tests `scale` does when no number is given.
 const SCALE_DEFAULT: &str = "100";
 
+/// How long each measurement of `file-figures` takes when no number is given.
+const FILE_FIGURES_MS_DEFAULT: &str = "2000";
+
 fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
@@ -99,6 +103,8 @@ fn main() -> ExitCode {
             run([sim(&format!("--seeds {seeds} --from {from}"))])
         }
         ["cluster-figures"] => run([Step::cargo("run --release --package lazurite-engine-postgres --example figures")]),
+        ["file-figures"] => run([file_figures(FILE_FIGURES_MS_DEFAULT)]),
+        ["file-figures", time] if time.parse::<u32>().is_ok() => run([file_figures(time)]),
         ["bench"] => say(BENCH),
         _ => {
             eprint!("{USAGE}");
@@ -159,6 +165,11 @@ fn fuzz(name: &str, minutes: &str) -> Step {
 fn scale(factor: &str) -> Step {
     Step::cargo("test --release -p lazurite --test scale -- --nocapture --test-threads=1")
         .with("LAZURITE_SCALE", factor)
+}
+
+fn file_figures(time: &str) -> Step {
+    Step::cargo("test --release -p lazurite --test scale -- --nocapture --test-threads=1 figures_of_files")
+        .with("LAZURITE_FIGURES_MS", time)
 }
 
 fn soak(minutes: &str) -> Step {

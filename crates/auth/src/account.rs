@@ -100,7 +100,7 @@ pub struct Account {
     pub settings: Arc<Settings>,
 }
 
-/// What an account is like. The services ask; whoever configures it decides.
+/// The settings of an account, as the operator has configured them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
     pub kind: Kind,

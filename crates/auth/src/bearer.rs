@@ -1,8 +1,8 @@
-//! Bearer tokens: an `Authorization` header with a JSON Web Token from somebody whom the server trusts.
+//! Bearer tokens: an `Authorization` header with a JSON Web Token of an issuer that the server trusts.
 //!
-//! What a token claims is checked in one place, [`Tokens`]; whether it was signed by whom it says is for [`KeySet`], and
-//! left out on purpose in the basic way, which is for development only. Both are values: who fetches the keys of an issuer
-//! anew makes a new value.
+//! What a token claims is checked in one place, [`Tokens`]; whether its issuer has signed it is for [`KeySet`], and
+//! left out on purpose in the basic way, which is for development only. Both are values: keys that are fetched
+//! anew make a new value.
 
 mod keys;
 
@@ -37,7 +37,7 @@ const TEST_ISSUER: &str = "https://sts.windows-ppe.net/";
 /// Stands for a user or tenant that a token does not name.
 const NOBODY: &str = "00000000-0000-0000-0000-000000000000";
 
-/// Who holds the token: a user or a program, and the tenant it belongs to.
+/// The holder of a token: a user or a program, and the tenant it belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bearer {
     pub oid: Box<str>,
@@ -192,7 +192,7 @@ fn first_version(service: Service) -> &'static str {
     }
 }
 
-/// Files have access lists of their own; who comes with a token must say that he means to pass them over.
+/// Files have access lists of their own. A request with a token must say that it means to pass them over.
 fn require_intent(request: &Request<'_>) -> Result<(), Refusal> {
     const INTENT: &str = "x-ms-file-request-intent";
     let is_key = |(name, value): &(String, String)| {

@@ -1,7 +1,7 @@
 //! User delegation keys: a user with a token gets a key to sign with, for a few days at most.
 //!
 //! Nothing is stored. The key is derived from a secret of the server and from everything that a signature made with it
-//! repeats, so whoever changes any of that in the signature names a key that nobody was given.
+//! repeats, so a signature in which any of that was changed names another key, which was given to no one.
 
 use std::fmt;
 

@@ -108,9 +108,9 @@ pub enum Caller {
     Owner,
     /// Holds a signature that allows some things.
     Sas(Grant),
-    /// Holds a token. There are no roles here: who has one may do what a token can do at all.
+    /// Holds a bearer token. There are no roles here: every token may do what tokens can do at all.
     Bearer(Bearer),
-    /// Anybody. What is public is for the operation to say.
+    /// Without a credential. The operation says what is public.
     Anonymous,
 }
 
@@ -164,19 +164,19 @@ pub struct Grant {
     pub overrides: Option<Box<Overrides>>,
     /// Writes must use this encryption scope.
     pub encryption_scope: Option<Box<str>>,
-    /// Who had the key that signed, if it was a user delegation key.
+    /// The holder of the user delegation key that signed, if it was one.
     pub delegation: Option<Box<Delegation>>,
 }
 
 /// On whose behalf a signature was made, as far as it is signed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Delegation {
-    /// Who asked for the key.
+    /// The user that the key was made for.
     pub oid: String,
     pub tid: String,
-    /// `saoid`: whom the holder of the key vouches for.
+    /// `saoid`: the user that the holder of the key vouches for.
     pub authorized_oid: Option<String>,
-    /// `suoid`: for whom the access lists of a directory still have to be asked.
+    /// `suoid`: the user whose access the access lists of a directory still decide.
     pub unauthorized_oid: Option<String>,
     /// `scid`: for the log.
     pub correlation_id: Option<String>,

@@ -60,8 +60,8 @@ impl fmt::Debug for Request<'_> {
     }
 }
 
-/// What a server knows about those who may call: its accounts, and on request whom it takes tokens from and the secret
-/// that user delegation keys are made from.
+/// What a server knows about its callers: the accounts, and on request the issuers whose tokens it takes and the secret that
+/// user delegation keys are derived from.
 #[derive(Clone, Copy, Debug)]
 pub struct Identifier<'a> {
     accounts: &'a Accounts,
@@ -87,10 +87,10 @@ impl<'a> Identifier<'a> {
         Identifier { secret: Secret(Some(secret)), ..self }
     }
 
-    /// Finds out who calls. Who has an `Authorization` header as well as a signature in the query is who the header says,
-    /// but both must hold; the header is judged first. Only where the signature names the one user who may use it does
-    /// the signature decide, and the token in the header says who that is. Without either the caller is anonymous, which
-    /// the operation may or may not accept.
+    /// Identifies the caller. A request with an `Authorization` header and a signature in the query has the caller of the
+    /// header, but both must be valid; the header is judged first. A user delegation SAS for one user (`sduoid`) is the
+    /// exception: the signature says what is allowed, and the token in the header must be of that user. Without either the
+    /// caller is anonymous, which the operation may or may not accept.
     ///
     /// `policies` answers with the stored access policy of that id on the container (queue, table, share) of the request;
     /// [`policy_named`] tells beforehand which one will be asked for.

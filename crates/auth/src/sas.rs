@@ -53,7 +53,7 @@ pub(crate) fn is_signed(query: &[(String, String)]) -> bool {
     find(query, "sig").is_some()
 }
 
-/// Whether there is a signature that only one user may use, who has to show a token, too.
+/// Whether there is a signature for one user only, which needs a token of that user, too.
 pub(crate) fn names_a_user(query: &[(String, String)]) -> bool {
     ["sig", "skoid", "sduoid"].iter().all(|name| find(query, name).is_some_and(|value| !value.is_empty()))
 }
@@ -103,7 +103,7 @@ pub(crate) fn verify(
     })
 }
 
-/// Who is said to have signed.
+/// The holder of the key that a signature names, before it is checked.
 enum Signer<'a> {
     Account(&'a Account),
     /// The holder of a user delegation key.

@@ -9,16 +9,16 @@
 use std::collections::HashSet;
 
 use bytes::Bytes;
-use engine::{Engine, EngineError, Key, KeyReader, Rows, Unread, Visit, read};
-use service::{codec, space, unrefused};
+use engine::{Engine, EngineError, Key, KeyReader, Rows, Unread, Visit};
+use service::{codec, each_row, space};
 
 use crate::model;
 use crate::model::protection::Protection;
 use crate::model::tags;
 use crate::model::{Blob, Committed, snapshots_of, versions_of};
 
-/// How many rows are looked at in one read.
-const ROWS_PER_SLICE: usize = 1_000;
+/// About how many snapshots or versions of a blob are read at a time.
+const STATES_AT_ONCE: usize = 1_000;
 
 /// Tells `problem` what is wrong, one sentence each.
 pub async fn check(engine: &dyn Engine, problem: &mut (dyn FnMut(String) + Send)) -> Result<(), EngineError> {
@@ -43,7 +43,7 @@ pub async fn check(engine: &dyn Engine, problem: &mut (dyn FnMut(String) + Send)
     Ok(())
 }
 
-/// What some rows say.
+/// What a row says.
 #[derive(Default)]
 struct Findings {
     problems: Vec<String>,
@@ -89,7 +89,9 @@ fn unreadable(what: &str, key: &Key, found: &mut Findings) -> Result<(), Unread>
 
 /// A row of the index must be of a blob that has that tag now.
 fn index_row(rows: &dyn Rows, key: &Key, _: &Bytes, found: &mut Findings) -> Result<(), Unread> {
-    let Some(place) = tags::Place::of(key.as_bytes()) else { return unreadable("row of the tag index", key, found) };
+    let Some(place) = tags::TagIndexKey::of(key.as_bytes()) else {
+        return unreadable("row of the tag index", key, found);
+    };
     let blob = Key::new(space::BLOB).number(place.generation).text(&place.name);
     let state = match model::find_blob(rows, &blob) {
         Err(Unread::NotYet) => return Err(Unread::NotYet),
@@ -133,7 +135,7 @@ fn compare(
     found: &mut Findings,
 ) -> Result<(), Unread> {
     let (mut there, mut is_readable) = ((0, 0), true);
-    rows.scan(&all, &all.after_all(), ROWS_PER_SLICE, &mut |_, row| {
+    rows.scan(&all, &all.after_all(), STATES_AT_ONCE, &mut |_, row| {
         match codec::decode::<Committed>(row) {
             Ok(state) if blob.deletion_of(&state).is_none() => there.0 += 1,
             Ok(_) => there.1 += 1,
@@ -170,30 +172,16 @@ async fn each(
     look: Look,
     protecting: &mut (dyn FnMut(&Key, Key) -> Option<String> + Send),
 ) -> Result<(), EngineError> {
-    let mut from = Key::new(space);
-    let to = from.after_all();
-    loop {
-        let (begin, end) = (from.clone(), to.clone());
-        let slice = read(engine, move |rows, _| {
-            let mut slice: Vec<(Key, Bytes)> = Vec::new();
-            rows.scan(&begin, &end, ROWS_PER_SLICE, &mut |key, row| {
-                slice.push((Key::from_bytes(key), row.clone()));
-                if slice.len() < ROWS_PER_SLICE { Visit::Next } else { Visit::Stop }
-            })?;
-            let mut found = Findings::default();
-            for (key, row) in &slice {
-                look(rows, key, row, &mut found)?;
-            }
-            Ok((slice.pop().map(|(last, _)| last), slice.len() + 1, found))
-        });
-        let (last, count, found) = unrefused(slice.await)?;
+    let look = move |rows: &dyn Rows, key: &Key, row: &Bytes| {
+        let mut found = Findings::default();
+        look(rows, key, row, &mut found)?;
+        Ok(found)
+    };
+    each_row(engine, space, look, &mut |found| {
         let amiss = found.protecting.into_iter().filter_map(|(state, row)| protecting(&state, row));
         found.problems.into_iter().chain(amiss).for_each(&mut *problem);
-        match last {
-            Some(last) if count == ROWS_PER_SLICE => from = last.next(),
-            Some(_) | None => return Ok(()),
-        }
-    }
+    })
+    .await
 }
 
 #[cfg(test)]
@@ -284,7 +272,7 @@ mod tests {
     #[tokio::test]
     async fn slices_leave_nothing_out() {
         let bench = Bench::with_container().await;
-        for n in 0..2 * super::ROWS_PER_SLICE / 2 + 1 {
+        for n in 0..2 * service::ROWS_PER_SLICE / 2 + 1 {
             bench.call("PUT", &format!("cont/{n:05}"), &TAGGED, b"").await.unwrap();
         }
         assert_eq!(bench.problems().await, Vec::<String>::new());

@@ -1,6 +1,6 @@
 //! What goes later: the handlers of the due rows that the service writes.
 //!
-//! Each works in steps, one small decision after another, so that nobody waits long behind it. The last step removes the
+//! Each works in steps, one small decision after another, so that other decisions do not wait long. The last step removes the
 //! due row; what was interrupted is still due, and doing a step twice does nothing.
 
 use std::collections::HashSet;
@@ -9,8 +9,8 @@ use std::convert::Infallible;
 use bytes::Bytes;
 use engine::collector::{Handled, Handler, is_referred, steps};
 use engine::due::Due;
-use engine::{BoxFuture, Changes, Engine, EngineError, Key, NotCommitted, Rows, Tick, Unread, Visit, read};
-use service::{codec, remove_rows, space};
+use engine::{BoxFuture, Changes, Engine, EngineError, Key, Rows, Tick, Unread, Visit, read};
+use service::{codec, remove_rows, space, unrefused};
 
 use crate::BlobService;
 use crate::model::blocks::for_each_chunk;
@@ -95,7 +95,7 @@ enum Task {
     AgeBlocks(Key),
     /// To remove the blobs of a container that is gone.
     PurgeContainer(u64),
-    /// To remove the rows of snapshots or versions that nobody can find any longer.
+    /// To remove the rows of snapshots or versions that are out of reach.
     DropStates(Key),
     /// To end a retention.
     Expire(Expiring, Key),
@@ -125,14 +125,7 @@ impl Task {
     }
 }
 
-pub fn failed<T>(error: NotCommitted<Infallible>) -> Result<T, EngineError> {
-    match error {
-        NotCommitted::Failed(error) => Err(error),
-        NotCommitted::Refused(never) => match never {},
-    }
-}
-
-/// A block list that nobody refers to: its rows, and its references to contents. Once unreferred it stays so, because
+/// A block list without references: its rows, and its references to contents. Once unreferred it stays so, because
 /// only a version that refers to a list can pass it on.
 fn drop_list(rows: &dyn Rows, list: u64, tick: Tick, changes: &mut Changes) -> Result<bool, Unread> {
     if is_referred(rows, list)? {
@@ -164,7 +157,7 @@ async fn contents_of_list(engine: &dyn Engine, list: u64) -> Result<HashSet<u64>
         })?;
         Ok(contents)
     });
-    contents.await.or_else(failed)
+    unrefused(contents.await)
 }
 
 /// What is left of a staging area: the rows of all blocks, and the contents of those that no list took over.
@@ -204,7 +197,7 @@ fn age_blocks(
     Ok(false)
 }
 
-/// A deleted container that nobody has restored in time: from here on it goes as every other.
+/// A soft-deleted container whose retention is over: it is purged like any other.
 fn end_container(rows: &dyn Rows, key: &Key, tick: Tick, changes: &mut Changes) -> Result<bool, Unread> {
     let Some(row) = rows.get(key)? else { return Ok(false) };
     let deleted: DeletedContainer = codec::decode(&row)?;

@@ -471,6 +471,15 @@ impl From<CopySourceFault> for BlobError {
     }
 }
 
+/// Why a request has no result.
+pub type Failure = service::Failure<BlobError>;
+
+impl From<BlobError> for Failure {
+    fn from(error: BlobError) -> Failure {
+        Failure::Refused(error)
+    }
+}
+
 impl From<Unmet> for BlobError {
     fn from(unmet: Unmet) -> BlobError {
         match unmet {

@@ -1,4 +1,4 @@
-//! What `fuzzing` calls: decoders of requests and of rows, with bytes that nobody would send.
+//! What `fuzzing` calls: decoders of requests and of rows, with arbitrary bytes.
 
 use concurrency::{Lease, Timestamp};
 use engine::Unread;
@@ -32,7 +32,7 @@ pub fn rows(row: &[u8]) {
     let _ =
         (read::<Container>(row).is_ok(), read::<DeletedContainer>(row).is_ok(), read::<ContainerGuard>(row).is_ok());
     let _ = (read::<ListChunk>(row).is_ok(), read::<ListEntry>(row).is_ok());
-    let _ = tags::Place::read(row).is_ok();
+    let _ = tags::TagIndexKey::read(row).is_ok();
     content::map::fuzz(row);
     crate::background_copy::fuzz(row);
 }

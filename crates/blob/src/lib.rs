@@ -1,9 +1,24 @@
 //! The Blob service.
 //!
 //! [`Op::named_by`] says which operation a request names, [`BlobService::run`] runs it. Each operation has its own file
-//! under `ops`, in three parts: `parse` turns the request into values that cannot be wrong, `decide` judges them against
-//! what is stored, as a pure function, and `run` takes the two to the engine and writes the answer. The order of the
-//! checks in `decide` is part of the protocol: a request with two faults gets the error that the service would give.
+//! under `ops` and is a value, such as [`CreateContainer`], that any protocol can build: `parse` makes it from an HTTP
+//! request, `apply` has the rules, as a pure function of what is stored, and `run` takes it to the engine and writes the
+//! answer. The order of the checks is part of the protocol: a request with two faults gets the error that the service would
+//! give.
+//!
+//! The floors, from below. A module knows only those below it, and a test holds them to that:
+//!
+//! - `error`: every refusal with its status, code and text.
+//! - `op`: the operations by name, and the permission that each needs.
+//! - `model`: the rows and their keys: containers, blobs, block lists, tags, policies, copies.
+//! - `rules`: what holds whichever operation asks: leases and writes, soft delete and versions, immutability, tiers,
+//!   encryption, copies within the server.
+//! - `download`: the bytes of a state.
+//! - `request`, `encryption_headers`, `listing`: headers and parameters as values; `reply`: values as headers and XML.
+//! - `source`: where the bytes of a copy come from. `background_copy`: copies that go on after their answer.
+//! - `ops`: the operations.
+//! - `route`: which request names which operation. `website`: the static website. `collect`: what is done later, by due rows.
+//!   `check`: what `lazurite check` holds against each other.
 //!
 //! What always holds:
 //!
@@ -18,6 +33,7 @@ mod collect;
 #[cfg(test)]
 mod crashes;
 mod download;
+mod encryption_headers;
 mod error;
 #[cfg(any(test, feature = "testing"))]
 #[doc(hidden)]
@@ -41,7 +57,6 @@ mod website;
 
 use std::sync::Arc;
 
-use auth::Caller;
 use content::background_copy::Copier;
 use content::source::SourceReader;
 use engine::{Engine, EngineError};
@@ -52,15 +67,29 @@ use wire::names::ContainerName;
 
 pub use check::check;
 pub use content::source::{Fetched, Outside, Running, Unreached};
-pub use error::BlobError;
-pub use model::PublicAccess;
+pub use error::{BlobError, Failure};
+pub use listing::After;
+pub use model::encryption::Encryption;
+pub use model::{
+    Blob, BlobType, Committed, Container, ContentRef, Deletion, HttpHeaders, PublicAccess, Seen, VersionId, Which,
+};
 pub use op::Op;
+pub use ops::{
+    BlobBytes, BlobsPage, ContainersPage, CreateContainer, DeleteBlob, DeleteContainer, DeleteSnapshots, DeleteType,
+    GetBlob, IncludeBlobs, LeaseBlob, LeaseContainer, ListBlobs, ListContainers, ListedBlob, ListedContainer,
+    ListedEntry, ListedState, PutBlob, ReadBlob, TierConditions,
+};
+pub use rules::creation_options::CreationOptions;
+pub use rules::encryption::CustomerKey;
+pub use rules::immutability::Standing;
+pub use rules::soft_delete::{Fate, Keeping, Written};
+pub use rules::writable::Reach;
 pub use service::Asker;
 pub use source::BlobReader;
 
-use ops::get_blob_service_properties::PROPERTIES;
+use model::service_properties::PROPERTIES;
 
-/// The spaces of what is referred to as contents are: block lists and page maps.
+/// The row spaces of what is kept by references, as contents are: block lists and page maps.
 pub const REFERRED: [u8; 2] = [service::space::BLOCK_LIST, service::space::PAGE_MAP];
 
 /// The service over one engine.
@@ -71,26 +100,7 @@ pub struct BlobService {
     copier: background_copy::BlobCopier,
 }
 
-/// How far the right to create goes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Reach {
-    /// The caller may also write.
-    Overwrite,
-    /// The caller may create (signature permission `c` without `w`): what exists stays as it is.
-    CreateOnly,
-}
-
-impl Reach {
-    /// The right to create ends where something is already there; only the operation can see that.
-    fn of(caller: &Caller) -> Reach {
-        if caller.has(b'w') { Reach::Overwrite } else { Reach::CreateOnly }
-    }
-}
-
-/// Why a request has no result.
-pub type Failure = service::Failure<BlobError>;
-
-/// What a container says about who may come in.
+/// Public access and stored access policies of a container.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ContainerAccess {
     pub public: PublicAccess,
@@ -103,7 +113,7 @@ impl BlobService {
         BlobService { copier: Copier::new(Arc::clone(&engine)), engine, rules: Arc::default() }
     }
 
-    /// Copies from elsewhere, too.
+    /// Lets copies read sources outside of this server.
     #[must_use]
     pub fn reaching(self, outside: Arc<dyn Outside>) -> BlobService {
         BlobService { copier: self.copier.reaching(outside), ..self }
@@ -120,12 +130,12 @@ impl BlobService {
         self.run_for(Asker::OWNER, op, head, account, body).await
     }
 
-    /// What the static website of an account answers. Anybody may ask.
+    /// Answers a request to the static website of an account, which needs no credential.
     pub async fn website(&self, asker: Asker<'_>, head: &Head, account: u64) -> Result<Reply, Failure> {
         website::page(self, asker, head, account).await
     }
 
-    /// Runs an operation for a caller who may.
+    /// Runs an operation for a caller whose permissions have been checked.
     pub async fn run_for(
         &self,
         asker: Asker<'_>,
@@ -144,7 +154,7 @@ impl BlobService {
         self.rules.of(&PROPERTIES, &*self.engine, account).await
     }
 
-    /// Public access and stored policies of a container. One that is not there lets nobody in.
+    /// Public access and stored policies of a container. One that does not exist gives access to none.
     pub async fn access(&self, account: u64, container: &str) -> Result<ContainerAccess, EngineError> {
         let Ok(name) = ContainerName::parse(container) else { return Ok(ContainerAccess::default()) };
         let found = engine::read(&*self.engine, move |rows, _| Ok(model::find_container(rows, account, &name)?)).await;
@@ -152,11 +162,5 @@ impl BlobService {
             public: container.public,
             policies: container.policies,
         }))
-    }
-}
-
-impl From<BlobError> for Failure {
-    fn from(error: BlobError) -> Failure {
-        Failure::Refused(error)
     }
 }

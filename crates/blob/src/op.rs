@@ -68,7 +68,7 @@ service::operations! {
     AppendBlobSeal,
 }
 
-/// What a list shows to nobody without a credential.
+/// What a list does not show to anonymous requests.
 const NOT_PUBLIC: [&str; 5] = ["uncommittedblobs", "deleted", "deletedwithversions", "immutabilitypolicy", "legalhold"];
 
 impl Op {
@@ -219,7 +219,7 @@ impl Op {
         let breaks = || head.header("x-ms-lease-action").is_some_and(|action| action.eq_ignore_ascii_case("break"));
         let is_permanent = || head.query.get("deletetype").is_some_and(|kind| kind.eq_ignore_ascii_case("permanent"));
         match self {
-            // Who may delete may also end the lease that is in his way.
+            // The permission to delete includes breaking the lease that stands against it.
             Op::LeaseBlob | Op::LeaseContainer if breaks() && head.since("2017-07-29") => {
                 Need { any_of: Permissions::of("wd"), ..need }
             }
@@ -236,7 +236,7 @@ impl Op {
         matches!(self, Op::PutBlob | Op::PutBlobFromUrl | Op::CopyBlob | Op::CopyBlobFromUrl | Op::PutBlockList)
     }
 
-    /// The right that a signature must carry, if the request says nothing that changes it. (Who holds the account's key
+    /// The right that a signature must carry, if the request says nothing that changes it. (The holder of the account key
     /// may do everything.)
     ///
     /// One rule cannot be told beforehand: Put Blob with the right to create but not to write must not overwrite, which is
@@ -252,7 +252,7 @@ impl Op {
             Op::SetBlobServiceProperties => service("w"),
             // Any signature will do, says the reference, and no token.
             Op::GetAccountInformation => Need::new(Service::Blob, ResourceType::Service, ""),
-            // A browser asks before it shows who it is.
+            // Browsers send preflight requests without credentials.
             Op::PreflightBlobRequest => service(""),
             Op::GetUserDelegationKey => service("").only_by_bearer(),
             // Each part of a batch is judged by itself.

@@ -1,18 +1,19 @@
 //! What operations have in common in what they answer: headers of containers and blobs.
 
 use concurrency::{Lease, Timestamp};
+use content::copy_state::CopyState;
 pub use service::reply::{
     CONTENT_MD5, CONTENT_TYPE_DEFAULT, FALSE, REQUEST_SERVER_ENCRYPTED, SERVER_ENCRYPTED, SNAPSHOT, TRUE, date, flag,
     lease_duration, lease_state, lease_status, metadata_element, reply, set_crc64, set_lease, set_md5, set_metadata,
     set_version, value, xml,
 };
-use wire::dates;
 use wire::http::{HeaderMap, HeaderName, HeaderValue, header};
 use wire::xml::XmlWriter;
+use wire::{base64, dates};
 
+use crate::model::encryption::Encryption;
 use crate::model::tier::Tier;
 use crate::model::{BlobType, Committed, PublicAccess, VersionId};
-use crate::rules::encryption;
 use crate::rules::soft_delete::Written;
 
 macro_rules! names {
@@ -80,7 +81,7 @@ pub fn set_blob(headers: &mut HeaderMap, blob: &Committed, lease: Option<&Lease>
     headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
     headers.insert(&BLOB_TYPE, HeaderValue::from_static(blob.kind.name()));
     headers.insert(&SERVER_ENCRYPTED, TRUE);
-    encryption::name(headers, blob.encryption.as_ref());
+    set_encryption(headers, blob.encryption.as_ref());
     set_metadata(headers, &blob.metadata);
     if !blob.tags().is_empty() {
         headers.insert(&TAG_COUNT, HeaderValue::from(blob.tags().len()));
@@ -134,6 +135,38 @@ fn set_protection(headers: &mut HeaderMap, blob: &Committed) {
     if let Some(hold) = blob.legal_hold() {
         headers.insert(&LEGAL_HOLD, flag(hold));
     }
+}
+
+/// What a listing tells of the copy that a blob came from.
+pub fn copy_elements(xml: &mut XmlWriter, copy: &CopyState, now: Timestamp) {
+    let (status, progress, completed) = copy.shown(now);
+    xml.leaf("CopyId", &copy.id).leaf("CopyStatus", status.name()).leaf("CopySource", &copy.source);
+    xml.leaf("CopyProgress", progress);
+    if let Some(at) = completed {
+        xml.leaf("CopyCompletionTime", dates::http_date(at).as_str());
+    }
+    xml.leaf_if("CopyStatusDescription", copy.description.as_deref());
+    if let Some(incremental) = &copy.incremental {
+        xml.leaf("IncrementalCopy", "true");
+        xml.leaf("CopyDestinationSnapshot", dates::iso_ticks(incremental.snapshot).as_str());
+    }
+}
+
+/// Names the customer-provided key or the encryption scope of a blob.
+pub fn set_encryption(headers: &mut HeaderMap, encryption: Option<&Encryption>) {
+    match encryption {
+        None => {}
+        Some(Encryption::Key(sealed)) => {
+            headers.insert(&ENCRYPTION_KEY_SHA256, value(base64::encode(&sealed.sha256)));
+        }
+        Some(Encryption::Scope(scope)) => _ = headers.insert(&ENCRYPTION_SCOPE, value(scope.clone())),
+    }
+}
+
+/// What the answer to a write says of the encryption of what was written.
+pub fn set_encrypted(headers: &mut HeaderMap, encryption: Option<&Encryption>) {
+    headers.insert(&REQUEST_SERVER_ENCRYPTED, TRUE);
+    set_encryption(headers, encryption);
 }
 
 /// Tags inside a listing, or as an answer of their own.

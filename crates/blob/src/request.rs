@@ -17,8 +17,9 @@ use wire::tags::Tags;
 use crate::error::BlobError;
 use crate::model::protection::{Mode, Policy};
 use crate::model::tier::{Priority, Tier};
-use crate::model::{HttpHeaders, PAGE_BLOB_BYTES_MAX, PublicAccess, VersionId, Which};
-use crate::rules::encryption;
+use crate::model::{BlobType, HttpHeaders, PAGE_BLOB_BYTES_MAX, PublicAccess, VersionId, Which};
+use crate::rules::creation_options::CreationOptions;
+pub use crate::rules::immutability::POLICY_UNTIL;
 
 /// The container that a container operation names.
 pub fn container(head: &Head) -> Result<ContainerName, BlobError> {
@@ -217,7 +218,6 @@ pub fn rehydrate_priority(head: &Head) -> Result<Option<Priority>, BlobError> {
     }
 }
 
-pub const POLICY_UNTIL: &str = "x-ms-immutability-policy-until-date";
 pub const LEGAL_HOLD: &str = "x-ms-legal-hold";
 
 /// Until when a blob is to be protected. A mode alone says nothing.
@@ -241,6 +241,26 @@ pub fn legal_hold(head: &Head) -> Result<Option<bool>, BlobError> {
     Ok(flag(head, LEGAL_HOLD)?)
 }
 
+/// What a request says of the new blob, of this kind and, if it is known beforehand, length.
+pub fn creation_options(
+    head: &Head,
+    kind: BlobType,
+    length: u64,
+    is_premium: bool,
+) -> Result<CreationOptions, BlobError> {
+    let options = creation_options_unchecked(head, is_premium)?;
+    if let Some(tier) = options.tier {
+        tier.check(kind, length, is_premium)?;
+    }
+    Ok(options)
+}
+
+/// The same for a blob of which nothing is known yet: whether it can have the tier is still to be seen.
+pub fn creation_options_unchecked(head: &Head, is_premium: bool) -> Result<CreationOptions, BlobError> {
+    let (policy, legal_hold) = (policy(head)?, legal_hold(head)?);
+    Ok(CreationOptions { tier: tier(head)?, tags: tags(head)?, policy, legal_hold, is_premium })
+}
+
 /// Which tags a copy gets: those of the request, or those of its source.
 pub fn takes_tags(head: &Head) -> Result<bool, BlobError> {
     const NAME: &str = "x-ms-copy-source-tag-option";
@@ -253,19 +273,9 @@ pub fn takes_tags(head: &Head) -> Result<bool, BlobError> {
     }
 }
 
-/// Refuses a key where the service takes none.
-pub fn no_customer_key(head: &Head) -> Result<(), BlobError> {
-    not_supported(head, &encryption::OF_BLOB.all())
-}
-
-/// The same for the key of a copy's source.
-pub fn no_source_key(head: &Head) -> Result<(), BlobError> {
-    not_supported(head, &encryption::OF_SOURCE.all())
-}
-
 /// Refuses headers that mean something, but nothing that the operation could do. To ignore them would store or show something
 /// else than was asked for.
-fn not_supported(head: &Head, names: &[&'static str]) -> Result<(), BlobError> {
+pub fn not_supported(head: &Head, names: &[&'static str]) -> Result<(), BlobError> {
     let name = names.iter().find(|name| head.has_header(name));
     name.map_or(Ok(()), |name| Err(BlobError::UnsupportedHeader { name }))
 }

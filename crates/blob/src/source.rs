@@ -17,21 +17,21 @@ use content::source::{
 use content::upload::{self, Announced, Received, Wanted};
 use engine::{Engine, NotCommitted, Rows, Stop, Unread, read};
 use service::RequestError;
-use service::sources::{Located, Manner, Wish, without_signature};
+use service::sources::{Located, Manner, Sources, Wish, without_signature};
 use wire::dates;
 use wire::http::{Body, ErrorReply, Head, HeaderMap, HeaderValue, header};
 use wire::names::{BlobName, ContainerName};
 use wire::ranges::{RangeHeader, Span};
 use wire::tags::Tags;
 
-use crate::download;
-use crate::error::BlobError;
+use crate::encryption_headers::{self, OF_SOURCE};
+use crate::error::{BlobError, Failure};
 use crate::model::blocks::for_each_chunk;
-use crate::model::{self, Committed, ContentRef, Halt, Seen, VersionId, Which, refuse};
-use crate::ops::Call;
+use crate::model::{self, Committed, ContentRef, Halt, VersionId, Which, refuse};
 use crate::request::BodySums;
+use crate::rules::copy_source::{SourceBlob, fault, nowhere, refused};
 use crate::rules::encryption::{self, CustomerKey};
-use crate::{Failure, request};
+use crate::{download, request};
 
 /// From the REST reference.
 const URL_BYTES_MAX: usize = 2 * 1024;
@@ -41,6 +41,18 @@ const VERSION: &str = "2023-11-03";
 const TAGS_BYTES_MAX: usize = 32 * 1024;
 /// Bytes that are shared by reference are read for their checksum only up to this size.
 pub const SUMMED_BYTES_MAX: u64 = 4 * 1024 * 1024;
+
+/// Where the sources of copies are found.
+#[derive(Clone, Copy, Debug)]
+pub struct CopySources<'a> {
+    pub engine: &'a dyn Engine,
+    /// What a URL names, judged with the caller's permissions.
+    pub sources: &'a dyn Sources,
+    /// `None`: this server copies only from itself.
+    pub outside: Option<&'a dyn Outside>,
+    /// The files of this server.
+    pub files: Option<&'a Arc<dyn SourceReader>>,
+}
 
 /// A source as a request describes it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -60,12 +72,12 @@ pub struct Source {
 impl Source {
     /// With the key of a source that is sealed.
     pub fn parse_with_key(head: &Head) -> Result<Source, BlobError> {
-        let key = CustomerKey::parse(head, &encryption::OF_SOURCE)?;
+        let key = encryption_headers::customer_key(head, &OF_SOURCE)?;
         Ok(Source { key, ..Source::read(head, Manner::FromUrl)? })
     }
 
     pub fn parse(head: &Head, manner: Manner) -> Result<Source, BlobError> {
-        request::no_source_key(head)?;
+        encryption_headers::no_source_key(head)?;
         Source::read(head, manner)
     }
 
@@ -106,30 +118,32 @@ impl Source {
     }
 
     /// Finds out which blob the URL names; `None`: something elsewhere.
-    pub async fn find_blob(&self, call: Call<'_>) -> Result<Option<Place>, Failure> {
-        match self.find(call).await? {
-            Origin::Blob(place) => Ok(Some(place)),
+    pub async fn find_blob(&self, from: CopySources<'_>) -> Result<Option<SourceBlob>, Failure> {
+        match self.find(from).await? {
+            Origin::Blob(blob) => Ok(Some(blob)),
             Origin::Elsewhere => Ok(None),
             Origin::File(..) => Err(not_copied().into()),
         }
     }
 
     /// Finds out what the URL names.
-    pub async fn find(&self, call: Call<'_>) -> Result<Origin, Failure> {
+    pub async fn find(&self, from: CopySources<'_>) -> Result<Origin, Failure> {
         let manner = self.wish.manner;
-        match call.asker.sources.locate(&self.wish).await? {
+        match from.sources.locate(&self.wish).await? {
             Located::There => Ok(Origin::Elsewhere),
             Located::Unclear => Err(BlobError::header("x-ms-copy-source", without_signature(&self.wish.url)).into()),
             Located::Refused(refusal) => Err(refused(refusal).into()),
             Located::Here { service: Service::Queue | Service::Table, .. } => Err(not_copied().into()),
             Located::Here { service: Service::File, account, head } => {
-                let files = call.service.copier.neighbour.as_ref().ok_or_else(not_copied)?;
+                let files = from.files.ok_or_else(not_copied)?;
                 let place = files.place(account, &head).map_err(refused)?;
                 Ok(Origin::File(place, Arc::clone(files)))
             }
             Located::Here { service: Service::Blob, account, head } => {
-                let place = Place::parse(account, &head, manner).map_err(|error| refused(error.to_reply()))?;
-                Ok(Origin::Blob(Place { key: self.key.clone(), ..place }))
+                let parsed = request::blob(&head).and_then(|names| Ok((names, request::which(&head)?)));
+                let ((container, name), which) = parsed.map_err(|error| refused(error.to_reply()))?;
+                let key = self.key.clone();
+                Ok(Origin::Blob(SourceBlob { account, container, name, which, manner, key }))
             }
         }
     }
@@ -187,7 +201,7 @@ impl Source {
         if self.is_for_backup {
             set(wire::http::HeaderName::from_static(request::FILE_INTENT), "backup".to_owned());
         }
-        for (name, text) in self.key.iter().flat_map(CustomerKey::headers) {
+        for (name, text) in self.key.iter().flat_map(encryption_headers::of_key) {
             set(wire::http::HeaderName::from_static(name), text);
         }
         let quoted = |tags: &concurrency::ETagMatch| match tags {
@@ -217,13 +231,13 @@ impl Source {
     }
 
     /// Opens the bytes that are meant, wherever they are.
-    pub async fn open(&self, call: Call<'_>, most: u64) -> Result<Opened, Failure> {
-        let opened = match self.find(call).await? {
-            Origin::File(place, files) => self.open_file(call, &place, &files).await?.0,
-            Origin::Blob(place) => {
+    pub async fn open(&self, from: CopySources<'_>, most: u64) -> Result<Opened, Failure> {
+        let opened = match self.find(from).await? {
+            Origin::File(place, files) => self.open_file(from, &place, &files).await?.0,
+            Origin::Blob(blob) => {
                 let source = self.clone();
-                read(call.engine, move |rows, now| {
-                    let mut state = place.look(rows, &source.conditions, now)?.state;
+                read(from.engine, move |rows, now| {
+                    let mut state = blob.look(rows, &source.conditions, now)?.state;
                     let span = source.span(state.length).map_err(refuse)?;
                     let share = shared(rows, &state, span)?;
                     let pieces = pieces::unlocked(
@@ -239,7 +253,7 @@ impl Source {
                 .await?
             }
             Origin::Elsewhere => {
-                let fetched = self.fetch(call.outside).await?;
+                let fetched = self.fetch(from.outside).await?;
                 let length = length(&fetched)?;
                 Opened::fetched(length, fetched.body)
             }
@@ -253,11 +267,11 @@ impl Source {
     /// Opens a file of this server, or the range of it that is meant, if it is as the conditions want it. Files have no tags.
     pub async fn open_file(
         &self,
-        call: Call<'_>,
+        from: CopySources<'_>,
         place: &LocalPlace,
         files: &Arc<dyn SourceReader>,
     ) -> Result<(Opened, LocalSource), Failure> {
-        let opened = source::open_local(call.engine, files, place, self.range).await;
+        let opened = source::open_local(from.engine, files, place, self.range).await;
         let opened = opened.map_err(|error| match error {
             NotCommitted::Refused(refusal) => Failure::Refused(refused(refusal)),
             NotCommitted::Failed(error) => Failure::Failed(error),
@@ -280,8 +294,7 @@ impl Source {
 
     /// The bytes that are meant, of a source of `length` bytes; `None` for all of them.
     fn span(&self, length: u64) -> Result<Option<Span>, BlobError> {
-        let message = "The range is not within the copy source.";
-        let outside = |_| CopySourceFault::answered(416, Some("InvalidRange"), message).into();
+        let outside = |_| fault(416, Some("InvalidRange"), "The range is not within the copy source.");
         self.range.resolve(length).map_err(outside)
     }
 }
@@ -291,19 +304,9 @@ pub fn length(fetched: &Fetched) -> Result<u64, BlobError> {
     Ok(source::announced_length(fetched)?)
 }
 
-/// A read that the source refuses.
-fn refused(refusal: ErrorReply) -> BlobError {
-    CopySourceFault::refused(&refusal).into()
-}
-
-/// The same of a source elsewhere: with its own message, or `otherwise` if it gives none.
+/// A source elsewhere that refuses: with its own message, or `otherwise` if it gives none.
 async fn refused_elsewhere(fetched: Fetched, otherwise: &str) -> BlobError {
     CopySourceFault::refused_elsewhere(fetched, otherwise).await.into()
-}
-
-/// No answer of the source.
-pub fn nowhere(message: &str) -> BlobError {
-    CopySourceFault::unanswered(message).into()
 }
 
 fn not_copied() -> BlobError {
@@ -313,54 +316,9 @@ fn not_copied() -> BlobError {
 /// Where a source is.
 #[derive(Clone, Debug)]
 pub enum Origin {
-    Blob(Place),
+    Blob(SourceBlob),
     File(LocalPlace, Arc<dyn SourceReader>),
     Elsewhere,
-}
-
-/// A blob of this server that is copied from.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Place {
-    pub account: u64,
-    pub container: ContainerName,
-    pub name: BlobName,
-    pub which: Which,
-    manner: Manner,
-    /// What opens it, if it is sealed.
-    key: Option<CustomerKey>,
-}
-
-impl Place {
-    fn parse(account: u64, head: &Head, manner: Manner) -> Result<Place, BlobError> {
-        let (container, name) = request::blob(head)?;
-        Ok(Place { account, container, name, which: request::which(head)?, manner, key: None })
-    }
-
-    /// The state that is to be copied, if it is there and as the conditions want it.
-    pub fn look(&self, rows: &dyn Rows, conditions: &Conditions, now: Timestamp) -> Result<Seen, Halt> {
-        let refused = |error: BlobError| refuse(refused(error.to_reply()));
-        let generation = match model::generation(rows, self.account, &self.container) {
-            Err(engine::Stop::Refused(error)) => return Err(refused(error)),
-            other => other?,
-        };
-        let seen = model::see(rows, generation, &self.name, self.which)?;
-        let seen = seen.ok_or_else(|| refused(BlobError::BlobNotFound))?;
-        conditions.check_read(&seen.state.version()).map_err(|unmet| match self.manner {
-            // Only the tags are not as they should be: the service has no code of its own for a source's.
-            Manner::Copy if conditions.without_tags().check_read(&seen.state.version()).is_ok() => refuse(unmet.into()),
-            Manner::Copy => refuse(BlobError::SourceConditionNotMet),
-            Manner::FromUrl => refused(unmet.into()),
-        })?;
-        encryption::check_read(seen.state.encryption.as_ref(), self.key.as_ref()).map_err(refused)?;
-        // Nobody has all of its bytes yet.
-        seen.state.check_no_copy(now).map_err(refused)?;
-        match self.manner {
-            // A copy can be told to have it rehydrated.
-            Manner::Copy => {}
-            Manner::FromUrl => seen.state.check_not_archived(now).map_err(refused)?,
-        }
-        Ok(seen)
-    }
 }
 
 /// The content that holds exactly these bytes, if there is one.

@@ -11,7 +11,7 @@ use engine::{BoxFuture, Decision, Engine, EngineError, Tick, Wrapper};
 use service::sources::{Located, Sources, Wish};
 use wire::http::{Body, BodyError, ErrorReply, FixedBody, Head, Reply};
 
-use crate::model::{BlobType, Committed, Container, ContentRef, HttpHeaders, PublicAccess};
+use crate::model::{BlobType, Committed, Container, ContentRef, PublicAccess};
 use crate::{Asker, BlobService, Failure, Op};
 
 pub const NOW: Timestamp = Timestamp(0x8DE_0000_0000_0000);
@@ -40,24 +40,8 @@ pub fn container(lease: Lease) -> Container {
 }
 
 pub fn committed() -> Committed {
-    Committed {
-        version: 4,
-        stamp: Timestamp(NOW.0 - 1_000),
-        created: Timestamp(NOW.0 - 2_000),
-        length: 0,
-        content: ContentRef::Empty,
-        headers: HttpHeaders::default(),
-        metadata: vec![],
-        tier: None,
-        kind: BlobType::Block,
-        tags: None,
-        encryption: None,
-        protection: None,
-        rehydration: None,
-        copy: None,
-        version_id: None,
-        deleted: None,
-    }
+    let (stamp, created) = (Timestamp(NOW.0 - 1_000), Timestamp(NOW.0 - 2_000));
+    Committed { version: 4, stamp, created, ..Committed::new(BlobType::Block, ContentRef::Empty, 0, tick()) }
 }
 
 /// A request as tests write it: method, URL below the account, headers, body.

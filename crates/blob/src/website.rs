@@ -1,4 +1,4 @@
-//! The static website of an account: `$web`, read by anybody, with an index document and a page for what is not there.
+//! The static website of an account: `$web`, read without a credential, with an index document and a page for what is not there.
 //!
 //! A site is told by its host (`account.web.host`). Only GET and HEAD are for it, the query means nothing, and of the
 //! request's headers those count that every web server knows: a range and the conditions.
@@ -8,7 +8,8 @@ use wire::http::{FixedBody, Head, HeaderMap, HeaderValue, Method, Query, Reply, 
 use wire::xml::StaticWebsite;
 
 use crate::error::BlobError;
-use crate::ops::{self, Call, get_blob_service_properties::PROPERTIES};
+use crate::model::service_properties::PROPERTIES;
+use crate::ops::{self, Call};
 use crate::{BlobService, Failure, Op, Reach};
 
 const CONTAINER: &str = "$web";

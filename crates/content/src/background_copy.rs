@@ -142,7 +142,7 @@ pub struct Job {
     pub due: Timestamp,
     /// The node that runs this copy. Each attempt draws a fresh id, so a node that lost the copy can tell.
     #[n(7)]
-    pub doer: Option<u64>,
+    pub claim: Option<u64>,
     /// The MD5 that the source told of its bytes, for the resource once they are there.
     #[cbor(n(8), with = "minicbor::bytes", default)]
     pub content_md5: Option<Vec<u8>>,
@@ -186,21 +186,21 @@ impl Job {
             begun: tick.now,
             attempts: 0,
             due: tick.now.plus_seconds(LOOK_SECONDS),
-            doer: Some(tick.id(4)),
+            claim: Some(tick.id(4)),
             content_md5,
             local,
         }
     }
 
-    /// Claims the copy for the attempt `doer`, which must renew the claim before it is due. `false`: another one does it, as far as
+    /// Claims the copy for the attempt `claim`, which must renew the claim before it is due. `false`: another one does it, as far as
     /// one can know.
-    fn take(&mut self, doer: Option<u64>, tick: Tick) -> bool {
-        let is_ours = self.doer.is_some() && self.doer == doer;
+    fn take(&mut self, claim: Option<u64>, tick: Tick) -> bool {
+        let is_ours = self.claim.is_some() && self.claim == claim;
         if !is_ours && !self.is_left(tick) {
             return false;
         }
         if !is_ours {
-            self.doer = Some(tick.id(4));
+            self.claim = Some(tick.id(4));
         }
         self.due = tick.now.plus_seconds(LOOK_SECONDS);
         true
@@ -208,12 +208,12 @@ impl Job {
 
     /// Whether no node does it, as far as one can know.
     fn is_left(&self, tick: Tick) -> bool {
-        self.doer.is_none() || tick.now >= self.due.plus_seconds(GRACE_SECONDS)
+        self.claim.is_none() || tick.now >= self.due.plus_seconds(GRACE_SECONDS)
     }
 
     /// No node has to do it for a while.
     fn wait(&mut self, tick: Tick) {
-        self.doer = None;
+        self.claim = None;
         self.due = tick.now.plus_seconds(WAIT_SECONDS);
     }
 
@@ -251,7 +251,7 @@ impl Job {
     fn current<D: Destination>(&self, rows: &dyn Rows) -> Result<Option<(Job, D::Found)>, Unread> {
         // Both are asked for before either is missed.
         let (stored, found) = (Job::find::<D>(rows, self.id), self.waiting::<D>(rows));
-        let stored = stored?.filter(|stored| stored.doer == self.doer);
+        let stored = stored?.filter(|stored| stored.claim == self.claim);
         Ok(stored.zip(found?))
     }
 
@@ -300,7 +300,7 @@ struct Copies(Mutex<HashMap<u64, Doing>>);
 
 #[derive(Debug)]
 struct Doing {
-    doer: Option<u64>,
+    claim: Option<u64>,
     /// Ends with this value.
     _running: Option<Box<dyn Running>>,
 }
@@ -315,8 +315,8 @@ impl Copies {
     }
 
     /// As whom this process does a copy.
-    fn doer(&self, id: u64) -> Option<u64> {
-        self.doing().get(&id).and_then(|doing| doing.doer)
+    fn claim(&self, id: u64) -> Option<u64> {
+        self.doing().get(&id).and_then(|doing| doing.claim)
     }
 }
 
@@ -394,9 +394,9 @@ impl<D: Destination> Copier<D> {
 
     /// Looks after a background copy: runs it on this node unless another node does, which leaves the row to that node.
     pub async fn tend(&self, id: u64, due: &Due) -> Result<Handled, EngineError> {
-        let (key, doer) = (due.key(), self.copies.doer(id));
+        let (key, claim) = (due.key(), self.copies.claim(id));
         let (reaches_outside, reaches_neighbour) = (self.outside.is_some(), self.neighbour.is_some());
-        let has_room = doer.is_some() || self.copies.has_room();
+        let has_room = claim.is_some() || self.copies.has_room();
         let fate = commit::<_, Infallible, _>(&*self.engine, due.key(), move |rows, tick| {
             let mut changes = Changes::none();
             changes.delete(key.clone());
@@ -424,7 +424,7 @@ impl<D: Destination> Copier<D> {
                 job.begin::<D>(&mut changes);
                 return Ok(Commit { changes, outcome: Fate::Waits });
             }
-            if !job.take(doer, tick) {
+            if !job.take(claim, tick) {
                 return Ok(Commit::unchanged(Fate::AnothersConcern));
             }
             job.begin::<D>(&mut changes);
@@ -435,7 +435,7 @@ impl<D: Destination> Copier<D> {
             Fate::Over => self.abandon(id),
             Fate::Waits => {}
             Fate::AnothersConcern => {
-                self.leave(id, doer);
+                self.leave(id, claim);
                 return Ok(Handled::Left);
             }
         }
@@ -447,26 +447,26 @@ impl<D: Destination> Copier<D> {
     pub fn pursue(&self, job: Job, begun: Option<Fetched>) {
         let Some(outside) = &self.outside else { return };
         let mut copies = self.copies.doing();
-        if copies.get(&job.id).is_some_and(|doing| doing.doer == job.doer) {
+        if copies.get(&job.id).is_some_and(|doing| doing.claim == job.claim) {
             return;
         }
         if copies.len() >= COPIES_AT_ONCE_MAX && !copies.contains_key(&job.id) {
             return;
         }
-        let (copier, id, doer) = (self.clone(), job.id, job.doer);
-        // What was begun as another doer ends here: somebody thought this process gone in the meantime.
-        copies.insert(id, Doing { doer, _running: None });
+        let (copier, id, claim) = (self.clone(), job.id, job.claim);
+        // What was begun as another claim ends here: somebody thought this process gone in the meantime.
+        copies.insert(id, Doing { claim, _running: None });
         let running = outside.spawn(Box::pin(async move {
             copier.copy(job, begun).await;
-            copier.leave(id, doer);
+            copier.leave(id, claim);
         }));
-        copies.insert(id, Doing { doer, _running: Some(running) });
+        copies.insert(id, Doing { claim, _running: Some(running) });
     }
 
-    /// What was done as this doer has ended, or ends here.
-    fn leave(&self, id: u64, doer: Option<u64>) {
+    /// What was done as this claim has ended, or ends here.
+    fn leave(&self, id: u64, claim: Option<u64>) {
         let mut copies = self.copies.doing();
-        let ended = copies.get(&id).is_some_and(|doing| doing.doer == doer).then(|| copies.remove(&id));
+        let ended = copies.get(&id).is_some_and(|doing| doing.claim == claim).then(|| copies.remove(&id));
         drop(copies);
         drop(ended);
     }
@@ -560,7 +560,7 @@ pub async fn give_up<D: Destination>(engine: &dyn Engine, job: Job, why: Option<
         };
         stored.attempts += 1;
         // Whichever node looks next may try.
-        stored.doer = None;
+        stored.claim = None;
         let exhausted = "500 CannotVerifyCopySource \"Copy failed when reading the source.\"".to_owned();
         match why.clone().or((stored.attempts >= ATTEMPTS_MAX).then_some(exhausted)) {
             Some(why) => {
@@ -876,7 +876,7 @@ mod tests {
             #[cbor(n(6), with = "codec::time")]
             due: Timestamp,
             #[n(7)]
-            doer: Option<u64>,
+            claim: Option<u64>,
             #[cbor(n(8), with = "minicbor::bytes", default)]
             content_md5: Option<Vec<u8>>,
         }
@@ -889,7 +889,7 @@ mod tests {
             begun,
             attempts: 3,
             due: Timestamp(9),
-            doer: Some(4),
+            claim: Some(4),
             content_md5: None,
         };
         let job = Job {
@@ -900,7 +900,7 @@ mod tests {
             begun,
             attempts: 3,
             due: Timestamp(9),
-            doer: Some(4),
+            claim: Some(4),
             content_md5: None,
             local: None,
         };

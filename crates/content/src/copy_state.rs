@@ -7,7 +7,6 @@ use service::sources::without_signature;
 use service::{codec, reply};
 use wire::dates;
 use wire::http::{HeaderMap, HeaderValue};
-use wire::xml::XmlWriter;
 
 /// The last copy into a blob or a file. It is forgotten when the blob is written to, except by leases, pages and blocks, and when
 /// the file is created anew or its properties are set.
@@ -33,7 +32,7 @@ pub struct CopyState {
     /// The snapshots that an incremental copy went from and led to.
     #[n(7)]
     pub incremental: Option<Incremental>,
-    /// Who does it, while it is under way.
+    /// The job of a background copy, while it is pending.
     #[n(8)]
     pub job: Option<u64>,
     /// When it is done by itself: what it was made of must be rehydrated first.
@@ -124,7 +123,7 @@ impl CopyState {
     }
 
     /// What is told of it at `now`: its status, how far it has come, and when it ended.
-    fn shown(&self, now: Timestamp) -> (CopyStatus, String, Option<Timestamp>) {
+    pub fn shown(&self, now: Timestamp) -> (CopyStatus, String, Option<Timestamp>) {
         let (status, done, completed) = match self.until {
             Some(until) if self.status == CopyStatus::Pending && until <= now => {
                 (CopyStatus::Success, self.total, Some(until))
@@ -159,24 +158,9 @@ impl CopyState {
             headers.insert("x-ms-copy-destination-snapshot", reply::value(at));
         }
     }
-
-    /// The same in a list.
-    pub fn list(&self, xml: &mut XmlWriter, now: Timestamp) {
-        let (status, progress, completed) = self.shown(now);
-        xml.leaf("CopyId", &self.id).leaf("CopyStatus", status.name()).leaf("CopySource", &self.source);
-        xml.leaf("CopyProgress", progress);
-        if let Some(at) = completed {
-            xml.leaf("CopyCompletionTime", dates::http_date(at).as_str());
-        }
-        xml.leaf_if("CopyStatusDescription", self.description.as_deref());
-        if let Some(incremental) = &self.incremental {
-            xml.leaf("IncrementalCopy", "true");
-            xml.leaf("CopyDestinationSnapshot", dates::iso_ticks(incremental.snapshot).as_str());
-        }
-    }
 }
 
-/// A GUID that nobody had before.
+/// A fresh GUID.
 fn copy_id(tick: Tick) -> String {
     let mut bytes = tick.entropy.to_be_bytes();
     // Marked as a random one, as GUIDs are.

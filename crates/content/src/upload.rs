@@ -47,7 +47,7 @@ impl Received {
                 changes.store(staged, owner);
                 Ok(Some(staged.id().0))
             }
-            // Whoever had it may have let it go meanwhile. As long as anybody refers to it, it is there.
+            // The source may have dropped the content meanwhile. It is there as long as anything refers to it.
             (None, Some(content)) if is_referred(rows, content)? => {
                 changes.refer(content, owner);
                 Ok(Some(content))

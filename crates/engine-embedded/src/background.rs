@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use engine::EngineError;
 
-use crate::collect::{self, Pace};
+use crate::collect::{self, Failure, Pace};
 use crate::disk::is_out_of_files;
 use crate::folder::KnownLog;
 use crate::probe::Moment;
@@ -22,6 +22,8 @@ const IDLE: Duration = Duration::from_millis(500);
 /// How often the collector looks when there is nothing to do, and at least between two rounds.
 const COLLECT_EVERY: Duration = Duration::from_secs(2);
 const COLLECT_AGAIN: Duration = Duration::from_millis(100);
+/// Compaction that fails is tried again after this long at most: writers are slowed down until it works.
+const COMPACTION_REST_MAX: Duration = Duration::from_secs(60);
 /// How often the log says of something that it keeps failing.
 const SAY_EVERY: Duration = Duration::from_secs(60);
 
@@ -257,14 +259,30 @@ fn look_at_folder(inner: &Inner, repeated: &mut Repeated) {
 }
 
 fn compactor(inner: &Arc<Inner>) {
-    let (mut compacting, mut cleaning) = (Repeated::default(), Repeated::default());
+    let (mut compacting, mut cleaning, mut removing) = (Repeated::default(), Repeated::default(), Repeated::default());
+    let mut failure = Failure::default();
     while !inner.stopping.load(Ordering::Acquire) {
         let _ = inner.options.probe.at(Moment::Compactor);
         let mut changed = false;
+        if let Err(error) = inner.tree.remove_unfinished() {
+            removing.failed("removing unfinished tables of rows", &error);
+        }
         let room = inner.look_at_space();
-        match inner.tree.compact(room, inner.space.is_full()) {
-            Ok(more) => changed |= more,
-            Err(error) => compacting.failed("compaction", &error),
+        if !failure.is_resting(COMPACTION_REST_MAX) {
+            match inner.tree.compact(room, inner.space.is_full()) {
+                Ok(more) => {
+                    failure = Failure::default();
+                    changed |= more;
+                }
+                Err(error) => {
+                    compacting.failed("compaction", &error);
+                    // A block that cannot be read will not be read the next time either, and each try writes much. A disk
+                    // that is full may have room soon.
+                    if !is_full(&error) {
+                        failure.happened();
+                    }
+                }
+            }
         }
         if let Err(error) = inner.tree.maintain() {
             cleaning.failed("removing old versions of the rows", &error);

@@ -65,16 +65,23 @@ pub struct Collector {
     cursor: Option<(u64, u64)>,
 }
 
-/// A segment that could not be collected.
-#[derive(Debug)]
-struct Failure {
+/// How often something has failed: a segment that could not be collected, or compaction.
+#[derive(Debug, Default)]
+pub struct Failure {
     times: u32,
-    last: Instant,
+    last: Option<Instant>,
 }
 
 impl Failure {
-    fn is_resting(&self) -> bool {
-        self.last.elapsed() < FIRST_RETRY.saturating_mul(1 << self.times.min(16)).min(RETRY_MAX)
+    pub fn happened(&mut self) {
+        self.times += 1;
+        self.last = Some(Instant::now());
+    }
+
+    /// Whether it is too early to try again. It is not once `most` has passed.
+    pub fn is_resting(&self, most: Duration) -> bool {
+        let rest = FIRST_RETRY.saturating_mul(1 << self.times.min(16)).min(most);
+        self.last.is_some_and(|last| last.elapsed() < rest)
     }
 }
 
@@ -90,7 +97,7 @@ pub fn run(inner: &Arc<Inner>, pace: Pace) -> bool {
             break;
         }
         let is_dropped = collector.dropped.iter().any(|(dropped, _)| dropped.id == segment.id);
-        let is_resting = collector.failing.get(&segment.id).is_some_and(Failure::is_resting);
+        let is_resting = collector.failing.get(&segment.id).is_some_and(|failure| failure.is_resting(RETRY_MAX));
         if !segment.is_collectable() || is_dropped || (is_resting && pace == Pace::Gentle) {
             continue;
         }
@@ -118,9 +125,8 @@ pub fn lock(inner: &Inner) -> MutexGuard<'_, Collector> {
 
 fn note_failure(inner: &Inner, collector: &mut Collector, segment: &Segment, error: &EngineError) {
     inner.counters.collection_failures.fetch_add(1, Ordering::Relaxed);
-    let failure = collector.failing.entry(segment.id).or_insert(Failure { times: 0, last: Instant::now() });
-    failure.times += 1;
-    failure.last = Instant::now();
+    let failure = collector.failing.entry(segment.id).or_default();
+    failure.happened();
     let (file, times) = (segment.path().display(), failure.times);
     tracing::warn!(%file, %error, times, "a segment cannot be collected; it will be tried again, later each time");
 }
@@ -474,5 +480,28 @@ fn decide(
         Ok(()) => Ok(()),
         Err(NotCommitted::Failed(error)) => Err(error),
         Err(NotCommitted::Refused(never)) => match never {},
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_failed_rests_longer_each_time() {
+        let mut failure = Failure::default();
+        assert!(!failure.is_resting(RETRY_MAX));
+        failure.happened();
+        assert!(failure.is_resting(RETRY_MAX));
+        let (once, twice) = (FIRST_RETRY * 2, FIRST_RETRY * 4);
+        let ago = |time: Duration| Instant::now().checked_sub(time);
+        failure.last = ago(once);
+        assert!(!failure.is_resting(RETRY_MAX));
+        failure.happened();
+        failure.last = ago(once);
+        assert!(failure.is_resting(RETRY_MAX));
+        assert!(!failure.is_resting(once), "not longer than this");
+        failure.last = ago(twice);
+        assert!(!failure.is_resting(RETRY_MAX));
     }
 }

@@ -18,6 +18,7 @@ mod contents;
 #[doc(hidden)]
 pub mod disk;
 mod door;
+mod entropy;
 #[cfg(feature = "testing")]
 #[doc(hidden)]
 pub mod faults;

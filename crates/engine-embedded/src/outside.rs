@@ -4,7 +4,7 @@
 //! What it looked at is its [`Footprint`]: every row it asked for and every range it scanned, as far as it went, whichever
 //! partition they belong to. What was written meanwhile stands in [`RecentWrites`], which the decider keeps while any
 //! decision is outside. The comparison is exact, so it finds rows that appeared in a scanned range too. And it holds only if no
-//! decision of its own partition was judged with a later stamp: stamps rise within a partition.
+//! decision of its own partitions was judged with a later stamp: stamps rise within a partition.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use engine::{Content, ContentId, Key, Rows, Tick, Timestamp, Unread, Verdict, Visit};
+use engine::{Content, ContentId, Key, Partitions, Rows, Tick, Timestamp, Unread, Verdict, Visit};
 
 use crate::manifest::content_key;
 use crate::pipeline::{Prepared, Request, run};
@@ -178,36 +178,45 @@ pub struct RecentWrites {
 }
 
 impl RecentWrites {
-    /// A decision of this partition goes outside. `last_written` is the last batch that anything was written to so far.
-    pub fn begin(&mut self, partition: &Key, last_written: u64) {
+    /// A decision of these partitions goes outside. `last_written` is the last batch that anything was written to so far.
+    pub fn begin(&mut self, partitions: &Partitions, last_written: u64) {
         if self.partitions.is_empty() {
             self.forgotten = last_written;
         }
-        self.partitions.entry(partition.clone()).or_insert((0, Timestamp(0))).0 += 1;
+        for partition in partitions.iter() {
+            self.partitions.entry(partition.clone()).or_insert((0, Timestamp(0))).0 += 1;
+        }
     }
 
-    /// A decision of this partition that was outside has been judged.
-    pub fn end(&mut self, partition: &Key) {
-        let (count, _) = self.partitions.get_mut(partition).expect("it began before it ends");
-        *count -= 1;
-        if *count == 0 {
-            self.partitions.remove(partition);
+    /// A decision of these partitions that was outside has been judged.
+    pub fn end(&mut self, partitions: &Partitions) {
+        for partition in partitions.iter() {
+            let (count, _) = self.partitions.get_mut(partition).expect("it began before it ends");
+            *count -= 1;
+            if *count == 0 {
+                self.partitions.remove(partition);
+            }
         }
         if self.partitions.is_empty() {
             *self = RecentWrites::default();
         }
     }
 
-    /// A decision of this partition was judged with this stamp.
-    pub fn note_stamp(&mut self, partition: &Key, stamp: Timestamp) {
-        if let Some((_, last)) = self.partitions.get_mut(partition) {
-            *last = stamp.max(*last);
+    /// A decision of these partitions was judged with this stamp.
+    pub fn note_stamp(&mut self, partitions: &Partitions, stamp: Timestamp) {
+        if self.partitions.is_empty() {
+            return;
+        }
+        for partition in partitions.iter() {
+            if let Some((_, last)) = self.partitions.get_mut(partition) {
+                *last = stamp.max(*last);
+            }
         }
     }
 
-    /// Whether a decision of this partition that was judged since has a later stamp.
-    pub fn overtook(&self, partition: &Key, stamp: Timestamp) -> bool {
-        self.partitions.get(partition).is_some_and(|(_, last)| *last > stamp)
+    /// Whether a decision that was judged since, of one of these partitions, has a later stamp.
+    pub fn overtook(&self, partitions: &Partitions, stamp: Timestamp) -> bool {
+        partitions.iter().filter_map(|partition| self.partitions.get(partition)).any(|(_, last)| *last > stamp)
     }
 
     pub fn note(&mut self, seq: u64, key: &[u8]) {
@@ -265,7 +274,7 @@ mod tests {
 
     #[test]
     fn only_writes_after_the_snapshot_count() {
-        let (mut recent, partition) = (RecentWrites::default(), Key::new(0x70));
+        let (mut recent, partition) = (RecentWrites::default(), Partitions::from(Key::new(0x70)));
         recent.begin(&partition, 10);
         recent.note(11, b"b");
         let footprint = Footprint::new(vec![range("a", "c")]);
@@ -280,7 +289,8 @@ mod tests {
 
     #[test]
     fn later_stamps_of_the_same_partition_overtake() {
-        let (mut recent, one, other) = (RecentWrites::default(), Key::new(0x70), Key::new(0x71));
+        let (mut recent, one) = (RecentWrites::default(), Partitions::from(Key::new(0x70)));
+        let other = Partitions::from(Key::new(0x71));
         recent.note_stamp(&one, Timestamp(100));
         recent.begin(&one, 10);
         recent.begin(&one, 11);
@@ -292,14 +302,22 @@ mod tests {
         recent.end(&one);
         assert!(recent.overtook(&one, Timestamp(150)), "the second is still outside");
         recent.end(&one);
+        let both = Partitions::of([Key::new(0x70), Key::new(0x71)]);
+        assert!(!recent.overtook(&both, Timestamp(150)), "nobody of the first is outside any more");
+        recent.begin(&both, 13);
+        recent.note_stamp(&one, Timestamp(300));
+        assert!(recent.overtook(&both, Timestamp(250)) && !recent.overtook(&other, Timestamp(250)));
+        recent.note_stamp(&both, Timestamp(400));
+        assert!(recent.overtook(&other, Timestamp(350)), "one of both partitions counts in each");
         recent.end(&other);
+        recent.end(&both);
         assert!(recent.partitions.is_empty());
     }
 
     #[test]
     fn what_was_forgotten_counts_as_written() {
         let mut recent = RecentWrites::default();
-        recent.begin(&Key::new(0x70), 10);
+        recent.begin(&Key::new(0x70).into(), 10);
         let long = vec![b'z'; 8_000];
         for seq in 11..=2_000 {
             recent.note(seq, &long);

@@ -13,19 +13,21 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use engine::{
-    Changes, Content, ContentId, Decision, EngineError, Key, Part, Rows, Tick, Timestamp, Unread, Verdict, Visit,
+    Changes, Content, ContentId, Decision, EngineError, Key, Part, Partitions, Rows, Tick, Timestamp, Unread, Verdict,
+    Visit,
 };
 use tokio::sync::oneshot;
 
 use crate::background::{EndedLog, is_full, unavailable};
 use crate::batch::{BatchBuilder, HEADER};
+use crate::entropy::Entropy;
 use crate::manifest::{Manifest, Place, content_key, is_content_key, segment_key};
 use crate::outside::{Footprint, RecentWrites, run_outside};
-use crate::probe::{Moment, Probe};
+use crate::probe::Moment;
 use crate::segment::{PAGE, Segment, page_up};
 use crate::sync::{self, Condvar, Instant, JoinHandle, Mutex, MutexGuard};
 use crate::tree::{NEWEST, Pressure};
-use crate::{Durability, Inner, contents, fill_random, supervise};
+use crate::{Durability, Inner, contents, supervise};
 
 /// A batch is closed at this size, so that no sync grows without bound.
 const BATCH_BYTES: usize = 4 << 20;
@@ -55,6 +57,14 @@ const LOG_STEP: u64 = 1 << 20;
 const LIVE_ROW_BYTES: u64 = 32;
 
 type Answer = Result<(), EngineError>;
+
+/// An answer that waits for its batch to be durable. The decision is kept as long: its service may hold something for it, and the
+/// asker may be gone.
+struct DueAnswer {
+    decision: Box<dyn Decision>,
+    waiting: oneshot::Sender<Answer>,
+    answer: Answer,
+}
 
 pub struct Request {
     pub decision: Box<dyn Decision>,
@@ -125,33 +135,33 @@ impl std::fmt::Debug for State {
     }
 }
 
-/// Requests by partition, served in turn: one partition's crowd does not hold the others up.
+/// Requests by their partitions, served in turn: one partition's crowd does not hold the others up.
 #[derive(Default)]
 struct Waiting {
-    by_partition: HashMap<Key, VecDeque<Request>>,
-    turns: VecDeque<Key>,
+    by_partitions: HashMap<Partitions, VecDeque<Request>>,
+    turns: VecDeque<Partitions>,
     count: usize,
 }
 
 impl Waiting {
     fn push(&mut self, request: Request) {
         self.count += 1;
-        let partition = request.decision.partition().clone();
-        let line = self.by_partition.entry(partition.clone()).or_default();
+        let partitions = request.decision.partitions().clone();
+        let line = self.by_partitions.entry(partitions.clone()).or_default();
         if line.is_empty() {
-            self.turns.push_back(partition);
+            self.turns.push_back(partitions);
         }
         line.push_back(request);
     }
 
     fn pop(&mut self) -> Option<Request> {
-        let partition = self.turns.pop_front()?;
-        let line = self.by_partition.get_mut(&partition)?;
+        let partitions = self.turns.pop_front()?;
+        let line = self.by_partitions.get_mut(&partitions)?;
         let request = line.pop_front()?;
         if line.is_empty() {
-            self.by_partition.remove(&partition);
+            self.by_partitions.remove(&partitions);
         } else {
-            self.turns.push_back(partition);
+            self.turns.push_back(partitions);
         }
         self.count -= 1;
         Some(request)
@@ -266,7 +276,7 @@ impl Pipeline {
 struct Closed {
     segment: Arc<Segment>,
     builder: BatchBuilder,
-    answers: Vec<(oneshot::Sender<Answer>, Answer)>,
+    answers: Vec<DueAnswer>,
     /// Nothing to write: the answers only wait for what came before.
     is_empty: bool,
     /// The log segment ends with this batch.
@@ -313,7 +323,7 @@ struct Decider {
 /// The batch being filled.
 struct Open {
     builder: BatchBuilder,
-    answers: Vec<(oneshot::Sender<Answer>, Answer)>,
+    answers: Vec<DueAnswer>,
     /// Segments whose live bytes this batch changes.
     touched: BTreeSet<u64>,
     is_empty: bool,
@@ -402,7 +412,8 @@ impl Decider {
             debug_assert!(self.offset <= self.log_room, "room is made before a decision");
             self.log_room = self.log_room.max(self.offset);
         }
-        let next_log = if is_empty { None } else { self.next_log() };
+        // Also after a batch of refusals alone: they may be refusals because the log is too long.
+        let next_log = if self.offset == PAGE { None } else { self.next_log() };
         let closed = Closed {
             segment: Arc::clone(&self.log),
             builder: open.builder,
@@ -499,13 +510,13 @@ impl Decider {
                 }
             }
         };
-        let partition = request.decision.partition();
+        let partitions = request.decision.partitions();
         if request.tries > 0 {
-            self.recent.end(partition);
+            self.recent.end(partitions);
         }
         let answer = match verdict {
             Verdict::Commit(changes) => {
-                self.recent.note_stamp(partition, stamp);
+                self.recent.note_stamp(partitions, stamp);
                 self.apply(changes, stamp)
             }
             Verdict::Refuse => {
@@ -516,12 +527,13 @@ impl Decider {
             Verdict::Unread(Unread::NotYet) => Err(EngineError::Unavailable("a row was not at hand".into())),
         };
         // A refusal is an answer too: it goes out with the batch whose writes it may have been decided on.
-        self.open_batch().answers.push((request.answer, answer));
+        let due = DueAnswer { decision: request.decision, waiting: request.answer, answer };
+        self.open_batch().answers.push(due);
     }
 
-    /// Whether what was decided outside would be decided now, and with a stamp above all others of its partition.
+    /// Whether what was decided outside would be decided now, and with a stamp above all others of its partitions.
     fn holds(&self, request: &Request, prepared: &Prepared) -> bool {
-        let is_overtaken = self.recent.overtook(request.decision.partition(), prepared.stamp);
+        let is_overtaken = self.recent.overtook(request.decision.partitions(), prepared.stamp);
         !is_overtaken && !self.recent.touched(&prepared.footprint, prepared.at)
     }
 
@@ -541,7 +553,7 @@ impl Decider {
 
     fn send_outside(&mut self, mut request: Request) {
         if request.tries == 0 {
-            self.recent.begin(request.decision.partition(), self.last_written);
+            self.recent.begin(request.decision.partitions(), self.last_written);
         }
         request.after = self.last_written;
         let mut state = self.inner.pipeline.lock();
@@ -827,6 +839,9 @@ impl Committer {
 
     fn commit(&mut self, closed: Closed) -> io::Result<()> {
         if closed.is_empty {
+            if closed.ends_segment {
+                self.sync_rest()?;
+            }
             answer(closed.answers);
             return Ok(());
         }
@@ -868,105 +883,12 @@ impl Committer {
     }
 }
 
-fn answer(answers: Vec<(oneshot::Sender<Answer>, Answer)>) {
-    for (waiting, answer) in answers {
+fn answer(answers: Vec<DueAnswer>) {
+    for DueAnswer { decision, waiting, answer } in answers {
+        drop(decision);
         let _ = waiting.send(answer);
     }
 }
 
-/// Randomness from the system, a page at a time.
-struct Entropy {
-    pool: [u8; 4096],
-    used: usize,
-}
-
-impl Default for Entropy {
-    fn default() -> Entropy {
-        Entropy { pool: [0; 4096], used: 4096 }
-    }
-}
-
-impl Entropy {
-    /// Without randomness ids would repeat: then the decision fails.
-    fn next(&mut self, probe: &Probe) -> Result<u128, EngineError> {
-        if self.used == self.pool.len() {
-            fill_random(&mut self.pool, probe)?;
-            self.used = 0;
-        }
-        let bytes = self.pool[self.used..self.used + 16].try_into().expect("sixteen bytes");
-        self.used += 16;
-        Ok(u128::from_le_bytes(bytes))
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use std::convert::Infallible;
-    use std::sync::atomic::AtomicBool;
-
-    use engine::{Commit, Staged};
-
-    use super::*;
-    use crate::recovery::read_batch;
-    use crate::{EmbeddedEngine, Options};
-
-    /// Holds the flusher, so that no further log is made, until it is dropped.
-    struct Held(Arc<AtomicBool>);
-
-    impl Held {
-        fn probe(&self) -> Probe {
-            let holds = Arc::clone(&self.0);
-            Probe::new(move |moment| {
-                while moment == Moment::Flusher && holds.load(Ordering::Acquire) {
-                    std::thread::sleep(Duration::from_millis(1));
-                }
-                Ok(())
-            })
-        }
-    }
-
-    impl Drop for Held {
-        fn drop(&mut self) {
-            self.0.store(false, Ordering::Release);
-        }
-    }
-
-    /// A content in as many segments as it has bytes.
-    fn scattered(bytes: u32) -> Staged {
-        let place = |number: u32| Place { segment: 1_000 + u64::from(number), offset: 0, length: 1, sums: vec![0] };
-        let places: Vec<Place> = (0..bytes).map(place).collect();
-        let rows = Manifest::rows_for(u64::from(bytes), &places).iter().map(Manifest::encode).collect();
-        Staged::new(ContentId(7), u64::from(bytes), Part::Placed { rows: Arc::new(rows), hold: Arc::new(()) })
-    }
-
-    async fn change(engine: &EmbeddedEngine, fill: impl Fn(&mut Changes) + Send + 'static) {
-        let done = engine::commit::<_, Infallible, _>(engine, Key::new(0x70), move |_, _| {
-            let mut changes = Changes::none();
-            fill(&mut changes);
-            Ok(Commit { changes, outcome: () })
-        });
-        done.await.expect("committed");
-    }
-
-    /// The rows of live bytes come on top of what was decided. However many they are, what comes after them leaves them whole.
-    #[tokio::test(flavor = "multi_thread")]
-    async fn a_batch_with_many_rows_of_live_bytes_is_not_written_over() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let flusher = Held(Arc::new(AtomicBool::new(true)));
-        let options = Options { probe: flusher.probe(), ..Options::default() };
-        let engine = EmbeddedEngine::open(folder.path(), options).expect("opened");
-        let _until_the_end = flusher;
-        let content = scattered(6_000);
-        change(&engine, |changes| changes.rows.push((Key::new(0x70), Some(vec![1; 780_000].into())))).await;
-        change(&engine, move |changes| changes.contents.push(content.clone())).await;
-        change(&engine, |changes| changes.rows.push((Key::new(0x71), Some("after".into())))).await;
-        let log = engine.inner.segments.all().remove(0);
-        let mut at = PAGE;
-        for number in 1..=3 {
-            let batch = read_batch(&log, at).expect("read").unwrap_or_else(|| panic!("batch {number} is damaged"));
-            assert_eq!(batch.header.number, number);
-            at = batch.header.end();
-        }
-        assert!(at > 1 << 20, "the log has outgrown its length");
-    }
-}
+mod tests;

@@ -309,15 +309,21 @@ impl Stored {
     fn load(tree: &Tree) -> Result<Stored, OpenError> {
         let unreadable =
             |error: engine::EngineError| OpenError::Damaged { place: "rows".into(), why: error.to_string() };
-        let mut live = HashMap::new();
+        let (mut live, mut strange) = (HashMap::new(), None);
         let all = Key::new(space::SEGMENT);
         tree.scan(all.as_bytes(), all.after_all().as_bytes(), tree::NEWEST, &mut |key, value| {
-            if let Some(id) = KeyReader::new(key).number() {
-                live.insert(id, stored_number(Some(value.clone())));
+            // What lives in no segment is removed, so this must be certain.
+            match (KeyReader::new(key).number(), value.as_ref().try_into()) {
+                (Some(id), Ok(bytes)) => _ = live.insert(id, u64::from_be_bytes(bytes)),
+                _ => strange = Some(key.escape_ascii().to_string()),
             }
             Visit::Next
         })
         .map_err(unreadable)?;
+        if let Some(key) = strange {
+            let why = format!("the row {key} does not say how many bytes live in a segment");
+            return Err(OpenError::Damaged { place: "rows".into(), why });
+        }
         let offset = tree.get(Key::new(space::CLOCK).text("offset").as_bytes(), tree::NEWEST).map_err(unreadable)?;
         Ok(Stored { live, clock_offset: stored_number(offset) })
     }

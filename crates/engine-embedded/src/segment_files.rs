@@ -29,7 +29,12 @@ impl SegmentFiles {
 
     /// The file of this segment may be closed once nobody writes to it.
     pub fn add(&self, segment: &Arc<Segment>) {
-        self.ring.lock().unwrap_or_else(PoisonError::into_inner).push_back(Arc::downgrade(segment));
+        let mut ring = self.ring.lock().unwrap_or_else(PoisonError::into_inner);
+        // Segments come and go all the time. Those that are gone take memory here, so they go before there is room for more.
+        if ring.len() == ring.capacity() {
+            ring.retain(|segment| segment.strong_count() > 0);
+        }
+        ring.push_back(Arc::downgrade(segment));
     }
 
     /// A file was opened. If there are too many, others are closed.
@@ -65,5 +70,30 @@ impl SegmentFiles {
             ring.push_back(next);
         }
         closed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::RealDisk;
+    use crate::folder::Folder;
+    use crate::segment::SegmentKind;
+
+    /// Few files are open, so none is looked at for closing.
+    #[test]
+    fn segments_that_are_gone_are_forgotten() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let folder = Folder::open(dir.path(), Arc::new(RealDisk)).expect("a new folder");
+        let make = |id| Arc::new(Segment::create(&folder, id, SegmentKind::Data, 0).expect("made"));
+        let files = folder.segment_files();
+        let kept: Vec<_> = (1..=3).map(make).collect();
+        kept.iter().for_each(|segment| files.add(segment));
+        for id in 4..=200 {
+            files.add(&make(id));
+        }
+        let ring = files.ring.lock().expect("no panic");
+        assert!(ring.len() < 50, "{} are remembered", ring.len());
+        assert_eq!(ring.iter().filter(|segment| segment.strong_count() > 0).count(), kept.len());
     }
 }

@@ -3,9 +3,9 @@
 //! Sequence numbers: a batch is inserted at `s` while it is decided and published as `s + 1` once it is durable. Readers
 //! pin the published number, so that neither compaction nor version clean-up takes an old row from under them.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use engine::{EngineError, Key, Visit, space};
 use lsm_tree::compaction::Leveled;
-use lsm_tree::{AbstractTree, AnyTree, Cache, Config, DescriptorTable, Guard, SequenceNumberCounter};
+use lsm_tree::{AbstractTree, AnyTree, Cache, Config, DescriptorTable, Guard, SequenceNumberCounter, Table};
 
 use crate::Options;
 use crate::disk::Disk;
@@ -43,6 +43,8 @@ const TABLES_OF_LEVEL_1: u64 = 4;
 const SMALL_TABLE_SHARE: u64 = 16;
 /// No level outgrows tables of this size, so that none is merged.
 const LARGER_THAN_ANY_LEVEL: u64 = 1 << 50;
+/// No flush and no compaction has failed since the last look.
+const NONE_UNFINISHED: u64 = u64::MAX;
 /// Before a skip starts a new search it steps over this many rows: near targets are cheaper that way.
 const STEPS_BEFORE_SEEK: usize = 8;
 
@@ -61,6 +63,10 @@ pub struct Tree {
     pins: Mutex<BTreeMap<u64, u64>>,
     /// How large the sealed memtables are, the oldest first.
     sealed: Mutex<VecDeque<u64>>,
+    /// Tables from this number on may have been left unfinished by a flush or compaction that failed.
+    unfinished_from: AtomicU64,
+    /// Tables below this number may have been merged into others, and may still be read.
+    merged_below: AtomicU64,
 }
 
 impl std::fmt::Debug for Tree {
@@ -115,6 +121,8 @@ impl Tree {
             published,
             pins: Mutex::default(),
             sealed: Mutex::default(),
+            unfinished_from: AtomicU64::new(NONE_UNFINISHED),
+            merged_below: AtomicU64::new(0),
         })
     }
 
@@ -250,10 +258,10 @@ impl Tree {
 
     /// Writes all sealed memtables out. The caller has made sure that all they hold is durable.
     pub fn flush(&self) -> io::Result<()> {
-        self.disk.tree_work(&mut || {
+        self.write_tables(|| {
+            let watermark = self.watermark();
             let lock = self.tree.get_flush_lock();
-            self.tree.flush(&lock, self.watermark()).map_err(io_error)?;
-            Ok(())
+            self.tree.flush(&lock, watermark).map(drop)
         })?;
         // Those that were sealed meanwhile are still there.
         let mut sealed = self.sealed.lock().expect("nothing panics under this lock");
@@ -288,11 +296,63 @@ impl Tree {
         let Some(strategy) = self.strategy(room, is_disk_full) else { return Ok(false) };
         let before = self.tree.current_version().id();
         let strategy = Arc::new(strategy);
+        self.write_tables(|| self.tree.compact(Arc::clone(&strategy) as _, self.watermark()).map(drop))?;
+        let is_changed = self.tree.current_version().id() != before;
+        if is_changed {
+            self.merged_below.store(self.tree.next_table_id(), Ordering::Release);
+        }
+        Ok(is_changed)
+    }
+
+    /// Runs a flush or a round of compaction. One that fails leaves tables behind that belong to nothing; their numbers are
+    /// not below the one that is next when it begins.
+    fn write_tables(&self, work: impl Fn() -> lsm_tree::Result<()>) -> io::Result<()> {
+        let next = self.tree.next_table_id();
+        let done = self.disk.tree_work(&mut || work().map_err(io_error));
+        if done.is_err() {
+            self.unfinished_from.fetch_min(next, Ordering::AcqRel);
+        }
+        done
+    }
+
+    /// Removes the tables that failed flushes and compactions have left unfinished. The tree itself does so only when it is
+    /// opened; and what fails is tried again, so they would fill the disk. Called by the thread that compacts, between two
+    /// rounds.
+    ///
+    /// Older tables that are in no list any more may still be read. The tree removes those after their last reader.
+    pub fn remove_unfinished(&self) -> io::Result<()> {
+        let from = self.unfinished_from.swap(NONE_UNFINISHED, Ordering::AcqRel);
+        if from == NONE_UNFINISHED {
+            return Ok(());
+        }
+        let removed = self.remove_unlisted(from.max(self.merged_below.load(Ordering::Acquire)));
+        if removed.is_err() {
+            self.unfinished_from.fetch_min(from, Ordering::AcqRel);
+        }
+        removed
+    }
+
+    /// Removes the tables from this number on that are in no list.
+    fn remove_unlisted(&self, from: u64) -> io::Result<()> {
         self.disk.tree_work(&mut || {
-            self.tree.compact(Arc::clone(&strategy) as _, self.watermark()).map_err(io_error)?;
+            // So that nobody is writing a table now.
+            let _flushing = self.tree.get_flush_lock();
+            let version = self.tree.current_version();
+            // If only the sync of a new list failed, the list is there, and the tables belong to it.
+            if listed_version(&self.path)? != version.id() {
+                return Ok(());
+            }
+            let listed: HashSet<u64> = version.iter_tables().map(Table::id).collect();
+            for entry in std::fs::read_dir(self.path.join(lsm_tree::file::TABLES_FOLDER))? {
+                let path = entry?.path();
+                let number = path.file_name().and_then(|name| name.to_str()?.parse::<u64>().ok());
+                if number.is_some_and(|number| number >= from && !listed.contains(&number)) {
+                    tracing::info!(table = %path.display(), "an unfinished table of rows is removed");
+                    std::fs::remove_file(path)?;
+                }
+            }
             Ok(())
-        })?;
-        Ok(self.tree.current_version().id() != before)
+        })
     }
 
     /// What may be compacted where so much is free. `None`: nothing.
@@ -336,6 +396,13 @@ impl Tree {
             ("tree_disk_bytes", self.tree.disk_space()),
         ]
     }
+}
+
+/// The number of the list of tables that the next start would take.
+fn listed_version(tree: &Path) -> io::Result<u64> {
+    let bytes = std::fs::read(tree.join(lsm_tree::file::CURRENT_VERSION_FILE))?;
+    let number = bytes.first_chunk::<8>().ok_or_else(|| io::Error::from(io::ErrorKind::UnexpectedEof))?;
+    Ok(u64::from_le_bytes(*number))
 }
 
 /// The tree's own troubles count as damage; only those of the system are errors of input and output.
@@ -457,6 +524,38 @@ mod tests {
         assert_eq!(tree.tree.l0_run_count(), 0);
     }
 
+    /// Full and not by turns, rows come and go. A level that was emptied into the one below it is a level like others; and
+    /// below level 0 no two tables of a level may overlap, or a read finds the older of two rows.
+    #[test]
+    fn levels_that_are_emptied_are_filled_again() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let folder = Folder::open(folder.path(), Arc::new(RealDisk)).expect("a folder");
+        let tree = Tree::open(&folder, &Options::default(), 0, 64 << 10).expect("a tree");
+        let mut state = 1_u64;
+        let mut random = |below: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % below
+        };
+        let mut was_emptied = false;
+        for round in 1..60 {
+            let (first, rows, deletes) = (random(20), 1 + random(6), random(3) == 0);
+            for row in first..first + rows {
+                let value = (!deletes).then(|| (0..4096).map(|_| random(256) as u8).collect());
+                tree.insert(&[0x70, row as u8], value, tree.next_seq());
+            }
+            tree.rotate(round);
+            tree.flush().expect("written out");
+            let is_disk_full = round % 20 > 4;
+            while tree.compact(u64::MAX, is_disk_full).expect("compacted") {
+                let version = tree.tree.current_version();
+                let runs: Vec<usize> = version.iter_levels().map(|level| level.run_count()).collect();
+                assert!(runs[1..].iter().all(|runs| *runs <= 1), "round {round}: {runs:?}");
+                was_emptied |= runs[1..].windows(2).any(|pair| pair == [1, 0]);
+            }
+        }
+        assert!(was_emptied, "some level was emptied while the one above it was not");
+    }
+
     #[test]
     fn what_a_flush_needs_is_what_the_memtables_hold() {
         let folder = tempfile::tempdir().expect("a folder");
@@ -469,5 +568,48 @@ mod tests {
         assert!(tree.sealed_bytes() >= 23 * MIB as u64, "{}", tree.sealed_bytes());
         tree.flush().expect("written out");
         assert_eq!(tree.sealed_bytes(), 0);
+    }
+
+    fn table_files(folder: &std::path::Path) -> BTreeMap<String, u64> {
+        let entries =
+            std::fs::read_dir(folder.join("rows/tables")).expect("listed").map(|entry| entry.expect("an entry"));
+        entries.map(|e| (e.file_name().to_string_lossy().into_owned(), e.metadata().expect("there").len())).collect()
+    }
+
+    fn flip_a_byte_in_the_middle(file: &std::path::Path) {
+        let mut bytes = std::fs::read(file).expect("read");
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 1;
+        std::fs::write(file, bytes).expect("written");
+    }
+
+    /// A table with one bad block: compaction fails each time it is tried. What it has written until then must not stay, or the
+    /// disk fills up with it.
+    #[test]
+    fn a_compaction_that_fails_leaves_nothing_behind() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let tree = open(folder.path());
+        for round in 1..=6 {
+            fill(&tree, 12, round);
+            tree.rotate(u64::from(round));
+            tree.flush().expect("written out");
+        }
+        let sound = table_files(folder.path());
+        let last = sound.keys().max_by_key(|name| name.parse::<u64>().expect("a number")).expect("a table");
+        let damaged = folder.path().join("rows/tables").join(last);
+        flip_a_byte_in_the_middle(&damaged);
+        for _ in 0..3 {
+            tree.compact(u64::MAX, false).expect_err("a block is damaged");
+            assert!(table_files(folder.path()).len() > sound.len(), "nothing was begun, so nothing is shown");
+            tree.remove_unfinished().expect("removed");
+            assert_eq!(table_files(folder.path()), sound);
+        }
+        flip_a_byte_in_the_middle(&damaged);
+        assert!(tree.compact(u64::MAX, false).expect("compacted"));
+        tree.remove_unfinished().expect("nothing to do");
+        assert_eq!(tree.tree.l0_run_count(), 0);
+        for row in 0..12 {
+            assert!(tree.get(&[0x70, row], NEWEST).expect("read").is_some(), "row {row}");
+        }
     }
 }

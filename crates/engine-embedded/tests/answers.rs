@@ -92,6 +92,41 @@ async fn answers_wait_for_what_they_were_decided_on() {
     assert_eq!(read(&engine).await.as_deref(), Some(&b"1"[..]));
 }
 
+/// What a decision holds is given up when its changes are there, also if nobody waits for its answer.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_decision_is_kept_until_it_is_durable() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let gate = Gate::default();
+    let options = Options { disk: gate.disk(), ..Options::default() };
+    let engine = EmbeddedEngine::open(folder.path(), options).expect("opened");
+    gate.shut(true);
+    let (decided, held) = (Arc::new(AtomicU64::new(0)), Arc::new(()));
+    let (noted, holds) = (Arc::clone(&decided), Arc::clone(&held));
+    let (decision, _) = engine::ask::<_, Infallible, _>(key("a"), move |_, _| {
+        let _ = &holds;
+        noted.fetch_add(1, Ordering::AcqRel);
+        let mut changes = Changes::none();
+        changes.put(key("a"), "1");
+        Ok(Commit { changes, outcome: () })
+    });
+    drop(engine.commit(decision));
+    let wait_for = async |count: u64| {
+        while decided.load(Ordering::Acquire) < count {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    wait_for(1).await;
+    // The decider is done with the first once it has decided the next.
+    let next = tokio::spawn(count(Arc::clone(&engine), Arc::clone(&decided)));
+    wait_for(2).await;
+    let was_kept = Arc::strong_count(&held) == 2;
+    gate.shut(false);
+    assert!(was_kept, "given up before it is durable");
+    assert_eq!(next.await.expect("the task"), Ok(()));
+    assert_eq!(Arc::strong_count(&held), 1);
+    assert!(read(&engine).await.is_some());
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn one_sync_serves_everything_that_waits() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use common::{assert_clean, crash_copy, get, open, pattern, put};
-use engine::Engine;
+use engine::{Changes, Commit, Engine, Key, Visit, space};
 use engine_embedded::faults::{FaultyDisk, Point};
 use engine_embedded::{EmbeddedEngine, OnFatal, OpenError, Options};
 
@@ -179,6 +179,27 @@ async fn a_state_that_is_older_than_the_tree_is_refused() {
     // The log of that run is given back, because nothing lives in it.
     drop(open(folder.path()));
     std::fs::write(folder.path().join("STATE"), old).expect("written");
+    assert_refused(folder.path(), "rows");
+}
+
+/// Segments in which nothing lives are removed at the start. So a row that cannot be read does not mean that nothing lives there.
+#[tokio::test]
+async fn a_row_of_live_bytes_that_cannot_be_read_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let engine = open(folder.path());
+    put(&*engine, "large", &pattern("large", 1, 100_000)).await.expect("put");
+    engine::commit::<_, std::convert::Infallible, _>(&*engine, Key::new(space::SEGMENT), |rows, _| {
+        let (all, mut changes) = (Key::new(space::SEGMENT), Changes::none());
+        rows.scan(&all, &all.after_all(), 1, &mut |key, _| {
+            changes.put(Key::from_bytes(key), "short");
+            Visit::Stop
+        })?;
+        assert!(!changes.is_empty(), "the segment of the content has a row");
+        Ok(Commit { changes, outcome: () })
+    })
+    .await
+    .expect("committed");
+    drop(engine);
     assert_refused(folder.path(), "rows");
 }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use common::{cramped_options, key, pattern};
 use engine::{Changes, Commit, Engine};
@@ -64,6 +64,7 @@ async fn what_keeps_failing_is_said_once_in_a_while() {
     let folder = tempfile::tempdir().expect("a folder");
     let options = Options { disk: Arc::new(disk), ..cramped_options() };
     let engine = EmbeddedEngine::open(folder.path(), options).expect("opened");
+    let began = Instant::now();
     fails.store(true, Ordering::Release);
     for number in 0..20 {
         let (key, row) = (key(&format!("{number}")), pattern("row", number, 6_000));
@@ -74,11 +75,14 @@ async fn what_keeps_failing_is_said_once_in_a_while() {
         });
         done.await.expect("committed");
     }
-    tokio::time::sleep(Duration::from_secs(4)).await;
+    // The threads that fail try again by themselves; how soon is not promised.
+    while failures.load(Ordering::Acquire) < 20 {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
     fails.store(false, Ordering::Release);
-    assert!(failures.load(Ordering::Acquire) > 10, "{failures:?} failures");
+    let minutes = began.elapsed().as_secs() / 60;
     let lines = lines.0.lock().expect("no panic").clone();
     assert!(lines.keys().any(|line| line.contains("tried again")), "{lines:?}");
-    assert!(lines.values().all(|count| *count == 1), "{lines:?}");
+    assert!(lines.values().all(|count| u64::from(*count) <= 1 + minutes), "{lines:?}");
     engine.close().await.expect("closed");
 }

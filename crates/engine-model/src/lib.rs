@@ -157,7 +157,7 @@ async fn ask(engine: &dyn Engine, asked: &Arc<Asked>) -> Result<Outcome, EngineE
                 Outcome::Done(_) => Ok(engine::Commit { changes, outcome: (outcome, contents) }),
             }
         };
-        match engine::commit(engine, asked.plan.partition(), decision).await {
+        match engine::commit(engine, asked.plan.partitions(), decision).await {
             Ok(answer) | Err(NotCommitted::Refused(answer)) => answer,
             Err(NotCommitted::Failed(error)) => return Err(error),
         }

@@ -4,7 +4,7 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use bytes::Bytes;
-use engine::{Changes, Content, ContentId, Key, Rows, Timestamp, Unread, Visit, space};
+use engine::{Changes, Content, ContentId, Key, Partitions, Rows, Timestamp, Unread, Visit, space};
 use histories::Dice;
 
 use crate::Contents;
@@ -24,7 +24,8 @@ const PAST: Timestamp = Timestamp(1);
 pub struct Plan {
     /// Every value that it writes says so.
     label: u64,
-    partition: u64,
+    /// The partitions that it names: its own first.
+    partitions: Vec<u64>,
     steps: Vec<Step>,
 }
 
@@ -93,7 +94,7 @@ pub fn first(seed: u64) -> Vec<Plan> {
     let mut dice = Dice::new(seed ^ 0xF1);
     let mut fill = |partition: u64, rows: u64, percent: u64| {
         let places = (0..rows).filter(|_| dice.chance(percent)).map(|number| (partition, number));
-        Plan { label: 1 + partition, partition, steps: vec![Step::Fill(places.collect())] }
+        Plan { label: 1 + partition, partitions: vec![partition], steps: vec![Step::Fill(places.collect())] }
     };
     let mut plans: Vec<Plan> = (0..MANY).map(|partition| fill(partition, ROWS_FEW, 50)).collect();
     plans.push(fill(MANY, ROWS_MANY, 100));
@@ -108,26 +109,31 @@ impl Plan {
             // Counts what another partition has, and notes it in its own; or the other way round.
             let other = reach.partition(dice, partition);
             steps = vec![Step::Count(Scan::whole(other), partition)];
-            if reach == Reach::Anywhere && dice.chance(30) {
+            if reach != Reach::Downwards && dice.chance(30) {
                 partition = other;
             }
         }
-        Plan { label, partition, steps }
+        let mut partitions = vec![partition];
+        if reach == Reach::AnywhereNamed {
+            partitions.extend(steps.iter().flat_map(Step::touches));
+        }
+        Plan { label, partitions, steps }
     }
 
     /// A read of all rows.
     pub fn look_at_everything() -> Plan {
         let scans = (0..PARTITIONS).map(|partition| Step::OpenAll(Scan::whole(partition)));
-        Plan { label: 0, partition: 0, steps: scans.collect() }
+        Plan { label: 0, partitions: vec![0], steps: scans.collect() }
     }
 
     pub fn delete_everything() -> Vec<Plan> {
-        let delete = |partition| Plan { label: 0, partition, steps: vec![Step::DeleteRange(Scan::whole(partition))] };
+        let steps = |partition| vec![Step::DeleteRange(Scan::whole(partition))];
+        let delete = |partition| Plan { label: 0, partitions: vec![partition], steps: steps(partition) };
         (0..PARTITIONS).map(delete).collect()
     }
 
-    pub fn partition(&self) -> Key {
-        Key::new(SPACE).number(self.partition)
+    pub fn partitions(&self) -> Partitions {
+        Partitions::of(self.partitions.iter().map(|partition| Key::new(SPACE).number(*partition)))
     }
 
     /// Whether a key is one of the rows that plans write.
@@ -202,7 +208,7 @@ impl Step {
     fn random(dice: &mut Dice, own: u64, reach: Reach) -> Step {
         // Mostly at home, sometimes elsewhere: to look at, and to write to.
         let seen = if dice.chance(75) { own } else { reach.partition(dice, own) };
-        let written = if reach == Reach::Anywhere { seen } else { own };
+        let written = if reach == Reach::Downwards { own } else { seen };
         match dice.below(18) {
             0..=2 => Step::Get(place(dice, seen)),
             3..=5 => Step::Scan(Scan::random(dice, seen)),
@@ -219,13 +225,32 @@ impl Step {
             _ => Step::RefuseSometimes,
         }
     }
+
+    /// The partitions whose rows it looks at or writes.
+    fn touches(&self) -> Vec<u64> {
+        match self {
+            Step::Fill(places) => places.iter().map(|(partition, _)| *partition).collect(),
+            Step::Get(place)
+            | Step::Put(place, _)
+            | Step::Delete(place)
+            | Step::Store(place)
+            | Step::Open(place)
+            | Step::RefuseIfThere(place) => vec![place.0],
+            Step::Scan(scan) | Step::DeleteRange(scan) | Step::OpenAll(scan) => vec![scan.partition],
+            Step::Count(scan, partition) => vec![scan.partition, *partition],
+            Step::Copy(from, to) => vec![from.0, to.0],
+            Step::RefuseSometimes => Vec::new(),
+        }
+    }
 }
 
 /// Which partitions a decision looks at and writes to besides its own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reach {
-    /// All of them.
+    /// All of them, naming only its own.
     Anywhere,
+    /// All of them, and it names each that it looks at or writes to.
+    AnywhereNamed,
     /// It writes to its own, and looks at those before it. So no two decisions rely each on what the other one writes, which engines
     /// of many machines do not judge.
     Downwards,
@@ -234,7 +259,7 @@ pub enum Reach {
 impl Reach {
     fn partition(self, dice: &mut Dice, own: u64) -> u64 {
         match self {
-            Reach::Anywhere => dice.below(PARTITIONS),
+            Reach::Anywhere | Reach::AnywhereNamed => dice.below(PARTITIONS),
             Reach::Downwards => dice.below(own + 1),
         }
     }

@@ -19,7 +19,8 @@ const PAUSE: Duration = Duration::from_millis(50);
 
 /// What is to be committed, and what it was decided on.
 pub struct Batch<'a> {
-    pub part: i64,
+    /// The partitions by their numbers, which rise. The first one keeps the commit's name for who asks whether it was done.
+    pub parts: &'a [i64],
     /// The first and the last stamp of its decisions; the last one names the commit.
     pub first: i64,
     pub stamp: i64,
@@ -106,7 +107,7 @@ async fn forbid(inner: &Inner, batch: &Batch<'_>) -> Result<Name, Trouble> {
     loan.conn.was_warned();
     let sql = "INSERT INTO committed (part, stamp, done) VALUES ($1, $2, false) \
                ON CONFLICT (part, stamp) DO UPDATE SET at = clock_timestamp() RETURNING done";
-    let is_done: bool = pool.ask_one(&loan, sql, &[&batch.part, &batch.stamp]).await?.get(0);
+    let is_done: bool = pool.ask_one(&loan, sql, &[&batch.parts[0], &batch.stamp]).await?.get(0);
     if loan.conn.was_warned() {
         return Err(Trouble::Lost("the standby was not waited for".into()));
     }
@@ -348,7 +349,7 @@ impl<'a> Arguments<'a> {
     /// In the order of the function's parameters.
     fn parameters<'p>(&'p self, batch: &'p Batch<'_>) -> [&'p (dyn ToSql + Sync); 40] {
         [
-            &batch.part,
+            &batch.parts,
             &batch.first,
             &batch.stamp,
             &self.locks.heads,

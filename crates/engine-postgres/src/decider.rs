@@ -1,20 +1,20 @@
-//! Decisions: gathered by partition, run against rows of one snapshot, committed in one call.
+//! Decisions: gathered by their partitions, run against rows of one snapshot, committed in one call.
 //!
-//! At most one batch of a partition is under way on a node; it runs all that wait, one after another, each on the changes
-//! of those before it. Before that it runs each of them for the sake of what they ask for, so that the rows of all come in one
-//! round trip. Between nodes the database decides: a commit holds only if all that was read is still so, else the
-//! batch is run again. One that keeps losing gets its turn: first those of the same partition wait for it, then all do.
+//! At most one batch of the same partitions is under way on a node; it runs all that wait, one after another, each on the
+//! changes of those before it. Before that it runs each of them for the sake of what they ask for, so that the rows of all come
+//! in one round trip. Between nodes, and between batches that have only some of their partitions in common, the database
+//! decides: a commit holds only if all that was read is still so, else the batch is run again. One that keeps losing gets its turn: first those of its partitions wait for it, then all do.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use engine::{Decision, EngineError, Key, Tick, Unread, Verdict};
+use engine::{Decision, EngineError, Partitions, Tick, Unread, Verdict, panics};
 use tokio::sync::{Notify, oneshot};
 
 use crate::commit::{self, Committed};
-use crate::key::partition_number;
+use crate::key::partition_numbers;
 use crate::session::{Session, Turn};
 use crate::trouble::Trouble;
 use crate::view::{Loaded, Overlay, Seen, View, Wanted};
@@ -29,7 +29,7 @@ const BYTES_PER_BATCH: usize = 4 << 20;
 const ROWS_PER_GATHERING: usize = 256;
 /// So often at most, because rows lead to others: a container to a blob, a blob to the settings that it is deleted by.
 const GATHERINGS_PER_BATCH: usize = 3;
-/// After so many conflicts in a row the nodes queue up for the partition.
+/// After so many conflicts in a row the nodes queue up for the partitions.
 const CONFLICTS_BEFORE_QUEUEING: u32 = 2;
 /// After so many, others have changed what they had no need to queue for: then all that commit wait for one try.
 const CONFLICTS_BEFORE_ALL_WAIT: u32 = 4;
@@ -45,7 +45,7 @@ struct Request {
     answer: oneshot::Sender<Answer>,
 }
 
-/// What waits, by partition. A partition is in the map while somebody works on it.
+/// What waits, by its partitions. They are in the map while somebody works on them.
 #[derive(Default)]
 pub struct Waiting {
     lines: Mutex<Lines>,
@@ -55,7 +55,7 @@ pub struct Waiting {
 
 #[derive(Default)]
 struct Lines {
-    by_partition: HashMap<Key, VecDeque<Request>>,
+    by_partitions: HashMap<Partitions, VecDeque<Request>>,
     count: usize,
     closed: bool,
 }
@@ -80,21 +80,21 @@ impl Waiting {
         self.lines().closed = true;
         loop {
             let idle = self.idle.notified();
-            if self.lines().by_partition.is_empty() {
+            if self.lines().by_partitions.is_empty() {
                 return;
             }
             idle.await;
         }
     }
 
-    /// What waits for the partition; `None`, and the partition is free, when nothing does.
-    fn take(&self, partition: &Key) -> Option<Vec<Request>> {
+    /// What waits for the partitions; `None`, and they are free, when nothing does.
+    fn take(&self, partitions: &Partitions) -> Option<Vec<Request>> {
         let mut lines = self.lines();
-        let line = lines.by_partition.get_mut(partition)?;
+        let line = lines.by_partitions.get_mut(partitions)?;
         let taken: Vec<Request> = line.drain(..line.len().min(DECISIONS_PER_BATCH)).collect();
         lines.count -= taken.len();
         if taken.is_empty() {
-            lines.by_partition.remove(partition);
+            lines.by_partitions.remove(partitions);
             self.idle.notify_waiters();
             return None;
         }
@@ -102,10 +102,10 @@ impl Waiting {
     }
 
     /// Those that found no room in their batch are the first of the next.
-    fn put_back(&self, partition: &Key, requests: Vec<Request>) {
+    fn put_back(&self, partitions: &Partitions, requests: Vec<Request>) {
         let mut lines = self.lines();
         lines.count += requests.len();
-        if let Some(line) = lines.by_partition.get_mut(partition) {
+        if let Some(line) = lines.by_partitions.get_mut(partitions) {
             requests.into_iter().rev().for_each(|request| line.push_front(request));
         }
     }
@@ -114,7 +114,7 @@ impl Waiting {
 /// Puts the decision in line; somebody works on it from here on, whether or not the asker waits.
 pub fn submit(inner: &Arc<Inner>, decision: Box<dyn Decision>) -> Result<oneshot::Receiver<Answer>, EngineError> {
     let (answer, receiver) = oneshot::channel();
-    let partition = decision.partition().clone();
+    let partitions = decision.partitions().clone();
     let mut lines = inner.waiting.lines();
     if lines.closed {
         return Err(EngineError::Closed);
@@ -124,7 +124,7 @@ pub fn submit(inner: &Arc<Inner>, decision: Box<dyn Decision>) -> Result<oneshot
     }
     lines.count += 1;
     let mut is_new = false;
-    let line = lines.by_partition.entry(partition.clone()).or_insert_with(|| {
+    let line = lines.by_partitions.entry(partitions.clone()).or_insert_with(|| {
         is_new = true;
         VecDeque::new()
     });
@@ -132,22 +132,29 @@ pub fn submit(inner: &Arc<Inner>, decision: Box<dyn Decision>) -> Result<oneshot
     drop(lines);
     if is_new {
         let shared = Arc::clone(inner);
-        inner.source.runtime.spawn(async move { serve(&shared, &partition).await });
+        inner.source.runtime.spawn(async move { serve(&shared, &partitions).await });
     }
     Ok(receiver)
 }
 
-/// Works on a partition until nothing waits for it.
-async fn serve(inner: &Arc<Inner>, partition: &Key) {
-    while let Some(requests) = inner.waiting.take(partition) {
-        let left = Batch { inner, partition, requests, conflicts: 0 }.run().await;
-        inner.waiting.put_back(partition, left);
+/// Works on partitions until nothing waits for them.
+async fn serve(inner: &Arc<Inner>, partitions: &Partitions) {
+    let numbers = partition_numbers(partitions);
+    while let Some(requests) = inner.waiting.take(partitions) {
+        let batch = Batch { inner, partitions, numbers: &numbers, requests, conflicts: 0 };
+        match panics::caught(Box::pin(batch.run())).await {
+            Ok(left) => inner.waiting.put_back(partitions, left),
+            // Those of the batch learn that it failed when it is dropped. Those that wait are served.
+            Err(panics::Panicked) => tracing::error!(?partitions, "the work on a batch of decisions panicked"),
+        }
     }
 }
 
 struct Batch<'a> {
     inner: &'a Arc<Inner>,
-    partition: &'a Key,
+    partitions: &'a Partitions,
+    /// By which the partitions are locked.
+    numbers: &'a [i64],
     requests: Vec<Request>,
     conflicts: u32,
 }
@@ -161,7 +168,7 @@ struct Decided {
     answers: Vec<Answer>,
 }
 
-impl Batch<'_> {
+impl<'a> Batch<'a> {
     /// Runs and commits, until it is done or time is up. Returns the requests that found no room.
     async fn run(mut self) -> Vec<Request> {
         let deadline = Instant::now() + self.inner.options.patience;
@@ -179,7 +186,7 @@ impl Batch<'_> {
             if matches!(trouble, Trouble::Fatal(_)) && self.requests.len() > 1 {
                 // One of them may be the reason, and the others have nothing to do with it: the halves are tried apart.
                 let others = self.requests.split_off(self.requests.len() / 2);
-                self.inner.waiting.put_back(self.partition, others);
+                self.inner.waiting.put_back(self.partitions, others);
                 continue;
             }
             let counters = &self.inner.counters;
@@ -213,8 +220,7 @@ impl Batch<'_> {
 
     async fn try_once(&mut self, deadline: Instant) -> Result<(Vec<Answer>, Vec<Request>), Trouble> {
         let pool = &self.inner.source.pool;
-        let number = partition_number(self.partition);
-        let mut session = match self.turn(number) {
+        let mut session = match self.turn() {
             None => None,
             Some(turn) => Some(Session::begin_in_turn(pool, turn).await?),
         };
@@ -229,7 +235,8 @@ impl Batch<'_> {
             return Ok((decided.answers, left));
         }
         let Decided { overlay, seen, first, stamp, answers } = decided;
-        let commit = commit::Batch { part: number, first, stamp, overlay: &overlay, seen: &seen, loaded: &loaded };
+        let commit =
+            commit::Batch { parts: self.numbers, first, stamp, overlay: &overlay, seen: &seen, loaded: &loaded };
         let done = commit::run(self.inner, &commit, session, deadline).await;
         let counters = &self.inner.counters;
         match done {
@@ -244,7 +251,7 @@ impl Batch<'_> {
             Err(trouble) => {
                 if trouble.is_unknown() {
                     commit::keep(&overlay);
-                    self.inner.waiting.put_back(self.partition, left);
+                    self.inner.waiting.put_back(self.partitions, left);
                     return self.unknown(trouble, answers.len());
                 }
                 self.requests.extend(left);
@@ -254,13 +261,13 @@ impl Batch<'_> {
     }
 
     /// Who must wait, so that this batch is not always the one that loses.
-    fn turn(&mut self, partition: i64) -> Option<Turn> {
+    fn turn(&mut self) -> Option<Turn<'a>> {
         match self.conflicts {
             ..CONFLICTS_BEFORE_QUEUEING => None,
-            CONFLICTS_BEFORE_QUEUEING..CONFLICTS_BEFORE_ALL_WAIT => Some(Turn::Partition(partition)),
+            CONFLICTS_BEFORE_QUEUEING..CONFLICTS_BEFORE_ALL_WAIT => Some(Turn::Partitions(self.numbers)),
             CONFLICTS_BEFORE_ALL_WAIT.. => {
                 let others = self.requests.split_off(self.requests.len().min(DECISIONS_ALL_WAIT_FOR));
-                self.inner.waiting.put_back(self.partition, others);
+                self.inner.waiting.put_back(self.partitions, others);
                 Some(Turn::All)
             }
         }

@@ -165,13 +165,16 @@ async fn remove_objects(store: &dyn ByteStore, items: Vec<Item>) -> Removed {
     let (mut removed, mut busy) = (Removed::default(), 0);
     for item in items {
         match store.delete(item.objects.clone()).await {
-            Ok(()) => removed.gone.push(item),
+            Ok(()) => {
+                busy = 0;
+                removed.gone.push(item);
+            }
             Err(error) => {
                 busy += usize::from(error == EngineError::Busy);
                 removed.stuck.push((item, error));
             }
         }
-        if busy >= BUSY_MAX && removed.gone.is_empty() {
+        if busy >= BUSY_MAX {
             break;
         }
     }
@@ -298,6 +301,46 @@ async fn forget_names(inner: &Inner, loan: &Loan) -> Result<(), Trouble> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bytes::Bytes;
+    use engine::BoxFuture;
+    use std::ops::Range;
+    use std::sync::atomic::AtomicUsize;
+
+    /// Removes one object at a time, a few of them, and is busy from then on.
+    #[derive(Debug, Default)]
+    struct Tired(AtomicUsize);
+
+    const REMOVED_AT_FIRST: usize = 2;
+
+    impl ByteStore for Tired {
+        fn put<'a>(&'a self, _: &'a str, _: Vec<Bytes>) -> BoxFuture<'a, Result<(), EngineError>> {
+            Box::pin(async { Err(EngineError::Busy) })
+        }
+
+        fn get<'a>(&'a self, _: &'a str, _: Range<u64>) -> BoxFuture<'a, Result<Bytes, EngineError>> {
+            Box::pin(async { Err(EngineError::Busy) })
+        }
+
+        fn delete(&self, names: Vec<String>) -> BoxFuture<'_, Result<(), EngineError>> {
+            let is_one = names.len() == 1;
+            let is_done = is_one && self.0.fetch_add(1, Ordering::Relaxed) < REMOVED_AT_FIRST;
+            Box::pin(async move { if is_done { Ok(()) } else { Err(EngineError::Busy) } })
+        }
+
+        fn list<'a>(&'a self, _: &'a str, _: &'a str) -> BoxFuture<'a, Result<Vec<String>, EngineError>> {
+            Box::pin(async { Err(EngineError::Busy) })
+        }
+    }
+
+    /// Each try may take as long as the store's patience: a round must not do that for every object.
+    #[tokio::test]
+    async fn a_store_that_becomes_busy_half_way_is_left_alone() {
+        let (store, count) = (Tired::default(), 100);
+        let item = |id: i64| Item { id, objects: vec![id.to_string()] };
+        let removed = remove_objects(&store, (0..count).map(item).collect()).await;
+        assert_eq!((removed.gone.len(), removed.stuck.len()), (REMOVED_AT_FIRST, BUSY_MAX));
+        assert_eq!(store.0.into_inner(), REMOVED_AT_FIRST + BUSY_MAX);
+    }
 
     /// Looks every three seconds at a run that said something last at `said`; the seconds after which it has ended.
     fn ends_after(silence: &mut Silence, begin: Instant, is_heard: bool, said: u64) -> Option<u64> {

@@ -1,6 +1,6 @@
 //! Keys as the database holds them: cut where a b-tree takes no more.
 
-use engine::Key;
+use engine::{Key, Partitions};
 
 /// Longer keys are cut here. A b-tree page holds at least three entries, which leaves 2,704 bytes for each.
 pub const HEAD_BYTES: usize = 2_000;
@@ -32,8 +32,16 @@ pub fn whole(head: &[u8], rest: &[u8]) -> Vec<u8> {
     [head, rest].concat()
 }
 
+/// The numbers by which partitions are locked, in the order in which everybody locks them.
+pub fn partition_numbers(partitions: &Partitions) -> Vec<i64> {
+    let mut numbers: Vec<i64> = partitions.iter().map(partition_number).collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    numbers
+}
+
 /// The number by which a partition is locked. Two that share one wait for each other, and no more.
-pub fn partition_number(partition: &Key) -> i64 {
+fn partition_number(partition: &Key) -> i64 {
     let hash = ring::digest::digest(&ring::digest::SHA256, partition.as_bytes());
     let first: [u8; 8] = hash.as_ref()[..8].try_into().expect("a SHA-256 has 32 bytes");
     i64::from_be_bytes(first)
@@ -42,6 +50,17 @@ pub fn partition_number(partition: &Key) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn partitions_are_locked_in_one_order_whoever_names_them() {
+        let key = |number: u64| Key::new(0x70).number(number);
+        let all: Vec<i64> = (0..40).map(|number| partition_number(&key(number))).collect();
+        assert!(!all.is_sorted(), "numbers are not in the order of keys: this shows nothing");
+        for first in 0..40 {
+            let numbers = partition_numbers(&Partitions::of((first..first + 4).map(key)));
+            assert!(numbers.is_sorted() && numbers.len() == 4);
+        }
+    }
 
     #[test]
     fn cut_keys_sort_as_whole_ones() {

@@ -41,9 +41,9 @@ pub struct Session {
 
 /// Who waits while a decision that keeps losing is read and committed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Turn {
-    /// Those that commit to the same partition.
-    Partition(i64),
+pub enum Turn<'a> {
+    /// Those that commit to one of these partitions.
+    Partitions(&'a [i64]),
     /// All that commit: what was read cannot change.
     All,
 }
@@ -55,16 +55,19 @@ impl Session {
 
     /// Waits for its turn first, and takes the snapshot then. In one message, so that a node that is stopped in between is
     /// always either cut off or at work.
-    pub async fn begin_in_turn(pool: &Arc<Pool>, turn: Turn) -> Result<Session, Trouble> {
+    pub async fn begin_in_turn(pool: &Arc<Pool>, turn: Turn<'_>) -> Result<Session, Trouble> {
         let loan = pool.get().await?;
-        let partition = match turn {
-            Turn::Partition(number) => number.to_string(),
+        let partitions = match turn {
+            Turn::Partitions(numbers) => {
+                let numbers: Vec<String> = numbers.iter().map(i64::to_string).collect();
+                format!("'{{{}}}'", numbers.join(","))
+            }
             Turn::All => "NULL".to_owned(),
         };
         let idle = IDLE_IN_TURN.as_millis();
         let begin = format!(
             "BEGIN; SET idle_session_timeout = {idle}; SET idle_in_transaction_session_timeout = {idle}; \
-             SELECT take_turn({partition}); COMMIT; {BEGIN}"
+             SELECT take_turn({partitions}); COMMIT; {BEGIN}"
         );
         pool.answer(async { Ok(loan.conn.client.batch_execute(&begin).await?) }).await?;
         Ok(Session { pool: Arc::clone(pool), loan, begun: true, in_turn: true })

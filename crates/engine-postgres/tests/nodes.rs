@@ -15,6 +15,9 @@ use engine_postgres::{Options, PostgresEngine, Setting};
 use common::acts::{count, increment, key, open_content, put, stage, store, try_to_stage};
 use common::proxy::Proxy;
 
+/// Generous: only against hanging.
+const PATIENCE: Duration = Duration::from_secs(300);
+
 async fn two_nodes(url: &str) -> [Arc<PostgresEngine>; 2] {
     let (options, store) = (common::fresh(url).await, Arc::new(MemoryBytes::default()));
     [common::open(url, store.clone(), &options).await, common::open(url, store, &options).await]
@@ -191,7 +194,7 @@ async fn a_commit_that_was_forbidden_never_counts_as_done() {
     client.batch_execute(&names).await.expect("two names");
     let nothing = ["'{}'"; 37].join(", ");
     for (part, outcome) in [(1, 1), (2, 0)] {
-        let again = format!("SELECT outcome FROM commit_batch({part}, 5, 5, {nothing})");
+        let again = format!("SELECT outcome FROM commit_batch('{{{part}}}', 5, 5, {nothing})");
         let answer: i32 = client.query_one(&again, &[]).await.expect("an answer").get(0);
         assert_eq!(answer, outcome, "partition {part}");
     }
@@ -209,11 +212,11 @@ async fn a_database_that_goes_away_makes_busy_and_comes_back_by_itself() {
     assert_eq!(increment(&*node, "a").await, Err(NotCommitted::Failed(EngineError::Busy)));
     let read = engine::read::<_, Infallible, _>(&*node, |rows, _| Ok(rows.get(&key("a"))?)).await;
     assert_eq!(read, Err(NotCommitted::Failed(EngineError::Busy)));
-    assert!(began.elapsed() < Duration::from_secs(10), "bounded");
+    assert!(began.elapsed() < PATIENCE, "bounded");
     proxy.set_away(false);
     let back = Instant::now();
     while increment(&*node, "a").await.is_err() {
-        assert!(back.elapsed() < Duration::from_secs(10), "it does not come back");
+        assert!(back.elapsed() < PATIENCE, "it does not come back");
     }
     assert_eq!(count(&*node, "a").await, 2);
 }
@@ -244,7 +247,7 @@ async fn dropped_bytes_go_when_no_node_reads_them() {
     drop(content);
     let began = Instant::now();
     while objects.count() > 0 {
-        assert!(began.elapsed() < Duration::from_secs(30), "never removed");
+        assert!(began.elapsed() < PATIENCE, "never removed");
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
 }
@@ -342,11 +345,11 @@ async fn slow_uploads_do_not_take_all_memory() {
     let mut slow = Vec::new();
     for _ in 0..66 {
         let mut writer = one.writer(Some(EXTENT as u64));
-        let written = tokio::time::timeout(Duration::from_secs(60), writer.write(most.clone())).await;
+        let written = tokio::time::timeout(PATIENCE, writer.write(most.clone())).await;
         written.expect("there is memory for a part").expect("written");
         slow.push(writer);
     }
-    let staged = tokio::time::timeout(Duration::from_secs(60), stage(&*one, EXTENT)).await.expect("there is memory");
+    let staged = tokio::time::timeout(PATIENCE, stage(&*one, EXTENT)).await.expect("there is memory");
     store(&*one, &staged, 1).await.expect("stored");
     let content = open_content(&*one, staged.id()).await.expect("opened");
     assert_eq!(content.length(), EXTENT as u64);

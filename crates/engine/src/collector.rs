@@ -383,23 +383,59 @@ where
     F: Fn(&dyn Rows, Tick, &mut Changes) -> Result<bool, Unread> + Send + Sync + Clone + 'static,
 {
     Box::pin(async move {
-        for _ in 0..STEPS_PER_TURN {
-            let (key, step) = (due.key(), step.clone());
-            let more = commit::<bool, std::convert::Infallible, _>(engine, partition.clone(), move |rows, tick| {
-                let mut changes = Changes::none().freeing_space();
-                let more = step(rows, tick, &mut changes)?;
-                if !more {
-                    // First, so that a step may put it back for another time.
-                    changes.rows.insert(0, (key.clone(), None));
-                }
-                Ok(Commit { changes, outcome: more })
-            });
-            if !more.await.or_else(failed)? {
-                break;
-            }
-        }
-        Ok(())
+        let step = move |rows: &dyn Rows, tick: Tick, (): &(), changes: &mut Changes| {
+            Ok(step(rows, tick, changes)?.then_some(()))
+        };
+        run_steps(partition, engine, due, (), step).await.map(drop)
     })
+}
+
+/// The same as [`steps`], for work that goes through many rows in order. Each step is told how far those before it have come,
+/// and says how far it has come itself; `None`: nothing is left. What it says counts once its changes are committed. Returns
+/// where the next turn goes on.
+///
+/// A step that looked for its first row from the beginning would walk over all that the steps before it have removed.
+pub fn steps_from<'a, C, F>(
+    engine: &'a dyn Engine,
+    due: &'a Due,
+    from: C,
+    step: F,
+) -> BoxFuture<'a, Result<Option<C>, EngineError>>
+where
+    C: Clone + Send + Sync + 'static,
+    F: Fn(&dyn Rows, Tick, &C, &mut Changes) -> Result<Option<C>, Unread> + Send + Sync + Clone + 'static,
+{
+    Box::pin(run_steps(due.key(), engine, due, from, step))
+}
+
+async fn run_steps<C, F>(
+    partition: Key,
+    engine: &dyn Engine,
+    due: &Due,
+    mut from: C,
+    step: F,
+) -> Result<Option<C>, EngineError>
+where
+    C: Clone + Send + Sync + 'static,
+    F: Fn(&dyn Rows, Tick, &C, &mut Changes) -> Result<Option<C>, Unread> + Send + Sync + Clone + 'static,
+{
+    for _ in 0..STEPS_PER_TURN {
+        let (key, step) = (due.key(), step.clone());
+        let next = commit::<Option<C>, std::convert::Infallible, _>(engine, partition.clone(), move |rows, tick| {
+            let mut changes = Changes::none().freeing_space();
+            let next = step(rows, tick, &from, &mut changes)?;
+            if next.is_none() {
+                // First, so that a step may put it back for another time.
+                changes.rows.insert(0, (key.clone(), None));
+            }
+            Ok(Commit { changes, outcome: next })
+        });
+        match next.await.or_else(failed)? {
+            Some(next) => from = next,
+            None => return Ok(None),
+        }
+    }
+    Ok(Some(from))
 }
 
 /// Removes up to `most` rows of a range in one decision and says whether any are left.

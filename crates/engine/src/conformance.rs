@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use bytes::Bytes;
 
 use crate::{
-    Changes, Commit, Content, ContentId, Engine, EngineError, INLINE_MAX, Key, NotCommitted, PREFETCH_KEYS_MAX, Rows,
-    Staged, Stop, Timestamp, Unread, VALUE_BYTES_MAX, Visit, account, collector, commit, read, space,
+    Changes, Commit, Content, ContentId, Engine, EngineError, INLINE_MAX, Key, NotCommitted, PREFETCH_KEYS_MAX,
+    Partitions, Rows, Staged, Stop, Timestamp, Unread, VALUE_BYTES_MAX, Visit, account, collector, commit, read, space,
 };
 
 /// Runs every test of this module against engines made by `$make` (an expression that gives an `Arc<dyn Engine>`). After
@@ -28,7 +28,9 @@ macro_rules! conformance_tests {
         $crate::conformance_tests!(@each $make;
             a_commit_is_seen_by_every_later_read, a_refusal_changes_nothing, decisions_see_those_before_them,
             one_winner_per_version, the_later_of_two_writes_counts, stamps_rise_and_ids_never_repeat,
-            stamps_rise_past_decisions_over_many_rows, many_rows_are_judged_as_one_state, many_rows_that_another_partition_writes_are_judged_as_one_state, a_row_that_leads_to_another_is_the_newest, announced_rows_are_seen_as_they_are,
+            stamps_rise_past_decisions_over_many_rows, many_rows_are_judged_as_one_state, many_rows_that_another_partition_writes_are_judged_as_one_state,
+            rows_of_another_partition_are_as_they_were_read, two_partitions_never_make_the_same_row, decisions_with_a_partition_in_common_are_judged_in_turn,
+            a_row_that_leads_to_another_is_the_newest, announced_rows_are_seen_as_they_are,
             an_announced_row_that_is_not_looked_at_makes_no_conflict, scans_keep_order_and_bounds, scans_skip_and_stop, a_read_is_one_state, contents_come_back_whole,
             ranges_of_contents_are_right, a_content_nobody_stored_is_not_there,
             an_open_content_outlives_its_owner, the_last_reference_takes_the_content_along,
@@ -266,8 +268,9 @@ pub async fn stamps_rise_and_ids_never_repeat(engine: Arc<dyn Engine>) {
     }
 }
 
-/// Decisions over so many rows that they may be run beside the others write their stamp down. Others of the same partition,
-/// which write nothing that those look at, read it: whoever comes before has a lower stamp, whoever comes after a higher one.
+/// Decisions over so many rows that they may be run beside the others write their stamp down. They are of two partitions. Others
+/// of one or the other, which write nothing that those look at, read it: whoever comes before has a lower stamp, whoever comes
+/// after a higher one.
 pub async fn stamps_rise_past_decisions_over_many_rows(engine: Arc<dyn Engine>) {
     let many = Key::new(SPACE).text("many");
     let fill = many.clone();
@@ -281,12 +284,13 @@ pub async fn stamps_rise_past_decisions_over_many_rows(engine: Arc<dyn Engine>) 
     .await
     .expect("many rows");
     let stop = Arc::new(AtomicBool::new(false));
-    let others = (0..3).map(|other| {
+    let others = (0..4).map(|other| {
         let (engine, stop) = (Arc::clone(&engine), Arc::clone(&stop));
         std::thread::spawn(move || {
             let mut seen = Vec::new();
             while !stop.load(Ordering::Acquire) {
-                let decided = commit::<(u64, u64), Infallible, _>(&*engine, key("p"), move |rows, tick| {
+                let partition = key(if other % 2 == 0 { "p" } else { "q" });
+                let decided = commit::<(u64, u64), Infallible, _>(&*engine, partition, move |rows, tick| {
                     let before = number(rows.get(&key("stamp"))?);
                     let mut changes = Changes::none();
                     changes.put(key(&format!("other {other}")), "x");
@@ -300,8 +304,8 @@ pub async fn stamps_rise_past_decisions_over_many_rows(engine: Arc<dyn Engine>) 
     let others: Vec<_> = others.collect();
     let mut stamps = Vec::new();
     for _ in 0..20 {
-        let many = many.clone();
-        let decided = commit::<u64, Infallible, _>(&*engine, key("p"), move |rows, tick| {
+        let (many, both) = (many.clone(), Partitions::of([key("q"), key("p")]));
+        let decided = commit::<u64, Infallible, _>(&*engine, both, move |rows, tick| {
             rows.scan(&many, &many.after_all(), 2_000, &mut |_, _| Visit::Next)?;
             let mut changes = Changes::none();
             changes.put(key("stamp"), Bytes::copy_from_slice(&tick.stamp.0.to_be_bytes()));
@@ -430,6 +434,120 @@ async fn write_while_open(engine: Arc<dyn Engine>, behind: Key, writer: u64) {
             Err(NotCommitted::Refused(())) => return,
             Err(NotCommitted::Failed(error)) => panic!("a write failed: {error}"),
         }
+    }
+}
+
+/// Two threads at once: each asks for `one` of the two, with its number and the round.
+async fn two_at_once<F, W>(engine: &Arc<dyn Engine>, round: u64, one: F)
+where
+    F: Fn(Arc<dyn Engine>, u64, u64) -> W + Clone + Send + 'static,
+    W: Future<Output = ()>,
+{
+    let begin = Arc::new(std::sync::Barrier::new(2));
+    let threads = [0, 1].map(|number| {
+        let (engine, one, begin) = (Arc::clone(engine), one.clone(), Arc::clone(&begin));
+        std::thread::spawn(move || {
+            begin.wait();
+            block_on(one(engine, number, round));
+        })
+    });
+    for thread in threads {
+        thread.join().expect("a thread");
+    }
+}
+
+const ROUNDS_AT_ONCE: u64 = 40;
+const ROWS_AT_ONCE: u64 = 500;
+
+/// Each of two partitions has a guard, and one may leave only while it reads that the other is there: never both leave.
+pub async fn rows_of_another_partition_are_as_they_were_read(engine: Arc<dyn Engine>) {
+    let guard = |number: u64| key(&format!("guard {number}"));
+    let leave = move |engine: Arc<dyn Engine>, number: u64, _: u64| async move {
+        let (own, other) = (guard(number), guard(1 - number));
+        let left = commit::<(), (), _>(&*engine, own.clone(), move |rows, _| {
+            if rows.get(&other)?.is_none_or(|other| other != "there") {
+                return Err(Stop::Refused(()));
+            }
+            let mut changes = Changes::none();
+            changes.put(own.clone(), "away");
+            Ok(Commit { changes, outcome: () })
+        });
+        assert!(matches!(left.await, Ok(()) | Err(NotCommitted::Refused(()))));
+    };
+    for round in 0..ROUNDS_AT_ONCE {
+        put(&*engine, "guard 0", "there").await;
+        put(&*engine, "guard 1", "there").await;
+        two_at_once(&engine, round, leave).await;
+        let there = [get(&*engine, "guard 0").await, get(&*engine, "guard 1").await];
+        let there = there.iter().filter(|guard| guard.as_deref() == Some(b"there")).count();
+        assert_eq!(there, 1, "round {round}: one leaves, and one stays");
+    }
+}
+
+/// Two partitions make the same row if it is not there: one of them does.
+pub async fn two_partitions_never_make_the_same_row(engine: Arc<dyn Engine>) {
+    let made = Arc::new(std::sync::atomic::AtomicU64::new(0));
+    let counted = Arc::clone(&made);
+    let make = move |engine: Arc<dyn Engine>, number: u64, round: u64| {
+        let made = Arc::clone(&counted);
+        async move {
+            let row = key(&format!("new {round}"));
+            let decided = commit::<(), (), _>(&*engine, key(&format!("maker {number}")), move |rows, _| {
+                if rows.get(&row)?.is_some() {
+                    return Err(Stop::Refused(()));
+                }
+                let mut changes = Changes::none();
+                changes.put(row.clone(), "made");
+                Ok(Commit { changes, outcome: () })
+            });
+            match decided.await {
+                Ok(()) => _ = made.fetch_add(1, Ordering::AcqRel),
+                Err(NotCommitted::Refused(())) => {}
+                Err(NotCommitted::Failed(error)) => panic!("round {round}: {error}"),
+            }
+        }
+    };
+    for round in 0..ROUNDS_AT_ONCE {
+        two_at_once(&engine, round, make.clone()).await;
+        assert_eq!(made.load(Ordering::Acquire), round + 1);
+    }
+}
+
+/// Each of two decisions counts the rows of a range and, if there are none, puts some into the range of the other. Nothing is
+/// there that both could meet at, but one of them names the partition of the other: never both put.
+pub async fn decisions_with_a_partition_in_common_are_judged_in_turn(engine: Arc<dyn Engine>) {
+    let range = |number: u64, round: u64| Key::new(SPACE).text(format!("side {number}")).number(round);
+    let decide = move |engine: Arc<dyn Engine>, number: u64, round: u64| async move {
+        let partitions = match number {
+            0 => Partitions::of([key("side 1"), key("side 0")]),
+            _ => Partitions::of([key("side 2"), key("side 1")]),
+        };
+        let (own, other) = (range(number, round), range(1 - number, round));
+        let decided = commit::<(), (), _>(&*engine, partitions, move |rows, _| {
+            let mut count = 0;
+            rows.scan(&other, &other.after_all(), 1, &mut |_, _| {
+                count += 1;
+                Visit::Next
+            })?;
+            if count > 0 {
+                return Err(Stop::Refused(()));
+            }
+            // Many, so that the commit takes a while after it was looked at what the decision relies on.
+            let mut changes = Changes::none();
+            for row in 0..ROWS_AT_ONCE {
+                changes.put(own.clone().number(row), "x");
+            }
+            Ok(Commit { changes, outcome: () })
+        });
+        assert!(matches!(decided.await, Ok(()) | Err(NotCommitted::Refused(()))));
+    };
+    for round in 0..ROUNDS_AT_ONCE {
+        two_at_once(&engine, round, decide).await;
+        let count = read::<usize, Infallible, _>(&*engine, move |rows, _| {
+            let there = [0, 1].map(|number| rows.get(&range(number, round).number(0)));
+            Ok(there.into_iter().collect::<Result<Vec<_>, Unread>>()?.iter().flatten().count())
+        });
+        assert_eq!(count.await, Ok(1), "round {round}: one puts, and the other sees it");
     }
 }
 

@@ -6,12 +6,13 @@
 //!
 //! What always holds, for every engine (`conformance` proves it):
 //!
-//! - Decisions of one partition are judged one after another: each sees the changes of all that came before it.
+//! - Decisions of one partition are judged one after another: each sees the changes of all that came before it. A decision
+//!   that names several partitions ([`Partitions`]) is one of each of them.
 //! - The same holds across partitions for everything a decision has read: a row, or a range it scanned as far as it went. If
 //!   any of it was changed by a commit that came before, the decision is run again. One pair alone is excepted, on engines
-//!   of many machines: two decisions of different partitions, each of which relies on a row not being there, or on a range,
-//!   that the other one writes, may both commit. Such a pair meets at a row that is there: one changes it, the other reads
-//!   it by its key.
+//!   of many machines: two decisions that have no partition in common, each of which relies on a row not being there, or on a
+//!   range, that the other one writes, may both commit. Such a pair meets at a row that is there (one changes it, the other
+//!   reads it by its key), or one of the two names the partition of the other beside its own.
 //! - An answer, a refusal too, is given only when everything it was decided on is durable.
 //! - A [`read`] sees one state, and that state is durable: nothing a crash can take back.
 //! - `stamp` is unique and rises strictly within a partition, over restarts and clock steps; `now` follows the clock.
@@ -37,6 +38,7 @@ mod load_size;
 pub mod loads;
 pub mod memory;
 pub mod panics;
+mod partitions;
 #[cfg(feature = "testing")]
 mod wrapper;
 
@@ -53,6 +55,7 @@ pub use content::{Content, ContentId, ContentReader, ContentWriter, INLINE_MAX, 
 pub use error::{EngineError, NotCommitted, Stop, Unread};
 pub use key::{Key, KeyReader, prefix_end, space};
 pub use load_size::rows_per_load;
+pub use partitions::{PARTITIONS_MAX, Partitions};
 #[cfg(feature = "testing")]
 pub use wrapper::Wrapper;
 
@@ -213,11 +216,11 @@ pub enum Verdict {
 
 /// A decision as engines see it: run it, perhaps more than once, and commit what it says.
 pub trait Decision: Send {
-    /// The partition it changes: the key of its head row. Engines serve partitions in turn.
+    /// The partitions it changes, each by the key of its head row: mostly one. Engines serve partitions in turn.
     ///
     /// A decision that looks at more than a thousand rows may be run beside the others and only checked in its turn: if
     /// anything that it read has been written since, it is run again.
-    fn partition(&self) -> &Key;
+    fn partitions(&self) -> &Partitions;
     fn decide(&mut self, rows: &dyn Rows, tick: Tick) -> Verdict;
 }
 
@@ -267,20 +270,25 @@ impl<T> Commit<T> {
 
 /// Commits a decision: the typed door to [`Engine::commit`].
 ///
-/// `decide` may run more than once; only the last run counts.
-pub async fn commit<T, R, F>(engine: &dyn Engine, partition: Key, decide: F) -> Result<T, NotCommitted<R>>
+/// `partitions` is the key of the partition that it changes, or [`Partitions`]. `decide` may run more than once; only the last
+/// run counts.
+pub async fn commit<T, R, F>(
+    engine: &dyn Engine,
+    partitions: impl Into<Partitions>,
+    decide: F,
+) -> Result<T, NotCommitted<R>>
 where
     T: Send + 'static,
     R: Send + 'static,
     F: FnMut(&dyn Rows, Tick) -> Result<Commit<T>, Stop<R>> + Send + 'static,
 {
-    let (decision, pending) = ask(partition, decide);
+    let (decision, pending) = ask(partitions, decide);
     engine.commit(decision).await.map_err(NotCommitted::Failed)?;
     pending.answer()
 }
 
 /// A decision as engines take it, and where its answer will be. For engines that decide something themselves.
-pub fn ask<T, R, F>(partition: Key, decide: F) -> (Box<dyn Decision>, Pending<T, R>)
+pub fn ask<T, R, F>(partitions: impl Into<Partitions>, decide: F) -> (Box<dyn Decision>, Pending<T, R>)
 where
     T: Send + 'static,
     R: Send + 'static,
@@ -288,7 +296,7 @@ where
 {
     let answer = Arc::new(Mutex::new(None));
     let pending = Pending(Arc::clone(&answer));
-    (Box::new(Asked { partition, decide, answer }), pending)
+    (Box::new(Asked { partitions: partitions.into(), decide, answer }), pending)
 }
 
 /// The answer to a decision, once the engine has committed it, or to a query that has been run.
@@ -321,7 +329,7 @@ where
 }
 
 struct Asked<T, R, F> {
-    partition: Key,
+    partitions: Partitions,
     decide: F,
     answer: Arc<Mutex<Option<Result<T, R>>>>,
 }
@@ -332,8 +340,8 @@ where
     R: Send,
     F: FnMut(&dyn Rows, Tick) -> Result<Commit<T>, Stop<R>> + Send,
 {
-    fn partition(&self) -> &Key {
-        &self.partition
+    fn partitions(&self) -> &Partitions {
+        &self.partitions
     }
 
     fn decide(&mut self, rows: &dyn Rows, tick: Tick) -> Verdict {

@@ -15,8 +15,8 @@ use bytes::Bytes;
 
 use crate::hints::Hints;
 use crate::{
-    BoxFuture, Changes, Content, ContentId, Decision, Engine, EngineError, Key, PREFETCH_KEYS_MAX, Query, Rows, Tick,
-    Timestamp, Unread, Verdict, Visit, Wrapper, rows_per_load,
+    BoxFuture, Changes, Content, ContentId, Decision, Engine, EngineError, Key, PREFETCH_KEYS_MAX, Partitions, Query,
+    Rows, Tick, Timestamp, Unread, Verdict, Visit, Wrapper, rows_per_load,
 };
 
 /// Wraps an engine and counts round trips.
@@ -121,8 +121,8 @@ struct LoadingDecision {
 }
 
 impl Decision for LoadingDecision {
-    fn partition(&self) -> &Key {
-        self.decision.partition()
+    fn partitions(&self) -> &Partitions {
+        self.decision.partitions()
     }
 
     fn decide(&mut self, rows: &dyn Rows, tick: Tick) -> Verdict {

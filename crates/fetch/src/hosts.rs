@@ -2,7 +2,7 @@
 //!
 //! An entry is a name (`store.example.org`), all names below one (`*.example.org`), an address (`10.1.2.3`), everything
 //! that is public (`*`), or this machine (`loopback`); each may end with a port. What a name may lead to depends on how much
-//! the operator has said: a name that he wrote may have an address of his own network, while `*` means the public network
+//! the operator has said: a name on the list may have an address of a private network, while `*` means the public network
 //! only. Nothing but `loopback`, or the address itself, leads to this machine or to a link-local address, where clouds keep
 //! the secrets of a machine.
 
@@ -132,7 +132,7 @@ impl FromStr for Entry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Loopback,
-    /// Somebody's own network.
+    /// A private network.
     Private,
     Public,
     /// Link-local, many at once, or none at all.

@@ -1,6 +1,6 @@
 //! Asking another server: one GET or HEAD over http or https, with a limit on everything, and the body as it comes.
 //!
-//! One request, one connection. A redirect is an answer like any other: who wants to follow it has to decide anew whether
+//! One request, one connection. A redirect is an answer like any other: to follow it, the caller has to decide anew whether
 //! that is a place to go to, and so it is with whether to ask at all. Nothing here says what was asked for: a URL may
 //! carry a signature.
 //!
@@ -86,9 +86,9 @@ pub enum FetchError {
     Url,
     /// The host is not one to go to, or not at the address that it has.
     NotAllowed,
-    /// No address, or nobody there.
+    /// The name has no address, or nothing listens there.
     Unreachable(io::Error),
-    /// This machine has no certificates of authorities, so nobody can be trusted.
+    /// This machine has no certificates of authorities, so no server can be trusted.
     NoTrust,
     /// No connection over TLS, because of the certificate or otherwise.
     Tls(io::Error),
@@ -102,7 +102,7 @@ pub enum FetchError {
 }
 
 impl Client {
-    /// Trusts whom the machine trusts; `SSL_CERT_FILE` and `SSL_CERT_DIR` name others.
+    /// Trusts the authorities that the machine trusts; `SSL_CERT_FILE` and `SSL_CERT_DIR` name others.
     pub fn new(limits: Limits) -> Client {
         Client { limits, tls: Arc::default(), hosts: None }
     }
@@ -126,7 +126,7 @@ impl Client {
     }
 
     async fn ask(&self, method: Method, url: &Uri, headers: HeaderMap) -> Result<Answer, FetchError> {
-        let place = Place::of(url)?;
+        let place = Endpoint::of(url)?;
         let request = request(method, url, &place, headers)?;
         let tcp = self.reach(&place);
         if place.https {
@@ -144,12 +144,12 @@ impl Client {
     }
 
     /// Connects to an address that the name has now, if it is one to go to.
-    async fn reach(&self, place: &Place<'_>) -> Result<TcpStream, FetchError> {
+    async fn reach(&self, place: &Endpoint<'_>) -> Result<TcpStream, FetchError> {
         let Some(hosts) = &self.hosts else {
             return TcpStream::connect((place.host, place.port)).await.map_err(FetchError::Unreachable);
         };
         let host = place.host.strip_suffix('.').unwrap_or(place.host).to_ascii_lowercase();
-        // Before anybody is asked for the address: the question alone tells something to who answers it.
+        // Before the address is looked up: the question alone tells the name server something.
         if !hosts.may_ask_for(&host, place.port) {
             return Err(FetchError::NotAllowed);
         }
@@ -180,14 +180,14 @@ impl Client {
 }
 
 /// Where to connect to.
-struct Place<'a> {
+struct Endpoint<'a> {
     https: bool,
     host: &'a str,
     port: u16,
 }
 
-impl Place<'_> {
-    fn of(url: &Uri) -> Result<Place<'_>, FetchError> {
+impl Endpoint<'_> {
+    fn of(url: &Uri) -> Result<Endpoint<'_>, FetchError> {
         let https = match url.scheme() {
             Some(scheme) if *scheme == Scheme::HTTPS => true,
             Some(scheme) if *scheme == Scheme::HTTP => false,
@@ -195,18 +195,18 @@ impl Place<'_> {
         };
         let host = url.host().filter(|host| !host.is_empty()).ok_or(FetchError::Url)?;
         let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
-        Ok(Place { https, host, port: url.port_u16().unwrap_or(if https { 443 } else { 80 }) })
+        Ok(Endpoint { https, host, port: url.port_u16().unwrap_or(if https { 443 } else { 80 }) })
     }
 }
 
 fn request(
     method: Method,
     url: &Uri,
-    place: &Place<'_>,
+    place: &Endpoint<'_>,
     mut headers: HeaderMap,
 ) -> Result<Request<String>, FetchError> {
     let authority = url.authority().ok_or(FetchError::Url)?.as_str();
-    // What stands before the `@` is for us to prove who we are, which we do not.
+    // What stands before the `@` would be credentials, which are not sent.
     let host = authority.rsplit('@').next().unwrap_or(authority);
     let usual = if place.https { ":443" } else { ":80" };
     let host = host.strip_suffix(usual).unwrap_or(host);
@@ -248,7 +248,7 @@ pub struct Body {
     _connection: Connection,
 }
 
-/// Ends with whoever holds it.
+/// Dropping it ends the connection.
 #[derive(Debug)]
 struct Connection(AbortHandle);
 

@@ -29,7 +29,7 @@ impl fmt::Debug for Url {
 
 impl Url {
     pub fn parse(text: &str) -> Result<Url, BadUrl> {
-        // What follows a `#` is for who wrote it.
+        // The fragment after a `#` is not sent.
         let text = text.split_once('#').map_or(text, |(before, _)| before);
         let uri: Uri = text.parse().map_err(|_| BadUrl)?;
         let https = match uri.scheme_str() {

@@ -7,8 +7,8 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use bytes::Bytes;
 use content::background_copy::Job;
 use engine::due::Due;
-use engine::{Engine, EngineError, Key, KeyReader, Rows, Unread, Visit, read};
-use service::{codec, space, unrefused};
+use engine::{Engine, EngineError, Key, KeyReader, Rows, Unread};
+use service::{codec, each_row, space};
 
 use crate::background_copy::FileDestination;
 use crate::collect::Task;
@@ -16,16 +16,13 @@ use crate::model::{
     DeletedShare, Node, NodePlace, Share, Usage, deleted_share_due, entries_of, permission_key, place_key, root_key,
 };
 
-/// How many rows are looked at in one read.
-const ROWS_PER_SLICE: usize = 1_000;
-
 /// Reports each problem to `problem`, in one sentence.
 pub async fn check(engine: &dyn Engine, problem: &mut (dyn FnMut(String) + Send)) -> Result<(), EngineError> {
     let mut survey = Survey::default();
     for (space, look) in [(space::SHARE, share as Look), (space::SHARE_DELETED, deleted_share)] {
-        each(engine, space, look, &mut |row| survey.found_share(row, problem)).await?;
+        each_row(engine, space, look, &mut |row| survey.found_share(row, problem)).await?;
     }
-    each(engine, space::DUE, due, &mut |row| survey.purged.extend(row.generation)).await?;
+    each_row(engine, space::DUE, due, &mut |row| survey.purged.extend(row.generation)).await?;
     let inner = [
         (space::ENTRY, entry as Look),
         (space::PLACE, place),
@@ -34,7 +31,7 @@ pub async fn check(engine: &dyn Engine, problem: &mut (dyn FnMut(String) + Send)
         (space::FILE_COPY, copy),
     ];
     for (space, look) in inner {
-        each(engine, space, look, &mut |row| survey.found_inside(row, problem)).await?;
+        each_row(engine, space, look, &mut |row| survey.found_inside(row, problem)).await?;
     }
     survey.sum_up(problem);
     Ok(())
@@ -225,42 +222,12 @@ fn unreadable(key: &Key) -> Finding {
 /// What is found out about a row.
 type Look = fn(&dyn Rows, &Key, &Bytes) -> Result<Finding, Unread>;
 
-/// Looks at all rows of a space.
-async fn each(
-    engine: &dyn Engine,
-    space: u8,
-    look: Look,
-    found: &mut (dyn FnMut(Finding) + Send),
-) -> Result<(), EngineError> {
-    let mut from = Key::new(space);
-    let to = from.after_all();
-    loop {
-        let (begin, end) = (from.clone(), to.clone());
-        let slice = read(engine, move |rows, _| {
-            let mut slice: Vec<(Key, Bytes)> = Vec::new();
-            rows.scan(&begin, &end, ROWS_PER_SLICE, &mut |key, row| {
-                slice.push((Key::from_bytes(key), row.clone()));
-                if slice.len() < ROWS_PER_SLICE { Visit::Next } else { Visit::Stop }
-            })?;
-            let findings = slice.iter().map(|(key, row)| look(rows, key, row)).collect::<Result<Vec<_>, _>>()?;
-            Ok((findings, slice.pop().map(|(last, _)| last)))
-        });
-        let (findings, last) = unrefused(slice.await)?;
-        let count = findings.len();
-        findings.into_iter().for_each(&mut *found);
-        match last {
-            Some(last) if count == ROWS_PER_SLICE => from = last.next(),
-            Some(_) | None => return Ok(()),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::FileError;
     use crate::testing::{Bench, Script, Then};
-    use engine::{Changes, Commit};
+    use engine::{Changes, Commit, Visit};
 
     async fn problems(bench: &Bench) -> Vec<String> {
         let mut problems = Vec::new();
@@ -357,7 +324,7 @@ mod tests {
 
     async fn all_permissions_gone(bench: &Bench) -> bool {
         let mut count = 0;
-        each(&*bench.engine, space::PERMISSION, permission, &mut |_| count += 1).await.unwrap();
+        each_row(&*bench.engine, space::PERMISSION, permission, &mut |_| count += 1).await.unwrap();
         count == 0
     }
 

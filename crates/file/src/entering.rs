@@ -4,13 +4,16 @@
 //! commit looks the path up again: if something else stands there by then, the operation has entered for the wrong file, and
 //! begins anew. So what is committed was let in by the table, and what is decided is decided on rows of one state.
 //!
+//! A request can be dropped while its commit waits: the client is gone, or its time is over. The commit may be done all the same, so
+//! the entry and the turn belong to the decision: they are given up when the request and the engine are both done with it.
+//!
 //! An operation is a value of one of three kinds, and says itself as what it enters:
 //!
 //! - [`NodeRead`]: reads what stands at a path. [`read`] runs it, [`look`] runs it for operations that no open excludes.
 //! - [`NodeChange`]: changes what stands at a path. [`commit`] runs it; [`commit_at`] does so after a [`look`] that came first.
 //! - [`RenameNode`]: moves what stands at one path to another. [`rename`] runs it.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use concurrency::Timestamp;
 use concurrency::share_mode::RestAccess;
@@ -163,9 +166,10 @@ pub async fn commit_at<C: NodeChange>(
             None => call.read(&Arc::new(Looking(Arc::clone(&target)))).await?,
         };
         take_turn(call, &spot, admission, &mut turn).await?;
-        let _entry = enter(call, &spot, admission).await?;
+        let entry = enter(call, &spot, admission).await?;
+        let held = (entry, turn.as_ref().map(|(_, turn)| Arc::clone(turn)));
         let (target, change) = (Arc::clone(&target), Arc::clone(&change));
-        match call.commit(&Arc::new(Changing { target, entered: Entered::of(&spot), change })).await {
+        match call.commit(&Arc::new(Changing { target, entered: Entered::of(&spot), change, _held: held })).await {
             Err(Failure::Refused(FileError::Moved)) => {}
             result => return result,
         }
@@ -212,6 +216,8 @@ struct Changing<C> {
     target: Arc<Target>,
     entered: Entered,
     change: Arc<C>,
+    /// Given up in this order.
+    _held: (Option<Entry>, Option<Arc<Turn>>),
 }
 
 impl<C: NodeChange> Operation for Changing<C> {
@@ -263,25 +269,28 @@ impl RenameNode {
 pub async fn rename(call: Call<'_>, rename: RenameNode) -> Result<ShownNode, Failure> {
     let rename = Arc::new(rename);
     let looking = Arc::new(LookingAtBoth(Arc::clone(&rename)));
-    let mut turn: Option<((NameKey, NameKey), Turn)> = None;
+    let mut turn: Option<((NameKey, NameKey), Arc<Turn>)> = None;
     for _ in 0..ATTEMPTS_MAX {
         let (from, to) = call.read(&looking).await?;
         let names = (name_key(&from), name_key(&to));
         if turn.as_ref().is_none_or(|(held, _)| *held != names) {
             drop(turn.take());
             let taken = call.opens.turn_at_both(names.0.clone(), names.1.clone()).await.map_err(FileError::from)?;
-            turn = Some((names, taken));
+            turn = Some((names, Arc::new(taken)));
         }
         let source = enter_source(call, &from).await?;
-        let _replaced = match rename.access_to_target(&from, &to) {
+        let replaced = match rename.access_to_target(&from, &to) {
             Some(access) => enter(call, &to, Admission::of(access)).await?,
             None => check_directory(call, &to).map(|()| None)?,
         };
         let entered = (Entered::of(&from), Entered::of(&to));
-        match call.commit(&Arc::new(RenamingNode { rename: Arc::clone(&rename), entered })).await {
+        let held = (replaced, turn.as_ref().map(|(_, turn)| Arc::clone(turn)));
+        let (rename, place) = (Arc::clone(&rename), Mutex::default());
+        let renaming = Arc::new(RenamingNode { rename, entered, place, source, _held: held });
+        match call.commit(&renaming).await {
             Err(Failure::Refused(FileError::Moved)) => {}
-            Ok((shown, place)) => {
-                source.iter().for_each(|entry| entry.moved_to(place.clone()));
+            Ok(shown) => {
+                renaming.move_handles();
                 return Ok(shown);
             }
             Err(failure) => return Err(failure),
@@ -305,29 +314,49 @@ impl ReadOperation for LookingAtBoth {
 struct RenamingNode {
     rename: Arc<RenameNode>,
     entered: (Entered, Entered),
+    /// Where the last run of the decision has put it, until its handles know.
+    place: Mutex<Option<Place>>,
+    source: Option<Entry>,
+    /// Given up in this order.
+    _held: (Option<Entry>, Option<Arc<Turn>>),
+}
+
+impl RenamingNode {
+    fn decided(&self, place: Option<Place>) -> Option<Place> {
+        std::mem::replace(&mut *self.place.lock().unwrap_or_else(PoisonError::into_inner), place)
+    }
+
+    /// Tells the handles where they are now.
+    fn move_handles(&self) {
+        if let (Some(source), Some(place)) = (&self.source, self.decided(None)) {
+            source.moved_to(place);
+        }
+    }
+}
+
+impl Drop for RenamingNode {
+    fn drop(&mut self) {
+        // The request was dropped before it knew of the commit.
+        self.move_handles();
+    }
 }
 
 impl Operation for RenamingNode {
-    type Outcome = (ShownNode, Place);
+    type Outcome = ShownNode;
     type Refusal = FileError;
 
     fn partition(&self, account: u64) -> Key {
         share_key(account, &self.rename.target.share)
     }
 
-    fn apply(
-        &self,
-        rows: &dyn Rows,
-        account: u64,
-        tick: Tick,
-        changes: &mut Changes,
-    ) -> Result<(ShownNode, Place), Halt> {
+    fn apply(&self, rows: &dyn Rows, account: u64, tick: Tick, changes: &mut Changes) -> Result<ShownNode, Halt> {
+        self.decided(None);
         let (from, to) = self.rename.find(rows, account)?;
         self.entered.0.check(&from)?;
         self.entered.1.check(&to)?;
         let node = rename::rename(&from, &to, &self.rename.renaming, rows, tick, changes)?;
-        let place = place(rows, &to, &self.rename.target.path)?;
-        Ok((ShownNode::new(&to, node, tick.now), place))
+        self.decided(Some(place(rows, &to, &self.rename.target.path)?));
+        Ok(ShownNode::new(&to, node, tick.now))
     }
 }
 
@@ -344,7 +373,7 @@ async fn take_turn(
     call: Call<'_>,
     spot: &Spot,
     admission: Admission,
-    turn: &mut Option<(NameKey, Turn)>,
+    turn: &mut Option<(NameKey, Arc<Turn>)>,
 ) -> Result<(), FileError> {
     let name = name_key(spot);
     if !admission.takes_turn || turn.as_ref().is_some_and(|(held, _)| *held == name) {
@@ -352,7 +381,7 @@ async fn take_turn(
     }
     // Never two at once: others may wait for them in another order.
     drop(turn.take());
-    *turn = Some((name.clone(), call.opens.turn(name).await?));
+    *turn = Some((name.clone(), Arc::new(call.opens.turn(name).await?)));
     Ok(())
 }
 

@@ -36,6 +36,9 @@ mod collect;
 mod crashes;
 mod entering;
 mod error;
+#[cfg(any(test, feature = "testing"))]
+#[doc(hidden)]
+pub mod fuzzing;
 mod model;
 mod op;
 pub mod opens;
@@ -93,12 +96,18 @@ pub struct FileService {
     state: ServiceState,
     opens: Arc<Opens>,
     copier: FileCopier,
+    purges: Arc<collect::Purges>,
 }
 
 impl FileService {
     #[must_use]
     pub fn new(engine: Arc<dyn Engine>, opens: Arc<Opens>) -> FileService {
-        FileService { copier: Copier::new(Arc::clone(&engine)), state: ServiceState::new(engine), opens }
+        FileService {
+            copier: Copier::new(Arc::clone(&engine)),
+            state: ServiceState::new(engine),
+            opens,
+            purges: Arc::default(),
+        }
     }
 
     /// Copies from elsewhere, too.

@@ -81,7 +81,7 @@ impl Op {
             Op::DeleteShare => share("d"),
             Op::RestoreShare => share("w"),
             Op::LeaseShare => share("w"),
-            // Permissions belong to the share but are made by who may write files in it.
+            // Permissions belong to the share, and a caller that may write files in it may make them.
             Op::CreatePermission => Need::new(Service::File, ResourceType::Container, "cw"),
             Op::GetPermission => Need::new(Service::File, ResourceType::Container, "r"),
             Op::ListDirectoriesAndFiles => Need::new(Service::File, ResourceType::Container, "l"),

@@ -82,7 +82,7 @@ pub fn only_base(head: &Head) -> Result<(), FileError> {
     }
 }
 
-/// An empty parameter counts: whoever sends one does not mean the share itself.
+/// An empty parameter counts: a request with one does not mean the share itself.
 fn snapshot_text(head: &Head) -> Option<&str> {
     let mut pairs = head.query.pairs().iter();
     pairs.find(|(name, _)| name.eq_ignore_ascii_case(SHARE_SNAPSHOT)).map(|(_, value)| value.as_str())

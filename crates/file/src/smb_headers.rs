@@ -6,11 +6,13 @@ use wire::dates;
 use wire::http::Head;
 
 use crate::change::copy::{AttributesSetting, CopiedTime};
-use crate::change::properties::{PermissionSetting, Semantics, SmbSettings, TimeSetting};
+use crate::change::properties::{
+    GROUP, MODE, NfsSettings, OWNER, PermissionSetting, Semantics, SmbSettings, TimeSetting,
+};
 use crate::error::FileError;
-use crate::model::Attributes;
+use crate::model::{Attributes, FileMode};
 use crate::permission_format::PermissionFormat;
-use crate::request::{required, text};
+use crate::request::{number, required, text};
 use crate::security::{PERMISSION_HEADER_BYTES_MAX, PermissionKey};
 
 /// Before this version requests and answers had none of these headers.
@@ -25,10 +27,7 @@ const CHANGE_TIME: &str = "x-ms-file-change-time";
 const PERMISSION: &str = "x-ms-file-permission";
 const PERMISSION_KEY: &str = "x-ms-file-permission-key";
 const SEMANTICS: &str = "x-ms-file-property-semantics";
-/// What NFS sees instead. Shares here are for SMB.
-const OF_NFS: [&str; 3] = ["x-ms-owner", "x-ms-group", "x-ms-mode"];
-
-/// The same for copies.
+/// How a copy takes owner, group and mode of a file for NFS.
 const MODES_OF_NFS: [&str; 2] = ["x-ms-file-mode-copy-mode", "x-ms-file-owner-copy-mode"];
 const PERMISSION_COPY_MODE: &str = "x-ms-file-permission-copy-mode";
 /// Before this version a copy had none of these headers.
@@ -60,19 +59,16 @@ pub fn parse_optional(head: &Head) -> Result<SmbSettings, FileError> {
     if !head.since(SMB_HEADERS_SINCE) {
         return Ok(SmbSettings::default());
     }
-    for name in OF_NFS {
-        if let Some(value) = text(head, name)? {
-            return Err(FileError::header(name, value));
-        }
-    }
-    Ok(SmbSettings {
+    let settings = SmbSettings {
         attributes: attributes(head)?,
         created: time(head, CREATION_TIME)?,
         written: time(head, LAST_WRITE_TIME)?,
         changed: change_time(head)?,
         permission: permission(head)?,
         semantics: semantics(head)?,
-    })
+        nfs: nfs(head)?,
+    };
+    Ok(SmbSettings { semantics: settings.semantics.with(&settings.permission), ..settings })
 }
 
 /// What a copy sets of the properties that SMB sees.
@@ -84,6 +80,7 @@ pub struct CopySettings {
     pub changed: CopiedTime,
     /// `None`: the permission of the source.
     pub permission: Option<PermissionSetting>,
+    pub nfs: NfsSettings,
 }
 
 /// The settings of a copy. What it does not name is as in a new file.
@@ -97,9 +94,10 @@ pub fn parse_copy(head: &Head) -> Result<CopySettings, FileError> {
             written: now,
             changed: now,
             permission: Some(PermissionSetting::Inherit),
+            nfs: NfsSettings::default(),
         });
     }
-    for name in OF_NFS.iter().chain(&MODES_OF_NFS) {
+    for name in MODES_OF_NFS {
         if let Some(value) = text(head, name)? {
             return Err(FileError::header(name, value));
         }
@@ -122,6 +120,7 @@ pub fn parse_copy(head: &Head) -> Result<CopySettings, FileError> {
             false => CopiedTime::Set(change_time(head)?.map_or(TimeSetting::Now, TimeSetting::At)),
         },
         permission: copied_permission(head)?,
+        nfs: nfs(head)?,
     })
 }
 
@@ -199,6 +198,21 @@ fn permission(head: &Head) -> Result<PermissionSetting, FileError> {
         }
         (Some(value), None) => Ok(PermissionSetting::Given(Box::new(PermissionFormat::of(head)?.read(value)?))),
     }
+}
+
+/// Owner, group and mode. Only shares that are mounted over NFS have them; which share it is turns out later.
+fn nfs(head: &Head) -> Result<NfsSettings, FileError> {
+    let mode = match text(head, MODE)? {
+        None => None,
+        Some(value) => Some(FileMode::parse(value).ok_or_else(|| FileError::header(MODE, value))?),
+    };
+    Ok(NfsSettings { owner: id(head, OWNER)?, group: id(head, GROUP)?, mode })
+}
+
+/// The id of a user or of a group.
+fn id(head: &Head, name: &'static str) -> Result<Option<u32>, FileError> {
+    let Some(number) = number(head, name)? else { return Ok(None) };
+    u32::try_from(number).map(Some).map_err(|_| FileError::header(name, number.to_string()))
 }
 
 fn semantics(head: &Head) -> Result<Semantics, FileError> {
@@ -290,12 +304,30 @@ mod tests {
     }
 
     #[test]
-    fn semantics_and_what_is_for_nfs() {
-        let of = |value| newest(&[(SEMANTICS, value)]).map(|settings| settings.semantics);
-        assert_eq!((of("New"), of("restore")), (Ok(Semantics::New), Ok(Semantics::Restore)));
-        assert_eq!(of("old"), Err(FileError::header(SEMANTICS, "old")));
-        for name in OF_NFS {
-            assert_eq!(newest(&[(name, "0")]), Err(FileError::header(name, "0")));
+    fn what_is_restored_comes_with_its_permission() {
+        let of =
+            |semantics, permission| newest(&[(SEMANTICS, semantics), permission]).map(|settings| settings.semantics);
+        let given = (PERMISSION, SDDL);
+        assert_eq!((of("New", given), of("restore", given)), (Ok(Semantics::New), Ok(Semantics::Restore)));
+        assert_eq!(of("Restore", (PERMISSION_KEY, "1*2")), Ok(Semantics::Restore));
+        for word in ["", "inherit", "preserve"] {
+            assert_eq!(of("Restore", (PERMISSION, word)), Ok(Semantics::New), "{word}");
+        }
+        assert_eq!(of("old", given), Err(FileError::header(SEMANTICS, "old")));
+    }
+
+    #[test]
+    fn owner_group_and_mode() {
+        let of = |headers: &[(&str, &str)]| newest(headers).map(|settings| settings.nfs);
+        let (owner, group) = (Some(345), Some(u32::MAX));
+        assert_eq!(of(&[(OWNER, "345")]), Ok(NfsSettings { owner, ..NfsSettings::default() }));
+        assert_eq!(of(&[(OWNER, "345"), (GROUP, "4294967295")]), Ok(NfsSettings { owner, group, mode: None }));
+        let mode = FileMode::parse("0640");
+        assert_eq!(of(&[(MODE, "rw-r-----")]), Ok(NfsSettings { mode, ..NfsSettings::default() }));
+        for (name, value) in
+            [(OWNER, "root"), (OWNER, "-1"), (GROUP, "4294967296"), (MODE, "0999"), (MODE, "everybody")]
+        {
+            assert_eq!(of(&[(name, value)]), Err(FileError::header(name, value)), "{name}: {value}");
         }
     }
 

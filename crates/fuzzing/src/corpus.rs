@@ -49,6 +49,12 @@ pub fn corpus(target: &str) -> Vec<Vec<u8>> {
             "\u{10428}\u{FFFE}\u{202E}",
             "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa/d/d/d/d",
         ],
+        "security_descriptor" => &[
+            "O:SYG:BAD:PAI(A;OICI;FA;;;SY)(D;ID;0x1200a9;;;S-1-5-21-1-2-3-1001)(OA;;CR;01010101-0101-0101-0101-010101010101;;WD)S:AI(AU;SAFA;FA;;;WD)",
+            "O:S-1-5-32-544G:DUD:(A;;0x1301bf;;;AU)(XA;;FX;;;WD;(@User.a == \"b\"))",
+            "1234567890*1234567890",
+            "AQAEgBQAAAAgAAAAAAAAACwAAAABAQAAAAAABRIAAAABAQAAAAAABRIAAAACABwAAQAAAAADFAD/AR8AAQEAAAAAAAUSAAAA",
+        ],
         "filter" => &[
             "PartitionKey eq 'p' and (RowKey ge 'a' and RowKey lt 'b') or not (a ne 1)",
             "a eq 1L and b gt 2.5 and c eq true and d eq datetime'2026-01-01T00:00:00Z' and e eq guid'01010101-0101-0101-0101-010101010101' and f eq X'00ff' and g eq binary'00'",
@@ -75,6 +81,8 @@ pub fn corpus(target: &str) -> Vec<Vec<u8>> {
     let mut corpus: Vec<Vec<u8>> = texts.iter().map(|text| text.as_bytes().to_vec()).collect();
     match target {
         "blob_rows" => corpus.extend(blob::fuzzing::row_samples()),
+        "file_rows" => corpus.extend(file::fuzzing::row_samples()),
+        "security_descriptor" => corpus.extend(file::fuzzing::descriptor_samples()),
         "queue_rows" => corpus.extend(queue::fuzzing::row_samples()),
         "table_rows" => corpus.extend(table::fuzzing::row_samples()),
         "log_batch" => corpus.extend(engine_embedded::fuzzing::log_batch_samples()),

@@ -25,11 +25,13 @@ pub const TARGETS: &[Target] = &[
     ("sas", sas),
     ("ranges", ranges),
     ("file_path", file_path),
+    ("security_descriptor", file::fuzzing::descriptor),
     ("block_list", block_list),
     ("tags", tags),
     ("query_sql", query_sql),
     ("query_data", query_data),
     ("blob_rows", blob::fuzzing::rows),
+    ("file_rows", file::fuzzing::rows),
     ("queue_rows", queue::fuzzing::rows),
     ("table_rows", table::fuzzing::rows),
     ("log_batch", engine_embedded::fuzzing::log_batch),
@@ -39,9 +41,11 @@ pub const TARGETS: &[Target] = &[
 fn request(bytes: &[u8]) {
     let Some(head) = head::of(bytes) else { return };
     let _ = blob::Op::named_by(&head);
+    let _ = file::Op::named_by(&head);
     let _ = queue::Op::named_by(&head);
     let _ = table::Op::named_by(&head);
     blob::fuzzing::head(&head);
+    file::fuzzing::head(&head);
 }
 
 /// Every document that a request may carry.

@@ -195,7 +195,7 @@ impl Edit {
         match self.held {
             Held::File(file) => {
                 file.put(text.as_bytes()).map_err(|error| Wrong(format!("{place} cannot be written: {error}.")))?;
-                // Whoever gets our answer may rely on it: a key that was replaced opens nothing any more.
+                // When the command has answered, a key that was replaced is refused everywhere.
                 std::thread::sleep(reload::SEEN_AFTER);
                 Ok(())
             }

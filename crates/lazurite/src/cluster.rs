@@ -52,11 +52,11 @@ pub struct SharedAccounts {
     accounts: Shared<Accounts>,
     /// How many questions were begun.
     begun: AtomicU64,
-    asked: Mutex<Asked>,
+    asked: Mutex<LastAnswer>,
 }
 
 #[derive(Default)]
-struct Asked {
+struct LastAnswer {
     /// The last question that was answered.
     answered: u64,
     version: i64,
@@ -68,7 +68,7 @@ impl SharedAccounts {
         let Setting { version, text } = found.unwrap_or_default();
         let known = read(&text).map_err(Wrong)?;
         let accounts = Shared::new(known.accounts.clone());
-        let asked = Mutex::new(Asked { answered: 0, version });
+        let asked = Mutex::new(LastAnswer { answered: 0, version });
         let shared = SharedAccounts { engine, read, accounts, begun: AtomicU64::new(0), asked };
         Ok((known, Arc::new(shared)))
     }

@@ -3,33 +3,32 @@
 use std::fmt;
 use std::sync::Arc;
 
-use blob::{BlobError, BlobService};
+use blob::{BlobError, CreateContainer};
 use engine::Engine;
 use file::{CreateShare, FileError};
 use queue::{CreateQueue, QueueError};
 use service::Failure;
 use table::{CreateTable, TableError, TableName};
-use wire::http::{FixedBody, Head, HeaderMap, Method, Query};
 use wire::names::{ContainerName, QueueName, ShareName};
 
 use crate::flags::Wrong;
 
 /// One thing to make.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Wanted {
+pub enum InitialResource {
     Container(ContainerName),
     Queue(QueueName),
     Table(TableName),
     Share(ShareName),
 }
 
-impl fmt::Display for Wanted {
+impl fmt::Display for InitialResource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Wanted::Container(name) => write!(f, "Container {name}"),
-            Wanted::Queue(name) => write!(f, "Queue {name}"),
-            Wanted::Table(name) => write!(f, "Table {}", name.as_str()),
-            Wanted::Share(name) => write!(f, "Share {name}"),
+            InitialResource::Container(name) => write!(f, "Container {name}"),
+            InitialResource::Queue(name) => write!(f, "Queue {name}"),
+            InitialResource::Table(name) => write!(f, "Table {}", name.as_str()),
+            InitialResource::Share(name) => write!(f, "Share {name}"),
         }
     }
 }
@@ -38,7 +37,7 @@ impl fmt::Display for Wanted {
 pub async fn run(
     engine: &Arc<dyn Engine>,
     accounts: impl Iterator<Item = &str>,
-    wanted: &[Wanted],
+    wanted: &[InitialResource],
 ) -> Result<(), Wrong> {
     if wanted.is_empty() {
         return Ok(());
@@ -47,63 +46,43 @@ pub async fn run(
         let id = engine::account::id(engine.as_ref(), account).await;
         let id = id.map_err(|error| Wrong(format!("The account {account} cannot be stored: {error}.")))?;
         for one in wanted {
-            let made = make(engine, account, id, one).await;
+            let made = make(engine, id, one).await;
             made.map_err(|why| Wrong(format!("{one} of account {account} cannot be made: {why}.")))?;
         }
     }
     Ok(())
 }
 
-async fn make(engine: &Arc<dyn Engine>, account: &str, id: u64, wanted: &Wanted) -> Result<(), String> {
-    let mut body = FixedBody::new("");
+async fn make(engine: &Arc<dyn Engine>, id: u64, wanted: &InitialResource) -> Result<(), String> {
     match wanted {
-        Wanted::Container(name) => {
-            let head = head(account, name.as_str(), &[("restype", "container")]);
-            let service = BlobService::new(Arc::clone(engine));
-            match service.run(blob::Op::CreateContainer, &head, id, &mut body).await {
+        InitialResource::Container(name) => {
+            let create = CreateContainer::named(name.clone());
+            match service::commit(engine.as_ref(), id, &Arc::new(create)).await {
                 Ok(_) | Err(Failure::Refused(BlobError::ContainerAlreadyExists)) => Ok(()),
                 Err(why) => Err(format!("{why:?}")),
             }
         }
-        Wanted::Queue(name) => {
+        InitialResource::Queue(name) => {
             let create = CreateQueue { queue: name.clone(), metadata: Vec::new() };
             match service::commit(engine.as_ref(), id, &Arc::new(create)).await {
                 Ok(_) | Err(Failure::Refused(QueueError::QueueAlreadyExists)) => Ok(()),
                 Err(why) => Err(format!("{why:?}")),
             }
         }
-        Wanted::Table(name) => {
+        InitialResource::Table(name) => {
             let create = CreateTable { table: name.clone() };
             match service::commit(engine.as_ref(), id, &Arc::new(create)).await {
                 Ok(()) | Err(Failure::Refused(TableError::TableAlreadyExists)) => Ok(()),
                 Err(why) => Err(format!("{why:?}")),
             }
         }
-        Wanted::Share(name) => {
+        InitialResource::Share(name) => {
             let create = CreateShare::named(name.clone());
             match service::commit(engine.as_ref(), id, &Arc::new(create)).await {
                 Ok(_) | Err(Failure::Refused(FileError::ShareAlreadyExists)) => Ok(()),
                 Err(why) => Err(format!("{why:?}")),
             }
         }
-    }
-}
-
-/// What a client would send.
-fn head(account: &str, name: &str, query: &[(&str, &str)]) -> Head {
-    let query = query.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-    Head {
-        method: Method::PUT,
-        account: account.to_owned(),
-        secondary: false,
-        resource: name.to_owned(),
-        raw_path: format!("/{account}/{name}"),
-        query: Query::new(query),
-        headers: HeaderMap::new(),
-        endpoint: String::new(),
-        version: server::version::NEWEST.to_owned(),
-        request_id: "at-the-start".to_owned(),
-        https: false,
     }
 }
 
@@ -118,10 +97,10 @@ mod tests {
     #[tokio::test]
     async fn what_is_there_stays() {
         let engine: Arc<dyn Engine> = Arc::new(MemoryEngine::new(1));
-        let containers = ["one", "two"].map(|name| Wanted::Container(ContainerName::parse(name).unwrap()));
-        let queues = ["one", "two"].map(|name| Wanted::Queue(QueueName::parse(name).unwrap()));
-        let tables = ["one", "two"].map(|name| Wanted::Table(TableName::parse(name).unwrap()));
-        let shares = ["one", "two"].map(|name| Wanted::Share(ShareName::parse(name).unwrap()));
+        let containers = ["one", "two"].map(|name| InitialResource::Container(ContainerName::parse(name).unwrap()));
+        let queues = ["one", "two"].map(|name| InitialResource::Queue(QueueName::parse(name).unwrap()));
+        let tables = ["one", "two"].map(|name| InitialResource::Table(TableName::parse(name).unwrap()));
+        let shares = ["one", "two"].map(|name| InitialResource::Share(ShareName::parse(name).unwrap()));
         let names = [containers, queues, tables, shares].concat();
         run(&engine, ["abc"].into_iter(), &names[..1]).await.unwrap();
         run(&engine, ["abc", "def"].into_iter(), &names).await.unwrap();
@@ -129,9 +108,8 @@ mod tests {
         for account in ["abc", "def"] {
             let id = engine::account::id(engine.as_ref(), account).await.unwrap();
             for name in ["one", "two"] {
-                let asked = head(account, name, &[("restype", "container")]);
-                let service = BlobService::new(Arc::clone(&engine));
-                let made = service.run(blob::Op::CreateContainer, &asked, id, &mut FixedBody::new("")).await;
+                let create = CreateContainer::named(ContainerName::parse(name).unwrap());
+                let made = service::commit(engine.as_ref(), id, &Arc::new(create)).await;
                 assert!(matches!(made, Err(Failure::Refused(BlobError::ContainerAlreadyExists))), "{account} {name}");
                 let create = CreateQueue { queue: QueueName::parse(name).unwrap(), metadata: Vec::new() };
                 let made = service::commit(engine.as_ref(), id, &Arc::new(create)).await;

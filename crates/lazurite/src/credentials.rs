@@ -160,9 +160,9 @@ fn sources(options: &Options, called_as: CalledAs) -> Result<Sources, Wrong> {
     })
 }
 
-type Taken = (Arc<Shared<Tokens>>, Option<Arc<Issuer>>);
+type TokenSettings = (Arc<Shared<Tokens>>, Option<Arc<Issuer>>);
 
-fn load_tokens(oauth: &OAuth, manners: Manners, reloads: &mut Vec<Arc<Reload>>) -> Result<Taken, Wrong> {
+fn load_tokens(oauth: &OAuth, manners: Manners, reloads: &mut Vec<Arc<Reload>>) -> Result<TokenSettings, Wrong> {
     let files = match oauth {
         OAuth::Issuer(name) => return issuer(name, reloads),
         OAuth::Verified { keys, .. } => Some(keys.as_path()),
@@ -181,8 +181,8 @@ fn load_tokens(oauth: &OAuth, manners: Manners, reloads: &mut Vec<Arc<Reload>>) 
     Ok((tokens, None))
 }
 
-/// Its keys come later. Who asks us to read everything again means them, too.
-fn issuer(name: &str, reloads: &mut Vec<Arc<Reload>>) -> Result<Taken, Wrong> {
+/// The keys of an issuer are fetched later. A reload fetches them again, too.
+fn issuer(name: &str, reloads: &mut Vec<Arc<Reload>>) -> Result<TokenSettings, Wrong> {
     let issuer = Issuer::new(name, Client::default());
     let issuer = Arc::new(issuer.map_err(|error| Wrong(format!("--oauth issuer={name} is wrong: {error}.")))?);
     let asked = Arc::clone(&issuer);

@@ -16,7 +16,7 @@ use table::TableName;
 use wire::names::{ContainerName, QueueName, ShareName};
 
 use crate::account_command::{Action, Which};
-use crate::create::Wanted;
+use crate::create::InitialResource;
 use crate::program_name::CalledAs;
 use crate::secret::Secret;
 
@@ -39,7 +39,7 @@ pub struct Options {
     pub config: Option<PathBuf>,
     /// `name:key1[:key2];...`
     pub accounts: Option<Secret>,
-    pub create: Vec<Wanted>,
+    pub create: Vec<InitialResource>,
     pub tls: Tls,
     pub oauth: OAuth,
     pub in_memory: bool,
@@ -75,7 +75,7 @@ pub struct Cluster {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Door {
     pub service: Service,
-    /// `None` when nobody said; what that means depends on the name we run under.
+    /// `None` without the flag; what that means depends on the name we run under.
     pub port: Option<Port>,
     pub host: IpAddr,
     /// How long its connections may be silent between requests.
@@ -114,7 +114,7 @@ pub enum Tls {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OAuth {
     Off,
-    /// Whoever signed them.
+    /// Signatures of tokens are not checked.
     Basic,
     /// Those that a key of this file has signed.
     Verified {
@@ -433,7 +433,7 @@ impl Given {
             host,
             services,
             admin_port: self.port("admin-port")?,
-            // Not the address of the services: who may use those need not see how the server is.
+            // Not the address of the services: their clients need not see the health and figures of the server.
             admin_host: self.host("admin-host")?.unwrap_or(DEFAULT_HOST),
             admin_names: self.admin_names()?,
             limits: self.limits()?,
@@ -446,7 +446,7 @@ impl Given {
         })
     }
 
-    /// Nothing but this server itself, unless others are named: whoever may write a blob could read with it what only
+    /// Nothing but this server itself, unless others are named: a client that may write a blob could read with a copy what only
     /// this machine can reach.
     fn copy_sources(&self) -> Result<fetch::Hosts, Wrong> {
         let Some(text) = self.text("copy-sources")? else { return Ok(fetch::Hosts::default()) };
@@ -489,7 +489,7 @@ impl Given {
         }
     }
 
-    /// The database alone, for those who have no use for the store.
+    /// The database alone, for commands that do not use the store.
     fn database(&self) -> Result<Option<Cluster>, Wrong> {
         let metadata = self.text("metadata")?;
         Ok(metadata.map(|metadata| Cluster { metadata: Secret::new(metadata), bytes: None }))
@@ -564,7 +564,7 @@ impl Given {
         }
     }
 
-    fn create(&self) -> Result<Vec<Wanted>, Wrong> {
+    fn create(&self) -> Result<Vec<InitialResource>, Wrong> {
         let wanted = self.text("create")?.unwrap_or_default().split(',').map(str::trim);
         wanted.filter(|wanted| !wanted.is_empty()).map(created).collect()
     }
@@ -637,16 +637,16 @@ fn is_pfx(cert: &Path) -> bool {
     cert.extension().is_some_and(|end| end.eq_ignore_ascii_case("pfx") || end.eq_ignore_ascii_case("p12"))
 }
 
-fn created(wanted: &str) -> Result<Wanted, Wrong> {
+fn created(wanted: &str) -> Result<InitialResource, Wrong> {
     let bad_name =
         |_| Wrong(format!("--create {wanted} cannot be done: names are 3 to 63 of a-z, 0-9 and single dashes."));
     match wanted.split_once(':') {
-        Some(("blob", name)) => ContainerName::parse(name).map(Wanted::Container).map_err(bad_name),
-        Some(("queue", name)) => QueueName::parse(name).map(Wanted::Queue).map_err(bad_name),
-        Some(("table", name)) => TableName::parse(name).map(Wanted::Table).map_err(|_| {
+        Some(("blob", name)) => ContainerName::parse(name).map(InitialResource::Container).map_err(bad_name),
+        Some(("queue", name)) => QueueName::parse(name).map(InitialResource::Queue).map_err(bad_name),
+        Some(("table", name)) => TableName::parse(name).map(InitialResource::Table).map_err(|_| {
             Wrong(format!("--create {wanted} cannot be done: names are 3 to 63 letters and digits, a letter first."))
         }),
-        Some(("share", name)) => ShareName::parse(name).map(Wanted::Share).map_err(bad_name),
+        Some(("share", name)) => ShareName::parse(name).map(InitialResource::Share).map_err(bad_name),
         Some(_) | None => {
             Err(Wrong(format!("--create takes blob:NAME,queue:NAME,table:NAME,share:NAME, not \"{wanted}\".")))
         }

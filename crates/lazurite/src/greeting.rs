@@ -11,7 +11,7 @@ use crate::accounts::{Known, WELL_KNOWN_KEY};
 use crate::flags::{Cluster, Durability, OAuth, Options, Tls};
 use crate::program_name::CalledAs;
 
-/// Who listens where.
+/// Which service listens where.
 #[derive(Clone, Debug, Default)]
 pub struct Endpoints {
     pub https: bool,
@@ -252,7 +252,7 @@ fn each(endpoints: &Endpoints, line: impl Fn(&str) -> String) -> String {
     endpoints.services.iter().map(|(service, _)| line(service.name())).collect()
 }
 
-/// Writes to standard output. That nobody listens is no reason to fail.
+/// Writes to standard output. A closed standard output is no reason to fail.
 pub fn say(text: &str) {
     let mut out = std::io::stdout().lock();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());

@@ -27,7 +27,7 @@ pub fn within(limits: Limits, ports: usize, files: Option<u64>) -> Limits {
     let said = format!("only {files} files may be open at once (ulimit -n), so each port takes {most} connections");
     match limits.connections == Limits::default().connections {
         true => tracing::info!("{said}"),
-        // Somebody asked for more.
+        // A limit that was asked for cannot be kept.
         false => tracing::warn!("{said}"),
     }
     // Half of them for one address, unless one address was said to get all.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 /// A new version of a file on its way. Until [`Replacement::put`] the old one stands; without it nothing happens.
 ///
-/// There is one at a time: who finds another one under way is refused, so that no two edits take each other back.
+/// There is one at a time: an edit that finds another one under way is refused, so that no two edits take each other back.
 #[derive(Debug)]
 pub struct Replacement {
     path: PathBuf,
@@ -73,18 +73,18 @@ fn sync_folder(_: &Path) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    struct Place(PathBuf);
+    struct TestFolder(PathBuf);
 
-    impl Place {
-        fn new(name: &str) -> Place {
+    impl TestFolder {
+        fn new(name: &str) -> TestFolder {
             let folder = std::env::temp_dir().join(format!("lazurite-{name}-{}", std::process::id()));
             let _ = std::fs::remove_dir_all(&folder);
             std::fs::create_dir_all(&folder).unwrap();
-            Place(folder)
+            TestFolder(folder)
         }
     }
 
-    impl Drop for Place {
+    impl Drop for TestFolder {
         fn drop(&mut self) {
             let _ = std::fs::remove_dir_all(&self.0);
         }
@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn the_owner_alone_may_read_it() {
-        let place = Place::new("private");
+        let place = TestFolder::new("private");
         let file = place.0.join("file");
         std::fs::write(&file, "old").unwrap();
         Replacement::begin(&file).unwrap().put(b"new").unwrap();
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn one_at_a_time_and_given_up_without_a_trace() {
-        let place = Place::new("one-at-a-time");
+        let place = TestFolder::new("one-at-a-time");
         let file = place.0.join("file");
         std::fs::write(&file, "old").unwrap();
         let first = Replacement::begin(&file).unwrap();
@@ -120,7 +120,7 @@ mod tests {
     #[cfg(unix)]
     #[test]
     fn a_link_stays_a_link() {
-        let place = Place::new("link");
+        let place = TestFolder::new("link");
         let (file, link) = (place.0.join("file"), place.0.join("link"));
         std::fs::write(&file, "old").unwrap();
         std::os::unix::fs::symlink(&file, &link).unwrap();

@@ -11,11 +11,11 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant, SystemTime};
 
-/// How often the files are looked at when nobody asks.
+/// How often the files are looked at without a signal.
 const PAUSE: Duration = Duration::from_secs(1);
 /// A glance is good for this long: many requests come in a millisecond, and each would ask the system the same.
 const GLANCE_GOOD_FOR: Duration = Duration::from_millis(1);
-/// Who has written a file and waits this long can rely on every server to go by it.
+/// This long after a file was written every server goes by it.
 pub const SEEN_AFTER: Duration = Duration::from_millis(10);
 /// The times of files go in steps, of some milliseconds on many systems: one that was just written can be written again
 /// and look the same. So it counts as seen only when it is older than this.
@@ -140,7 +140,7 @@ impl Reload {
                 now.failed = Some(Instant::now());
             }
         }
-        // Last: who finds them seen relies on what was read.
+        // Last: a reader that finds the files marked as seen relies on what was read.
         *self.seen.write().unwrap_or_else(PoisonError::into_inner) = now;
     }
 }
@@ -194,11 +194,11 @@ mod tests {
 
     use super::*;
 
-    struct Place(PathBuf);
+    struct TestFolder(PathBuf);
 
-    impl Place {
-        fn new(name: &str) -> Place {
-            let place = Place(std::env::temp_dir().join(format!("lazurite-reload-{name}-{}", std::process::id())));
+    impl TestFolder {
+        fn new(name: &str) -> TestFolder {
+            let place = TestFolder(std::env::temp_dir().join(format!("lazurite-reload-{name}-{}", std::process::id())));
             let _ = std::fs::remove_file(&place.0);
             place
         }
@@ -218,13 +218,13 @@ mod tests {
         }
     }
 
-    impl Drop for Place {
+    impl Drop for TestFolder {
         fn drop(&mut self) {
             let _ = std::fs::remove_file(&self.0);
         }
     }
 
-    fn counting(place: &Place) -> (Reload, Arc<AtomicU32>) {
+    fn counting(place: &TestFolder) -> (Reload, Arc<AtomicU32>) {
         let count = Arc::new(AtomicU32::new(0));
         let counted = Arc::clone(&count);
         let reload = Reload::new(place.files(), move || {
@@ -236,7 +236,7 @@ mod tests {
 
     #[test]
     fn read_again_when_changed_or_asked_and_not_otherwise() {
-        let place = Place::new("changes");
+        let place = TestFolder::new("changes");
         let (reload, count) = counting(&place);
         let look = || {
             reload.look();
@@ -260,7 +260,7 @@ mod tests {
     /// As when there was no file descriptor left for it.
     #[test]
     fn what_could_not_be_read_is_tried_again_though_the_file_stays_the_same() {
-        let place = Place::new("retries");
+        let place = TestFolder::new("retries");
         let (failures, in_effect) = (Arc::new(AtomicU32::new(2)), Arc::new(AtomicU32::new(0)));
         let (left, set) = (Arc::clone(&failures), Arc::clone(&in_effect));
         let reload = Reload::new(place.files(), move || {
@@ -285,7 +285,7 @@ mod tests {
 
     #[test]
     fn one_that_was_just_written_is_not_trusted_to_stay() {
-        let place = Place::new("settles");
+        let place = TestFolder::new("settles");
         place.write("one");
         let (reload, count) = counting(&place);
         reload.look();
@@ -302,7 +302,7 @@ mod tests {
 
     #[test]
     fn whoever_looks_after_a_change_finds_it() {
-        let place = Place::new("threads");
+        let place = TestFolder::new("threads");
         place.write("0");
         let value = Arc::new(AtomicU32::new(0));
         let (set, path) = (Arc::clone(&value), place.0.clone());

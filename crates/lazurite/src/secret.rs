@@ -11,7 +11,7 @@ impl Secret {
         Secret(text.into())
     }
 
-    /// Who calls this is about to check it or to hand it to its owner.
+    /// For code that checks the secret or hands it to its owner.
     pub fn expose(&self) -> &str {
         &self.0
     }

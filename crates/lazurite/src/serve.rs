@@ -39,7 +39,7 @@ pub fn run(options: Options, called_as: CalledAs) -> Result<(), Wrong> {
 }
 
 async fn serve(options: Options, called_as: CalledAs, files: Option<u64>) -> Result<(), Wrong> {
-    // Before anything takes time: whoever stops us while we start gets an orderly end, too.
+    // Before anything takes time: a signal during the start leads to an orderly end, too.
     let (ask_to_reload, asked_to_reload) = mpsc::channel();
     let stop = signals::stop(ask_to_reload).map_err(|error| Wrong(format!("Signals cannot be received: {error}.")))?;
     let azurite = options.azurite_compat || called_as.is_azurite();
@@ -181,7 +181,7 @@ async fn open_data(
     })
 }
 
-/// Under its name we do not use its files and do not stand in their way; who looks for his data should know.
+/// Under Azurite's name the server neither reads nor touches Azurite's files; a user who looks for that data is told.
 fn warn_of_azurites_data(options: &Options, called_as: CalledAs) {
     let location = paths::location(options, called_as);
     if called_as.is_azurite() && paths::has_azurites_data(&location) {
@@ -220,7 +220,9 @@ fn no_port(address: SocketAddr, what: &str, flag: &str, error: io::Error) -> Wro
     let port = address.port();
     Wrong(match error.kind() {
         ErrorKind::AddrInUse => {
-            format!("Port {port} for {what} is already in use: choose another with {flag}, or stop who listens there.")
+            format!(
+                "Port {port} for {what} is already in use: choose another with {flag}, or stop the program that listens there."
+            )
         }
         ErrorKind::PermissionDenied => {
             format!("Port {port} for {what} is not open to this user: choose one above 1023 with {flag}.")

@@ -24,7 +24,7 @@ struct Signals {
     interrupt: tokio::signal::unix::Signal,
     hangup: tokio::signal::unix::Signal,
     reload: mpsc::Sender<()>,
-    /// Somebody sits there.
+    /// The terminal is one that a person uses.
     on_terminal: bool,
 }
 
@@ -48,7 +48,7 @@ impl Signals {
                 _ = self.interrupt.recv() => return,
                 _ = self.hangup.recv() => {}
             }
-            // Who closes the window wants us to end, not to go on unseen.
+            // Closing the window is meant to end the server, not to let it go on unseen.
             if self.on_terminal && !io::stdin().is_terminal() {
                 return;
             }

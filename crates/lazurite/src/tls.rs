@@ -1,6 +1,6 @@
 //! TLS: the certificate from PEM or PFX files, or one of our own making for this machine.
 //!
-//! The certificate is a value that can be replaced while the server runs: who renews it need not restart us.
+//! The certificate is a value that can be replaced while the server runs: a renewal needs no restart.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -250,14 +250,14 @@ fn self_signed(now: OffsetDateTime, end: OffsetDateTime) -> Result<(String, Stri
 mod tests {
     use super::*;
 
-    struct Place(PathBuf);
+    struct TestFolder(PathBuf);
 
-    impl Place {
-        fn new(name: &str) -> Place {
+    impl TestFolder {
+        fn new(name: &str) -> TestFolder {
             let folder = std::env::temp_dir().join(format!("lazurite-tls-{name}-{}", std::process::id()));
             let _ = std::fs::remove_dir_all(&folder);
             std::fs::create_dir_all(&folder).unwrap();
-            Place(folder)
+            TestFolder(folder)
         }
 
         fn write(&self, name: &str, text: &str) -> PathBuf {
@@ -266,7 +266,7 @@ mod tests {
         }
     }
 
-    impl Drop for Place {
+    impl Drop for TestFolder {
         fn drop(&mut self) {
             let _ = std::fs::remove_dir_all(&self.0);
         }
@@ -278,7 +278,7 @@ mod tests {
 
     #[test]
     fn our_own_is_made_once_and_again_before_it_ends() {
-        let place = Place::new("own");
+        let place = TestFolder::new("own");
         let own = Own::within(&place.0);
         let cert_at = |days| {
             own.prepare(at(days)).unwrap();
@@ -298,7 +298,7 @@ mod tests {
 
     #[test]
     fn who_comes_at_the_same_time_gets_the_same() {
-        let place = Place::new("together");
+        let place = TestFolder::new("together");
         let own = Own::within(&place.0);
         let certs: Vec<_> = std::thread::scope(|scope| {
             let one = || {
@@ -315,7 +315,7 @@ mod tests {
     #[test]
     fn its_key_is_ours_alone() {
         use std::os::unix::fs::PermissionsExt;
-        let place = Place::new("mode");
+        let place = TestFolder::new("mode");
         let own = Own::within(&place.0);
         own.prepare(at(0)).unwrap();
         let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
@@ -324,7 +324,7 @@ mod tests {
 
     #[test]
     fn somebody_elses_is_left_alone() {
-        let place = Place::new("theirs");
+        let place = TestFolder::new("theirs");
         let own = Own::within(&place.0);
         let (cert, key) = self_signed(at(0), at(1)).unwrap();
         std::fs::create_dir(place.0.join("tls")).unwrap();
@@ -336,7 +336,7 @@ mod tests {
 
     #[test]
     fn what_is_wrong_with_files_is_said() {
-        let place = Place::new("wrong");
+        let place = TestFolder::new("wrong");
         let (cert, key) = self_signed(at(0), at(1)).unwrap();
         let (_, other_key) = self_signed(at(0), at(1)).unwrap();
         let (cert, key, other) = (place.write("c", &cert), place.write("k", &key), place.write("o", &other_key));

@@ -9,7 +9,7 @@ use service::space;
 use service::unrefused;
 
 use crate::model::{Marks, Message, Queue, messages_of, texts_of};
-use crate::shelf::{Asked, place_of};
+use crate::shelf::{DueWork, place_of};
 
 /// Reports each problem to `problem`, in one sentence. A message without its text is no problem: the sweeper removes
 /// the text of an expired message, and a later request removes the rest.
@@ -59,7 +59,7 @@ impl Generations {
             Ok(())
         })?;
         each(rows, space::DUE, problems, |key, _| {
-            if let Some(Asked::Purge { generation }) = Due::from_key(key).and_then(|due| Asked::of(&due)) {
+            if let Some(DueWork::Purge { generation }) = Due::from_key(key).and_then(|due| DueWork::of(&due)) {
                 all.purged.insert(generation);
             }
             Ok(())

@@ -7,7 +7,7 @@ use engine::{BoxFuture, Engine, EngineError};
 use service::space;
 
 use crate::QueueService;
-use crate::shelf::{self, Asked, Shelf};
+use crate::shelf::{self, DueWork, Shelf};
 
 impl Handler for QueueService {
     fn spaces(&self) -> &[u8] {
@@ -16,8 +16,8 @@ impl Handler for QueueService {
 
     fn handle<'a>(&'a self, engine: &'a dyn Engine, due: &'a Due) -> BoxFuture<'a, Result<Handled, EngineError>> {
         Box::pin(async move {
-            match Asked::of(due).ok_or_else(|| due.unknown())? {
-                Asked::Expiry { generation, queue } => {
+            match DueWork::of(due).ok_or_else(|| due.unknown())? {
+                DueWork::Expiry { generation, queue } => {
                     let woken = due.at;
                     steps_in(queue.clone(), engine, due, move |rows, tick, changes| {
                         let mut shelf = Shelf::of(rows, queue.clone(), generation)?;
@@ -27,7 +27,7 @@ impl Handler for QueueService {
                     })
                     .await?;
                 }
-                Asked::Purge { generation } => {
+                DueWork::Purge { generation } => {
                     steps(engine, due, move |rows, _, changes| shelf::purge(rows, generation, changes)).await?;
                 }
             }

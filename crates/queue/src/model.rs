@@ -2,7 +2,7 @@
 //!
 //! - A queue is one row, by account and name. Its `generation` is part of its messages' keys, so deleting or clearing a
 //!   queue changes one row and all its messages are out of reach at once.
-//! - A message is a small row, ordered by the time at which it is visible next ([`Place`]); it moves when it is given
+//! - A message is a small row, ordered by the time at which it is visible next ([`MessagePosition`]); it moves when it is given
 //!   out. Its text is a row of its own, ordered by the time at which it expires, and written once. So visible messages
 //!   and expired messages are both found at the beginning of a range, however many messages there are.
 //! - [`Marks`] is one row for all messages of a generation: how many there are, and before which position there are
@@ -46,7 +46,7 @@ struct QueueGuard {
 
 /// The position of a message in its queue. Messages are given out in this order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Encode, Decode)]
-pub struct Place {
+pub struct MessagePosition {
     /// When the message is visible next, or when it expires if that is sooner. So expired messages are found among the
     /// visible ones.
     #[cbor(n(0), with = "codec::time")]
@@ -96,7 +96,7 @@ pub struct Marks {
     /// No message has a position before this one. A scan begins here, so it does not walk over the deleted rows of
     /// messages that were taken earlier.
     #[n(1)]
-    pub low: Place,
+    pub low: MessagePosition,
     /// How far the sweeper has come: no text expires before this time.
     #[cbor(n(2), with = "codec::time")]
     pub swept: Timestamp,
@@ -108,7 +108,7 @@ pub struct Marks {
     pub ghosts: u64,
     /// How far the search for those rows has come.
     #[n(5)]
-    pub hunted: Option<Place>,
+    pub hunted: Option<MessagePosition>,
 }
 
 /// How long a message lives.
@@ -166,8 +166,8 @@ impl Message {
         self.expires <= now
     }
 
-    pub fn place(&self) -> Place {
-        Place { at: self.next_visible.min(self.expires), number: self.id.number() }
+    pub fn place(&self) -> MessagePosition {
+        MessagePosition { at: self.next_visible.min(self.expires), number: self.id.number() }
     }
 
     pub fn receipt(&self) -> PopReceipt {
@@ -180,15 +180,15 @@ fn halves(entropy: u128) -> (u64, u64) {
     ((entropy >> 64) as u64, entropy as u64)
 }
 
-impl Place {
+impl MessagePosition {
     /// The first position after this one.
-    pub fn next(self) -> Place {
-        Place { number: self.number + 1, ..self }
+    pub fn next(self) -> MessagePosition {
+        MessagePosition { number: self.number + 1, ..self }
     }
 
     /// A position before all messages that become visible after `now`.
-    pub fn after(now: Timestamp) -> Place {
-        Place { at: now.plus_ticks(1), number: 0 }
+    pub fn after(now: Timestamp) -> MessagePosition {
+        MessagePosition { at: now.plus_ticks(1), number: 0 }
     }
 }
 
@@ -204,7 +204,7 @@ pub fn messages_of(generation: u64) -> Key {
     Key::new(space::MESSAGE).number(generation)
 }
 
-pub fn message_key(generation: u64, place: Place) -> Key {
+pub fn message_key(generation: u64, place: MessagePosition) -> Key {
     messages_of(generation).number(place.at.0).number(place.number)
 }
 
@@ -291,7 +291,7 @@ mod tests {
         let now = Message::new(Lifetime::Seconds(60), 0, tick());
         assert_eq!((now.inserted, now.next_visible, now.expires), (NOW, NOW, NOW.plus_seconds(60)));
         assert_eq!(now.dequeued, 0);
-        assert_eq!(now.place(), Place { at: NOW, number: tick().stamp.0 });
+        assert_eq!(now.place(), MessagePosition { at: NOW, number: tick().stamp.0 });
         let later = Message::new(Lifetime::Seconds(60), 7, tick());
         assert_eq!(later.place().at, NOW.plus_seconds(7));
     }
@@ -344,7 +344,7 @@ mod tests {
         let found = message();
         assert_eq!(codec::decode::<Message>(&codec::encode(&found)), Ok(found));
         for due in [None, Some(NOW)] {
-            let place = Place { at: NOW, number: 3 };
+            let place = MessagePosition { at: NOW, number: 3 };
             let marks = Marks { count: 7, low: place, swept: NOW, due, ghosts: 2, hunted: due.map(|_| place) };
             assert_eq!(codec::decode::<Marks>(&codec::encode(&marks)), Ok(marks));
         }

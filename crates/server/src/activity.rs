@@ -1,14 +1,17 @@
 //! What the listener knows of a connection: whether its client was let in, and since when it has been silent.
 //!
 //! A connection is nobody's until a request on it was signed, or served because what it asked for is public. Until then it may
-//! be silent for [`Limits::first_request`](crate::Limits::first_request) at most, and it gives its place to others when
-//! places run short: a request that is refused costs its sender nothing, so it must not buy a place either.
+//! be silent for [`Limits::first_request`](crate::Limits::first_request) at most. Until a request on it was signed, it gives
+//! its place to others when places run short: a request that is refused costs its sender nothing, and one for what is public
+//! hardly more, so neither must buy a place.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio::time::Instant;
+
+use crate::limits::Limits;
 
 /// The state of one connection, shared by its task and by the places of its port.
 #[derive(Debug)]
@@ -50,7 +53,7 @@ impl Activity {
         self.running.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// The client has shown that it may be here: its connection may be silent for longer, and nobody gets its place.
+    /// The client has shown that it may be here: its connection may be silent for longer, and it keeps its place.
     pub(crate) fn admit(&self) {
         self.keeps_place.store(true, Ordering::Relaxed);
         self.let_stay();
@@ -74,12 +77,20 @@ impl Activity {
         self.began + Duration::from_millis(self.silent_since.load(Ordering::Relaxed))
     }
 
-    /// For how long the connection has been silent, if its place may be given away then. A request that is running is not
-    /// cut off, unless it takes longer than `patience`: the client may refuse to read what refuses it.
-    pub(crate) fn displaceable(&self, now: Instant, patience: Duration) -> Option<Duration> {
-        let silent = now.saturating_duration_since(self.silent_since());
-        let is_displaceable = !self.keeps_place.load(Ordering::Relaxed) && (!self.is_running() || silent >= patience);
-        is_displaceable.then_some(silent)
+    /// For how long the connection has been silent, if its place may be given away. That depends on its age: a client that
+    /// sends one refused request after another is hardly ever silent. A request that is running is not cut off, unless it
+    /// takes long and will be refused: the client may refuse to read what refuses it.
+    pub(crate) fn displaceable(&self, now: Instant, limits: &Limits) -> Option<Duration> {
+        if self.keeps_place.load(Ordering::Relaxed) {
+            return None;
+        }
+        let least_age = match (self.is_running(), self.may_stay()) {
+            (false, _) => limits.displaced,
+            (true, false) => limits.first_request,
+            (true, true) => return None,
+        };
+        let is_old = now.saturating_duration_since(self.began) >= least_age;
+        is_old.then(|| now.saturating_duration_since(self.silent_since()))
     }
 
     /// Has the connection closed, so that another gets its place.
@@ -105,9 +116,10 @@ mod tests {
     #[test]
     fn a_place_can_be_given_away_until_its_client_was_let_in() {
         let (began, seconds) = (Instant::now(), Duration::from_secs);
+        let limits = Limits { displaced: seconds(1), first_request: seconds(10), ..Limits::default() };
         let activity = Activity::new(began);
-        let silent = |after: u64| activity.displaceable(began + seconds(after), seconds(10));
-        assert_eq!(silent(3), Some(seconds(3)));
+        let silent = |after: u64| activity.displaceable(began + seconds(after), &limits);
+        assert_eq!((silent(0), silent(3)), (None, Some(seconds(3))));
         activity.begin();
         assert_eq!(silent(3), None, "a request is running");
         assert_eq!(silent(10), Some(seconds(10)), "it takes too long");
@@ -115,6 +127,10 @@ mod tests {
         assert_eq!(silent(10), Some(seconds(0)));
         activity.let_stay();
         assert!(activity.may_stay() && silent(11).is_some());
+        activity.begin();
+        assert_eq!(silent(3600), None, "what is public is sent to its end");
+        activity.end(began + seconds(3600));
+        assert!(silent(3600).is_some());
         activity.admit();
         assert_eq!(silent(3600), None);
     }

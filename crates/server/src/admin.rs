@@ -32,7 +32,7 @@ pub(crate) struct Admin {
     /// What this port may be called, beside addresses and `localhost`.
     pub names: Vec<String>,
     pub sweeper: Arc<Sweeper>,
-    /// Otherwise this server's time is nobody's to move.
+    /// Otherwise the time of this server cannot be moved.
     pub has_test_clock: bool,
 }
 
@@ -44,7 +44,7 @@ enum Said {
 }
 
 impl Admin {
-    /// Whether it was sent to this port on purpose, and by nobody who found it through a browser.
+    /// Whether it was sent to this port on purpose, and not by a page in a browser.
     fn is_for_us(&self, request: &Parts) -> bool {
         let mut hosts = request.headers.get_all(header::HOST).iter();
         let (host, another) = (hosts.next(), hosts.next());
@@ -64,7 +64,7 @@ impl Admin {
         let Ok(authority) = host.parse::<Authority>() else { return false };
         let name = authority.host().to_ascii_lowercase();
         let name = name.trim_start_matches('[').trim_end_matches(']').trim_end_matches('.');
-        // Nobody's name server can make a name of an address.
+        // An address needs no name server, so no name server can redirect it.
         name.parse::<IpAddr>().is_ok()
             || name == "localhost"
             || name.ends_with(".localhost")
@@ -143,7 +143,7 @@ impl Answers for Admin {
         let mut body = RequestBody::new(incoming, &parts.headers, self.limits.body_pause);
         let said = match self.is_for_us(&parts) {
             true => {
-                // Nobody signs in here, so nobody can keep a place that somebody else needs.
+                // There is no sign-in on this port, so no connection can keep a place that another one needs.
                 traffic.activity.let_stay();
                 caught(self.say(&parts.method, parts.uri.path(), &mut body)).await
             }

@@ -9,10 +9,11 @@ use bytes::Bytes;
 use http::{HeaderMap, header};
 use http_body::{Frame, SizeHint};
 use hyper::body::Incoming;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use wire::http::{Body, BodyError, BoxFuture, ByteStream, ReplyBody};
 
-use crate::limits::{DRAIN_BYTES_MAX, DRAIN_TIME_MAX};
-use crate::metrics::{Asked, Metrics};
+use crate::limits::{DRAIN_BYTES_MAX, DRAIN_TIME_MAX, Limits, PUBLIC_ANSWER_BYTES_FREE};
+use crate::metrics::{Metrics, RequestKind};
 use crate::stream::Traffic;
 
 /// A request body on its way in.
@@ -40,7 +41,7 @@ enum State {
 pub(crate) enum Rest {
     /// Nothing: the connection can take the next request.
     Read,
-    /// Bytes nobody will read: it must close.
+    /// Bytes that will not be read: the connection must close.
     Unread,
 }
 
@@ -67,7 +68,7 @@ impl RequestBody {
         self.received
     }
 
-    /// What is left when nobody wants to wait for any of it.
+    /// What is left, without waiting for any of it.
     pub(crate) fn rest(&self) -> Rest {
         if self.state == State::Ended { Rest::Read } else { Rest::Unread }
     }
@@ -138,7 +139,7 @@ pub(crate) struct AnswerBody {
     rest: Remaining,
     traffic: Arc<Traffic>,
     sent: u64,
-    counted: Option<(Arc<Metrics>, Asked)>,
+    counted: Option<(Arc<Metrics>, RequestKind)>,
 }
 
 enum Remaining {
@@ -171,10 +172,47 @@ impl AnswerBody {
     }
 
     /// Has its bytes counted for what was asked.
-    pub(crate) fn count_for(&mut self, metrics: &Arc<Metrics>, asked: Asked) {
+    pub(crate) fn count_for(&mut self, metrics: &Arc<Metrics>, asked: RequestKind) {
         if !matches!(self.rest, Remaining::Nothing) {
             self.counted = Some((Arc::clone(metrics), asked));
         }
+    }
+}
+
+/// How many bytes of answers to clients without a credential may wait to be taken; see [`Limits::public_answers`].
+#[derive(Debug)]
+pub(crate) struct PublicAnswers(Arc<Semaphore>);
+
+/// An answer that is counted until the last of its bytes was written.
+struct CountedAnswer {
+    bytes: Bytes,
+    _counted: OwnedSemaphorePermit,
+}
+
+impl AsRef<[u8]> for CountedAnswer {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// Too many bytes wait already.
+#[derive(Debug)]
+pub(crate) struct TooManyBytes;
+
+impl PublicAnswers {
+    pub(crate) fn new(limits: &Limits) -> PublicAnswers {
+        PublicAnswers(Arc::new(Semaphore::new(limits.public_answers)))
+    }
+
+    /// Counts an answer that is in memory as a whole. A stream holds one piece at a time.
+    pub(crate) fn count(&self, body: ReplyBody) -> Result<ReplyBody, TooManyBytes> {
+        let ReplyBody::Bytes(bytes) = body else { return Ok(body) };
+        if bytes.len() <= PUBLIC_ANSWER_BYTES_FREE {
+            return Ok(ReplyBody::Bytes(bytes));
+        }
+        let count = u32::try_from(bytes.len()).map_err(|_| TooManyBytes)?;
+        let counted = Arc::clone(&self.0).try_acquire_many_owned(count).map_err(|_| TooManyBytes)?;
+        Ok(ReplyBody::Bytes(Bytes::from_owner(CountedAnswer { bytes, _counted: counted })))
     }
 }
 

@@ -1,8 +1,8 @@
-//! Who may have a connection: each port has places of its own, and no address gets all of them.
+//! How many connections a port and an address may have: each port has places of its own, and no address gets all of them.
 //!
-//! So whoever opens connections and says nothing takes nothing from the other ports, and not everything from other clients
+//! So a client that opens connections and says nothing takes nothing from the other ports, and not everything from other clients
 //! of the same port. When places run short, the connection that has been silent longest gives its place away, unless its
-//! client was let in (see [`Activity`]).
+//! client has signed a request (see [`Activity`]).
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -21,14 +21,14 @@ pub(crate) struct ConnectionLimits {
     all: usize,
     per_address: usize,
     limits: Limits,
-    taken: Mutex<Taken>,
+    taken: Mutex<OpenConnections>,
     /// Rung when a place becomes free.
     freed: Notify,
 }
 
 /// No more entries than there are places.
 #[derive(Debug, Default)]
-struct Taken {
+struct OpenConnections {
     by_address: HashMap<IpAddr, usize>,
     connections: HashMap<u64, (IpAddr, Arc<Activity>)>,
     /// The number of the next connection.
@@ -60,7 +60,7 @@ impl ConnectionLimits {
             if let Some((number, activity)) = self.try_take(address, Instant::now())? {
                 return Ok(ConnectionPermit { places: Arc::clone(self), address, number, activity });
             }
-            // Until a place is free, or somebody has been silent for long enough.
+            // Until a place is free, or another connection has been silent for long enough.
             let _ = timeout(PLACES_PAUSE, self.freed.notified()).await;
         }
     }
@@ -76,12 +76,12 @@ impl ConnectionLimits {
         if has_its_share && !is_coming { Err(TooMany) } else { Ok(None) }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Taken> {
+    fn lock(&self) -> MutexGuard<'_, OpenConnections> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Taken {
+impl OpenConnections {
     fn add(&mut self, address: IpAddr, now: Instant) -> (u64, Arc<Activity>) {
         let (number, activity) = (self.next, Arc::new(Activity::new(now)));
         self.next += 1;
@@ -98,8 +98,8 @@ impl Taken {
             if activity.is_displaced() {
                 return true;
             }
-            if let Some(silent) = activity.displaceable(now, limits.first_request)
-                && silent >= longest.map_or(limits.displaced, |(longest, _)| longest)
+            if let Some(silent) = activity.displaceable(now, limits)
+                && longest.is_none_or(|(longest, _)| silent > longest)
             {
                 longest = Some((silent, activity));
             }
@@ -130,7 +130,7 @@ impl Drop for ConnectionPermit {
     }
 }
 
-/// What counts as one address: of version 6 a customer has 64 bits of his own.
+/// What counts as one address: an IPv6 customer has a network of 64 bits.
 pub(crate) fn network_of(ip: IpAddr) -> IpAddr {
     match ip.to_canonical() {
         IpAddr::V6(six) => {
@@ -180,6 +180,23 @@ mod tests {
         }
         places.lock().remove(taken[1].0, IpAddr::from([10, 0, 0, 2]));
         assert!(take(4, 15).unwrap().is_some());
+    }
+
+    /// Each sends a request that is refused, and the next one as soon as it has the answer.
+    #[test]
+    fn who_is_refused_again_and_again_makes_room() {
+        let (places, began) = (places(2, 2, Duration::from_secs(1)), Instant::now());
+        let at = |millis| began + Duration::from_millis(millis);
+        let take = |last: u8, millis| places.try_take(IpAddr::from([10, 0, 0, last]), at(millis));
+        let strangers = [take(1, 0).unwrap().unwrap(), take(2, 0).unwrap().unwrap()];
+        for millis in (0..5_000).step_by(100) {
+            for (_, activity) in &strangers {
+                activity.begin();
+                activity.end(at(millis));
+            }
+        }
+        assert!(take(3, 5_000).unwrap().is_none(), "there is no place yet");
+        assert_eq!(strangers.iter().filter(|(_, activity)| activity.is_displaced()).count(), 1);
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! What `--debug FILE` says of each request: its head, what it asked for, who called, why it was refused, and the head of
-//! the answer, in one line. Nothing of it is made unless somebody listens.
+//! the answer, in one line. Nothing of it is made without that flag.
 //!
 //! Secrets are left out: signatures in URLs and headers, tokens, and keys of clients.
 
@@ -23,7 +23,7 @@ const SECRET_HEADERS: [&str; 5] = [
     "cookie",
 ];
 
-/// Whether somebody wants to know.
+/// Whether the debug log is on.
 pub(crate) fn is_on() -> bool {
     tracing::enabled!(target: "request", tracing::Level::DEBUG)
 }
@@ -35,7 +35,7 @@ pub(crate) struct LoggedRequest {
     secrets: Vec<String>,
 }
 
-/// The head of a request, if somebody wants to know. To be called first: the walk takes the head apart.
+/// The head of a request, if the debug log is on. To be called first: the walk takes the head apart.
 pub(crate) fn request(parts: &Parts) -> Option<LoggedRequest> {
     is_on().then(|| LoggedRequest { text: request_text(parts), secrets: secrets(parts) })
 }
@@ -110,7 +110,7 @@ fn outcome(secrets: &[String], error: Option<&ErrorReply>, (status, headers): (S
     text
 }
 
-/// Who it is, without what opens doors.
+/// The caller, without signatures and tokens.
 pub(crate) fn caller_name(caller: &Caller) -> String {
     match caller {
         Caller::Owner => "owner".to_owned(),

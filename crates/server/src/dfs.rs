@@ -16,16 +16,16 @@ const OF_A_HIERARCHY: [&str; 5] = ["x-ms-permissions", "x-ms-umask", "x-ms-owner
 
 /// What a request of Data Lake asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Asked {
+pub(crate) enum DataLakeRequest {
     /// What there is in a hierarchy only.
     Hierarchy,
     /// What the service has for accounts without one as well; we do not.
     Other,
 }
 
-impl Asked {
+impl DataLakeRequest {
     /// `None`: the request is one of the Blob service.
-    pub(crate) fn by(head: &Head) -> Option<Asked> {
+    pub(crate) fn by(head: &Head) -> Option<DataLakeRequest> {
         // A request of the Blob service says so by one of these wherever it could be taken for something else.
         let is_blob = ["comp", "restype"].iter().any(|name| head.query.has(name))
             || ["x-ms-blob-type", "x-ms-copy-source"].iter().any(|name| head.has_header(name));
@@ -36,7 +36,7 @@ impl Asked {
             head.query.get(name).is_some_and(|value| known.iter().any(|known| known.eq_ignore_ascii_case(value)))
         };
         if says("action", &ACCESS_CONTROL) {
-            return Some(Asked::Hierarchy);
+            return Some(DataLakeRequest::Hierarchy);
         }
         let is_dfs = says("action", &ACTIONS)
             || says("resource", &RESOURCES)
@@ -44,19 +44,19 @@ impl Asked {
             || head.method == Method::DELETE && head.query.has("recursive")
             || head.method == Method::POST && head.has_header("x-ms-lease-action");
         let needs_hierarchy = OF_A_HIERARCHY.iter().any(|name| head.has_header(name));
-        is_dfs.then_some(if needs_hierarchy { Asked::Hierarchy } else { Asked::Other })
+        is_dfs.then_some(if needs_hierarchy { DataLakeRequest::Hierarchy } else { DataLakeRequest::Other })
     }
 
     /// The refusal, which says nothing of the account to those who show no credential.
     pub(crate) fn refused(self, caller: &Caller, head: &Head) -> ErrorReply {
         match (caller, self) {
             (Caller::Anonymous, _) => Refusal::anonymous(head.header("x-ms-version")).into(),
-            (_, Asked::Hierarchy) => ErrorReply::new(
+            (_, DataLakeRequest::Hierarchy) => ErrorReply::new(
                 400,
                 "HierarchicalNamespaceNotEnabled",
                 "This operation is only supported on a hierarchical namespace account.",
             ),
-            (_, Asked::Other) => ErrorReply::new(
+            (_, DataLakeRequest::Other) => ErrorReply::new(
                 409,
                 "EndpointUnsupportedAccountFeatures",
                 "This endpoint does not support the features of this account; use the Blob service.",
@@ -93,18 +93,18 @@ mod tests {
 
     #[test]
     fn which_protocol_a_request_is_of() {
-        let table: [(&str, &[&'static str], Option<Asked>); 21] = [
-            ("HEAD fs/?action=getAccessControl", &[], Some(Asked::Hierarchy)),
-            ("HEAD fs//?action=getaccesscontrol&upn=false", &[], Some(Asked::Hierarchy)),
-            ("PATCH fs/f?action=setAccessControlRecursive&mode=set", &[], Some(Asked::Hierarchy)),
-            ("PUT fs/d?resource=directory", &["x-ms-permissions"], Some(Asked::Hierarchy)),
-            ("PUT fs/d?resource=directory", &[], Some(Asked::Other)),
-            ("HEAD fs?resource=filesystem", &[], Some(Asked::Other)),
-            ("GET ?resource=account", &[], Some(Asked::Other)),
-            ("PATCH fs/f?action=append&position=0", &[], Some(Asked::Other)),
-            ("PUT fs/f?mode=legacy", &["x-ms-rename-source"], Some(Asked::Other)),
-            ("DELETE fs/d?recursive=true", &[], Some(Asked::Other)),
-            ("POST fs/f", &["x-ms-lease-action"], Some(Asked::Other)),
+        let table: [(&str, &[&'static str], Option<DataLakeRequest>); 21] = [
+            ("HEAD fs/?action=getAccessControl", &[], Some(DataLakeRequest::Hierarchy)),
+            ("HEAD fs//?action=getaccesscontrol&upn=false", &[], Some(DataLakeRequest::Hierarchy)),
+            ("PATCH fs/f?action=setAccessControlRecursive&mode=set", &[], Some(DataLakeRequest::Hierarchy)),
+            ("PUT fs/d?resource=directory", &["x-ms-permissions"], Some(DataLakeRequest::Hierarchy)),
+            ("PUT fs/d?resource=directory", &[], Some(DataLakeRequest::Other)),
+            ("HEAD fs?resource=filesystem", &[], Some(DataLakeRequest::Other)),
+            ("GET ?resource=account", &[], Some(DataLakeRequest::Other)),
+            ("PATCH fs/f?action=append&position=0", &[], Some(DataLakeRequest::Other)),
+            ("PUT fs/f?mode=legacy", &["x-ms-rename-source"], Some(DataLakeRequest::Other)),
+            ("DELETE fs/d?recursive=true", &[], Some(DataLakeRequest::Other)),
+            ("POST fs/f", &["x-ms-lease-action"], Some(DataLakeRequest::Other)),
             ("GET fs/f", &[], None),
             ("HEAD fs/f", &[], None),
             ("DELETE fs/f", &[], None),
@@ -117,14 +117,14 @@ mod tests {
             ("PUT fs/f", &["x-ms-owner"], None),
         ];
         for (line, headers, expected) in table {
-            assert_eq!(Asked::by(&head(line, headers)), expected, "{line}");
+            assert_eq!(DataLakeRequest::by(&head(line, headers)), expected, "{line}");
         }
     }
 
     #[test]
     fn strangers_learn_nothing() {
         let head = head("HEAD fs/?action=getAccessControl", &["x-ms-version"]);
-        let to = |caller: &Caller| Asked::Hierarchy.refused(caller, &head).code;
+        let to = |caller: &Caller| DataLakeRequest::Hierarchy.refused(caller, &head).code;
         assert_eq!(to(&Caller::Owner), "HierarchicalNamespaceNotEnabled");
         assert_ne!(to(&Caller::Anonymous), "HierarchicalNamespaceNotEnabled");
     }

@@ -1,4 +1,4 @@
-//! Slows down who guesses: signatures and tokens that are not good, by address.
+//! Slows down clients that guess: failed signatures and tokens, counted by address.
 //!
 //! Only refusals wait, never a request that is good, so a client behind the same address as somebody who guesses notices
 //! nothing. Some failures are free, because a clock that is wrong or a key that was changed makes many of them at once. From

@@ -33,7 +33,9 @@ pub(crate) struct Http1<A>(pub A);
 impl<A: Answers> Protocol for Http1<A> {
     async fn converse(&self, socket: &mut Socket, connection: &Connection) {
         let traffic = Arc::new(Traffic::new(Arc::clone(&connection.activity)));
-        let io = TokioIo::new(TimedStream::new(socket, Arc::clone(&traffic), connection.limits));
+        let unfinished_heads = Arc::clone(&connection.unfinished_heads);
+        let stream = TimedStream::new(socket, Arc::clone(&traffic), unfinished_heads, connection.limits);
+        let io = TokioIo::new(stream);
         let service = service_fn(|request| {
             traffic.begin();
             let answer = self.0.answer(request, connection.peer, Arc::clone(&traffic));

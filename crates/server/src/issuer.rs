@@ -21,7 +21,7 @@ const DISCOVERY: &str = "/.well-known/openid-configuration";
 pub const KEYS_AGE_MAX: Duration = Duration::from_secs(3600);
 /// After a fetch that failed.
 pub const RETRY_PAUSE: Duration = Duration::from_secs(15);
-/// Anybody can send tokens with keys that nobody knows. That must not make us ask more often than this.
+/// Any client can send tokens that name unknown keys. They must not make the server ask the issuer more often than this.
 pub const UNKNOWN_KEY_PAUSE: Duration = Duration::from_secs(10);
 /// For both documents. A request may wait for it.
 const FETCH_TIME_MAX: Duration = Duration::from_secs(10);

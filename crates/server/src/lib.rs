@@ -54,6 +54,7 @@ pub use service::Service;
 pub use target::Hosts;
 
 use admin::Admin;
+use body::PublicAnswers;
 use failed_sign_ins::FailedSignIns;
 use http1::Http1;
 use listener::{Connections, Port};
@@ -175,6 +176,7 @@ impl Server {
             request_ids: RequestIds::new(),
             rest_addresses: OnceLock::new(),
             failed_sign_ins: FailedSignIns::default(),
+            public_answers: PublicAnswers::new(&setup.limits),
         };
         Ok(Server {
             sweeper: Arc::new(Sweeper { engine: Arc::clone(&setup.engine), handlers, sweeper: Default::default() }),

@@ -7,6 +7,13 @@ use std::time::Duration;
 pub const HEAD_BYTES_MAX: usize = 64 * 1024;
 /// What one connection may have read ahead or wait to write. hyper keeps the head in the same buffer.
 pub const CONNECTION_BUFFER_BYTES: usize = 128 * 1024;
+/// So much is read at once from a client that has not been let in. hyper's buffer grows with what is read at once, so that
+/// everybody could have [`CONNECTION_BUFFER_BYTES`] of each connection filled with requests that wait for their refusal.
+pub const STRANGER_READ_BYTES: usize = 4 * 1024;
+/// A head may have this many bytes before it ends, however much others have sent of theirs: most heads come in one piece.
+pub const UNFINISHED_HEAD_BYTES_FREE: usize = 4 * 1024;
+/// An answer up to this size is not counted against [`Limits::public_answers`]: a download holds as much, a piece at a time.
+pub const PUBLIC_ANSWER_BYTES_FREE: usize = 256 * 1024;
 /// A client's own id for its request is repeated up to this length; from the REST reference.
 pub const CLIENT_REQUEST_ID_BYTES_MAX: usize = 1024;
 /// Connections waiting to be accepted, per port.
@@ -62,13 +69,19 @@ pub struct Limits {
     /// The same on the admin port, which has to answer when all other ports are full; half of them for one address.
     pub admin_connections: usize,
     /// A connection may be silent this long (after it was made, after its last answer) before a request on it was signed,
-    /// or served because what it asked for is public. A client connects because it has something to ask; who does not ask
-    /// takes places from those who do.
+    /// or served because what it asked for is public. A client connects because it has something to ask; one that does not
+    /// ask takes places from those that do.
     pub first_request: Duration,
-    /// Such a connection is closed for another when places run short and it has been silent this long.
+    /// A connection of this age on which no request was signed is closed for another when places run short.
     pub displaced: Duration,
     /// A request's head must be there this long after its first byte.
     pub head: Duration,
+    /// Bytes of heads that have begun and not ended, on all connections together: each of them is held in memory, and nobody
+    /// knows yet who sends them. Beyond that, connections are closed whose head is longer than most.
+    pub unfinished_heads: usize,
+    /// Bytes of answers that wait to be taken by clients without a credential, on all connections together. A list of a public
+    /// container has megabytes, and whoever asks for one need not read it. More of them are told to come again.
+    pub public_answers: usize,
     /// The handshake of TLS must be done this long after the connection was accepted.
     pub handshake: Duration,
     /// A connection may be silent this long between two requests.
@@ -92,6 +105,8 @@ impl Default for Limits {
             first_request: Duration::from_secs(10),
             displaced: Duration::from_secs(1),
             head: Duration::from_secs(30),
+            unfinished_heads: 32 * 1024 * 1024,
+            public_answers: 128 * 1024 * 1024,
             handshake: Duration::from_secs(10),
             idle: Duration::from_secs(180),
             body_pause: Duration::from_secs(60),

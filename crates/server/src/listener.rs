@@ -24,6 +24,7 @@ use crate::limits::{ACCEPT_PAUSE, BACKLOG, CROWD, LARGE_BYTES, LOG_PAUSE, Limits
 use crate::log_throttle::LogThrottle;
 use crate::metrics::Metrics;
 use crate::socket::{Socket, Transport};
+use crate::stream::UnfinishedHeads;
 
 /// What is spoken on a port.
 pub(crate) trait Protocol: Send + Sync + 'static {
@@ -41,6 +42,7 @@ pub(crate) struct Connection {
     pub peer: SocketAddr,
     pub limits: Limits,
     pub activity: Arc<Activity>,
+    pub unfinished_heads: Arc<UnfinishedHeads>,
     connections: Connections,
 }
 
@@ -122,6 +124,8 @@ pub(crate) struct Connections {
     /// How many there were at once, since memory was given back.
     most: Arc<AtomicUsize>,
     ending: Arc<watch::Sender<bool>>,
+    /// Of all connections.
+    unfinished_heads: Arc<UnfinishedHeads>,
     metrics: Arc<Metrics>,
 }
 
@@ -137,7 +141,7 @@ impl Drop for Counted {
 impl Connections {
     pub(crate) fn new(limits: Limits, metrics: Arc<Metrics>) -> Connections {
         let (open, ending) = (Arc::new(watch::Sender::new(0)), Arc::new(watch::Sender::new(false)));
-        Connections { limits, open, most: Arc::default(), ending, metrics }
+        Connections { limits, open, most: Arc::default(), ending, unfinished_heads: Arc::default(), metrics }
     }
 
     /// Resolves when shutdown has begun.
@@ -200,8 +204,9 @@ impl Connections {
                 () = self.ending() => return,
                 (tcp, peer, permit) = self.next(&port) => {
                     let (transport, protocol, counted) = (port.transport.clone(), Arc::clone(&protocol), self.count());
-                    let connections = self.clone();
-                    let connection = Connection { peer, limits, activity: Arc::clone(&permit.activity), connections };
+                    let (activity, connections) = (Arc::clone(&permit.activity), self.clone());
+                    let unfinished_heads = Arc::clone(&self.unfinished_heads);
+                    let connection = Connection { peer, limits, activity, unfinished_heads, connections };
                     tokio::spawn(async move {
                         connect(tcp, &transport, &*protocol, &connection).await;
                         drop((permit, counted));
@@ -268,7 +273,7 @@ async fn connect<P: Protocol>(tcp: TcpStream, transport: &Transport, protocol: &
         static DISPLACED: LogThrottle = LogThrottle::new();
         metrics.connections_displaced.fetch_add(1, Ordering::Relaxed);
         if let Some(count) = DISPLACED.due(LOG_PAUSE) {
-            tracing::warn!(peer = %connection.peer, count, "silent connections were closed, because others had no place");
+            tracing::warn!(peer = %connection.peer, count, "connections without a credential were closed, because others had no place");
         }
     }
 }

@@ -190,6 +190,11 @@ impl Reader {
         }
     }
 
+    /// How many bytes have come of a head that has not ended.
+    pub(crate) fn unfinished(&self) -> usize {
+        if self.place == Place::Head { self.part.len() } else { 0 }
+    }
+
     fn read_head(&mut self, bytes: &mut &[u8], asked: &AskedNames) {
         if self.part.is_empty() {
             // Empty lines before a request are passed over.
@@ -361,10 +366,13 @@ mod tests {
     #[test]
     fn a_head_without_end_is_given_up() {
         let (asked, mut reader) = (AskedNames::default(), Reader::default());
-        for _ in 0..=CONNECTION_BUFFER_BYTES / 1_000 + 1 {
+        reader.read(HEAD.as_bytes(), &asked);
+        assert_eq!(reader.unfinished(), 0);
+        for count in 0..=CONNECTION_BUFFER_BYTES / 1_000 + 1 {
+            assert!(reader.unfinished() == 1_000 * count || reader.place == Place::Lost);
             reader.read(&[b'x'; 1_000], &asked);
         }
-        assert_eq!((reader.place, reader.part.capacity()), (Place::Lost, 0));
+        assert_eq!((reader.place, reader.part.capacity(), reader.unfinished()), (Place::Lost, 0, 0));
     }
 
     #[test]

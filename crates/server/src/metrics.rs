@@ -34,24 +34,24 @@ const CLASSES: [&str; 4] = ["2xx", "3xx", "4xx", "5xx"];
 
 /// Whose request it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Asked {
+pub(crate) enum RequestKind {
     Known(Op),
     /// It ended before it was known what it asked for.
     Unknown(Service),
 }
 
-impl Asked {
+impl RequestKind {
     pub(crate) fn service(self) -> Service {
         match self {
-            Asked::Known(op) => op.service(),
-            Asked::Unknown(service) => service,
+            RequestKind::Known(op) => op.service(),
+            RequestKind::Unknown(service) => service,
         }
     }
 
     pub(crate) fn op(self) -> Option<Op> {
         match self {
-            Asked::Known(op) => Some(op),
-            Asked::Unknown(_) => None,
+            RequestKind::Known(op) => Some(op),
+            RequestKind::Unknown(_) => None,
         }
     }
 
@@ -62,14 +62,14 @@ impl Asked {
     /// Operations first, then what belongs to none.
     fn place(self) -> usize {
         match self {
-            Asked::Known(op) => op.place(),
-            Asked::Unknown(service) => Op::COUNT + service as usize,
+            RequestKind::Known(op) => op.place(),
+            RequestKind::Unknown(service) => Op::COUNT + service as usize,
         }
     }
 
-    fn all() -> impl Iterator<Item = Asked> {
-        let unknown = Service::ALL.into_iter().map(Asked::Unknown);
-        Op::all().map(Asked::Known).chain(unknown)
+    fn all() -> impl Iterator<Item = RequestKind> {
+        let unknown = Service::ALL.into_iter().map(RequestKind::Unknown);
+        Op::all().map(RequestKind::Known).chain(unknown)
     }
 }
 
@@ -104,7 +104,7 @@ impl Metrics {
         Metrics {
             began: Instant::now(),
             began_at: SystemTime::now(),
-            operations: Asked::all().map(|_| Operation::default()).collect(),
+            operations: RequestKind::all().map(|_| Operation::default()).collect(),
             errors: Mutex::default(),
             connections: AtomicU64::new(0),
             handshakes_failed: AtomicU64::new(0),
@@ -118,7 +118,7 @@ impl Metrics {
     /// A request has its answer, though the answer's body may still have to go out.
     pub(crate) fn answered(
         &self,
-        asked: Asked,
+        asked: RequestKind,
         status: u16,
         error: Option<&'static str>,
         took: Duration,
@@ -140,14 +140,14 @@ impl Metrics {
     }
 
     /// The body of an answer has gone out, as far as it went.
-    pub(crate) fn sent(&self, asked: Asked, bytes: u64) {
+    pub(crate) fn sent(&self, asked: RequestKind, bytes: u64) {
         self.operations[asked.place()].sent.fetch_add(bytes, Relaxed);
     }
 
     /// Everything, with what others know: connections that are open, and the figures of the engine.
     pub(crate) fn text(&self, open: usize, engine: &[(&'static str, u64)]) -> String {
         let mut out = Exposition(String::with_capacity(16 * 1024));
-        let used: Vec<(Asked, &Operation)> = Asked::all()
+        let used: Vec<(RequestKind, &Operation)> = RequestKind::all()
             .map(|asked| (asked, &self.operations[asked.place()]))
             .filter(|(_, operation)| operation.classes.iter().any(|class| class.load(Relaxed) > 0))
             .collect();
@@ -160,7 +160,7 @@ impl Metrics {
         out.single("lazurite_tls_handshakes_failed_total", help, &self.handshakes_failed);
         let help = "Connections that were closed because their address had too many.";
         out.single("lazurite_connections_refused_total", help, &self.connections_refused);
-        let help = "Connections that were silent and were closed because others had no place.";
+        let help = "Connections without a credential that were closed because others had no place.";
         out.single("lazurite_connections_displaced_total", help, &self.connections_displaced);
         let help = "Requests with a signature or token that was not good.";
         out.single("lazurite_authentication_failures_total", help, &self.sign_ins_failed);
@@ -175,7 +175,7 @@ impl Metrics {
         out.0
     }
 
-    fn tell_requests(&self, out: &mut Exposition, used: &[(Asked, &Operation)]) {
+    fn tell_requests(&self, out: &mut Exposition, used: &[(RequestKind, &Operation)]) {
         let name = "lazurite_requests_total";
         out.family(name, "counter", "Requests that were answered, by operation and kind of status.");
         for (asked, operation) in used {
@@ -218,7 +218,7 @@ impl Metrics {
     }
 }
 
-fn tell_latencies(out: &mut Exposition, used: &[(Asked, &Operation)]) {
+fn tell_latencies(out: &mut Exposition, used: &[(RequestKind, &Operation)]) {
     let name = "lazurite_request_duration_seconds";
     out.family(name, "histogram", "From the head of a request to the head of its answer.");
     let (bucket, sum, count) = (format!("{name}_bucket"), format!("{name}_sum"), format!("{name}_count"));
@@ -235,7 +235,7 @@ fn tell_latencies(out: &mut Exposition, used: &[(Asked, &Operation)]) {
     }
 }
 
-fn labels(asked: Asked) -> String {
+fn labels(asked: RequestKind) -> String {
     let operation = asked.operation().unwrap_or("unknown");
     format!("service=\"{}\",operation=\"{operation}\"", asked.service().label())
 }
@@ -274,7 +274,7 @@ mod tests {
 
     #[test]
     fn every_operation_has_a_place_of_its_own() {
-        let places: Vec<usize> = Asked::all().map(Asked::place).collect();
+        let places: Vec<usize> = RequestKind::all().map(RequestKind::place).collect();
         assert_eq!(places, (0..Op::COUNT + Service::ALL.len()).collect::<Vec<_>>());
     }
 
@@ -291,11 +291,11 @@ mod tests {
         let metrics = Metrics::new();
         let took = [Duration::from_micros(100), Duration::from_micros(101), Duration::from_secs(60)];
         for took in took {
-            metrics.answered(Asked::Known(Op::Blob(blob::Op::PutBlob)), 201, None, took, 7);
+            metrics.answered(RequestKind::Known(Op::Blob(blob::Op::PutBlob)), 201, None, took, 7);
         }
-        metrics.answered(Asked::Known(Op::Blob(blob::Op::PutBlob)), 412, Some("ConditionNotMet"), took[0], 0);
-        metrics.answered(Asked::Unknown(Service::Table), 501, Some("APINotImplemented"), took[0], 0);
-        metrics.sent(Asked::Unknown(Service::Table), 9);
+        metrics.answered(RequestKind::Known(Op::Blob(blob::Op::PutBlob)), 412, Some("ConditionNotMet"), took[0], 0);
+        metrics.answered(RequestKind::Unknown(Service::Table), 501, Some("APINotImplemented"), took[0], 0);
+        metrics.sent(RequestKind::Unknown(Service::Table), 9);
         let text = metrics.text(3, &[("commits", 5)]);
         let operation = "service=\"blob\",operation=\"PutBlob\"";
         for line in [
@@ -324,7 +324,7 @@ mod tests {
     #[test]
     fn the_form_is_right() {
         let metrics = Metrics::new();
-        for asked in Asked::all() {
+        for asked in RequestKind::all() {
             metrics.answered(asked, 200, Some("Code"), Duration::ZERO, 1);
         }
         let text = metrics.text(0, &[("commits", 5), ("syncs", 6)]);

@@ -26,7 +26,7 @@ use wire::http::{Body, BodyError, ErrorReply, Head, Query, Reply, header};
 
 use crate::access_log::{AccessLog, Line};
 use crate::activity::Activity;
-use crate::body::{AnswerBody, RequestBody};
+use crate::body::{AnswerBody, PublicAnswers, RequestBody, TooManyBytes};
 use crate::debug_log;
 use crate::dfs;
 use crate::failed_sign_ins::FailedSignIns;
@@ -34,7 +34,7 @@ use crate::http1::Answers;
 use crate::issuer::Issuer;
 use crate::limits::{HEAD_BYTES_MAX, LOG_PAUSE, Limits};
 use crate::log_throttle::LogThrottle;
-use crate::metrics::{Asked, Metrics};
+use crate::metrics::{Metrics, RequestKind};
 use crate::request_id::{RequestId, RequestIds};
 use crate::respond::{self, Envelope};
 use crate::service::Service;
@@ -61,6 +61,7 @@ pub(crate) struct House {
     pub access_log: Option<AccessLog>,
     pub request_ids: RequestIds,
     pub failed_sign_ins: FailedSignIns,
+    pub public_answers: PublicAnswers,
     /// Where the services listen for REST requests, once they do.
     pub rest_addresses: OnceLock<Vec<(Service, SocketAddr)>>,
 }
@@ -90,7 +91,7 @@ impl AccountIds {
         AccountIds { engine, known: RwLock::default() }
     }
 
-    /// The number of an account that exists: whoever asks for a name gives it a number.
+    /// The number of an account that exists. The first request for an account gives it its number.
     pub(crate) async fn of(&self, name: &str) -> Result<u64, EngineError> {
         if let Some(id) = self.known.read().unwrap_or_else(PoisonError::into_inner).get(name) {
             return Ok(*id);
@@ -111,7 +112,7 @@ pub(crate) struct Pipeline {
 
 /// What the URL of a request says about where it goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum UrlStyle {
     PathStyle,
     HostStyle,
     Website,
@@ -120,11 +121,13 @@ enum Place {
 /// Where the walk has come to; the log wants to know, however it ends.
 #[derive(Debug)]
 pub(crate) struct Progress {
-    pub asked: Asked,
+    pub asked: RequestKind,
     pub version: HeaderValue,
     pub account: Option<u64>,
     /// The signature or token was not good.
     pub failed_sign_in: bool,
+    /// It was.
+    pub signed_in: bool,
     /// Who called, if the debug log wants to know.
     pub caller: Option<String>,
     /// Of the connection, which has to hear when its client was let in. None for a part of a batch.
@@ -133,8 +136,9 @@ pub(crate) struct Progress {
 
 impl Progress {
     pub(crate) fn new(service: Service, version: HeaderValue) -> Progress {
-        let asked = Asked::Unknown(service);
-        Progress { asked, version, account: None, failed_sign_in: false, caller: None, activity: None }
+        let asked = RequestKind::Unknown(service);
+        let (failed_sign_in, signed_in) = (false, false);
+        Progress { asked, version, account: None, failed_sign_in, signed_in, caller: None, activity: None }
     }
 
     fn of_connection(self, activity: &Arc<Activity>) -> Progress {
@@ -183,10 +187,10 @@ impl Pipeline {
             return Err(not_built(self.service).into());
         }
         // What is seldom asked for stands apart: every request has room for the largest of what it may become.
-        if place == Place::Website {
+        if place == UrlStyle::Website {
             return Box::pin(self.website(head, progress)).await;
         }
-        let entered = self.enter(head, place == Place::PathStyle, peer, progress).await?;
+        let entered = self.enter(head, place == UrlStyle::PathStyle, peer, progress).await?;
         if entered.op == Op::Blob(blob::Op::BlobBatch) {
             // Each part of it is walked like a request of its own.
             return Box::pin(self.batch(&entered, peer, body)).await;
@@ -194,7 +198,7 @@ impl Pipeline {
         self.run(&entered, body).await
     }
 
-    /// A page of an account's website, which has a walk of its own: anybody may read it, and nobody may do anything else.
+    /// A page of an account's website, which has a walk of its own: reads need no credential, and there is nothing but reads.
     async fn website(&self, head: Head, progress: &mut Progress) -> Result<Reply, Stop> {
         if self.service != Service::Blob {
             return Err(ErrorReply::new(400, "InvalidUri", "The requested URI does not represent any resource.").into());
@@ -204,7 +208,7 @@ impl Pipeline {
         let account = self.house.account_ids.of(&head.account).await?;
         progress.account = Some(account);
         let op = Op::Blob(blob::Op::GetBlob);
-        progress.asked = Asked::Known(op);
+        progress.asked = RequestKind::Known(op);
         let asker = Asker { caller: &Caller::Anonymous, now: wall_clock(), settings: &known.settings, ..Asker::OWNER };
         let patience = timeouts::of(&head, op, None)?;
         let running = self.house.services.website(asker, &head, account);
@@ -220,9 +224,9 @@ impl Pipeline {
         progress: &mut Progress,
     ) -> Result<Entered, Stop> {
         let is_for_blobs = self.service == Service::Blob && head.method != Method::OPTIONS;
-        let dfs = if is_for_blobs { dfs::Asked::by(&head) } else { None };
+        let dfs = if is_for_blobs { dfs::DataLakeRequest::by(&head) } else { None };
         if dfs.is_some() {
-            progress.asked = Asked::Unknown(Service::Dfs);
+            progress.asked = RequestKind::Unknown(Service::Dfs);
         }
         // Taken once: the whole request is judged by one list.
         let accounts = self.house.accounts().await?;
@@ -231,7 +235,7 @@ impl Pipeline {
         progress.account = Some(account);
         let now = wall_clock();
         let caller = match head.method {
-            // A browser asks what it may ask before it shows who it is.
+            // Browsers send preflight requests without credentials.
             Method::OPTIONS => Caller::Anonymous,
             _ => {
                 let caller = self.identify(&head, path_style, peer, &accounts, account, now).await;
@@ -239,8 +243,9 @@ impl Pipeline {
                 caller?
             }
         };
+        progress.signed_in = caller != Caller::Anonymous;
         // At once, because what it asks for may take long.
-        if let Some(activity) = progress.activity.as_ref().filter(|_| caller != Caller::Anonymous) {
+        if let Some(activity) = progress.activity.as_ref().filter(|_| progress.signed_in) {
             activity.admit();
         }
         progress.caller = debug_log::is_on().then(|| debug_log::caller_name(&caller));
@@ -248,7 +253,7 @@ impl Pipeline {
             return Err(dfs.refused(&caller, &head).into());
         }
         let op = Op::named_by(self.service, &head)?;
-        progress.asked = Asked::Known(op);
+        progress.asked = RequestKind::Known(op);
         self.may(&caller, op, account, &head).await?;
         Ok(Entered { settings: Arc::clone(&known.settings), head, account, caller, now, op, accounts, peer })
     }
@@ -272,7 +277,7 @@ impl Pipeline {
         request: &mut Parts,
         request_id: &RequestId,
         progress: &mut Progress,
-    ) -> Result<(Head, Place), ErrorReply> {
+    ) -> Result<(Head, UrlStyle), ErrorReply> {
         let query = target::query(&request.uri);
         let nothing = Query::default();
         // The version first: it decides how every refusal looks.
@@ -298,9 +303,9 @@ impl Pipeline {
             https: self.https,
         };
         let place = match (target.website, target.path_style) {
-            (true, _) => Place::Website,
-            (false, true) => Place::PathStyle,
-            (false, false) => Place::HostStyle,
+            (true, _) => UrlStyle::Website,
+            (false, true) => UrlStyle::PathStyle,
+            (false, false) => UrlStyle::HostStyle,
         };
         Ok((head, place))
     }
@@ -375,6 +380,13 @@ impl Pipeline {
         }
     }
 
+    /// An answer to a client without a credential, if not too much waits for such clients already.
+    fn counted(&self, reply: Reply) -> Result<Reply, ErrorReply> {
+        let body = self.house.public_answers.count(reply.body);
+        let body = body.map_err(|TooManyBytes| respond::engine_failure(&EngineError::Busy))?;
+        Ok(Reply { body, ..reply })
+    }
+
     /// Has the refusal of a bad signature or token wait, if there were too many from this address.
     pub(crate) async fn slow_down(&self, peer: SocketAddr) {
         let wait = self.house.failed_sign_ins.note(peer.ip(), Instant::now());
@@ -439,17 +451,18 @@ impl Answers for Pipeline {
         let is_timed_out = matches!(outcome, Ok(Err(Stop::TimedOut)));
         let rest = if is_timed_out { body.rest() } else { body.drain().await };
 
-        // What is served to anybody lets them in, too.
+        // Who is served what is public may stay, but takes no place from those who sign in.
         if matches!(&outcome, Ok(Ok(reply)) if reply.status.as_u16() < 400) {
-            traffic.activity.admit();
+            traffic.activity.let_stay();
         }
-        let Progress { asked, version, account, failed_sign_in, caller, activity: _ } = progress;
+        let Progress { asked, version, account, failed_sign_in, signed_in, caller, activity: _ } = progress;
         if failed_sign_in {
             Box::pin(self.slow_down(peer)).await;
         }
         let is_head = parts.method == Method::HEAD;
         let envelope = Envelope { service: asked.service(), op: asked.op(), is_head, version, client_request_id };
-        let (reply, error) = match settled(outcome, &id) {
+        let answered = settled(outcome, &id).and_then(|reply| if signed_in { Ok(reply) } else { self.counted(reply) });
+        let (reply, error) = match answered {
             Ok(reply) => (reply, None),
             Err(error) => (respond::refusal(&error, &envelope, &id, wall_clock()), Some(error)),
         };

@@ -86,7 +86,7 @@ pub(crate) struct Parts {
 pub(crate) trait RestService: Handler + Debug + Sized + 'static {
     type Op: RestOperation;
 
-    /// How its resources are read when they are the source of a copy. `None`: nobody copies from this service.
+    /// How its resources are read when they are the source of a copy. `None`: copies cannot read from this service.
     const AS_SOURCE: Option<SourceReads<Self::Op>>;
 
     fn new(parts: &Parts) -> Self;
@@ -226,7 +226,7 @@ macro_rules! services {
                 }
             }
 
-            /// Who handles due rows: the services, and the collector of the maps that they share.
+            /// The handlers of due rows: the services, and the collector of the maps that they share.
             pub(crate) fn handlers(&self) -> Vec<Arc<dyn Handler>> {
                 vec![$(Arc::clone(&self.$field) as _,)* Arc::new(MapCollector)]
             }

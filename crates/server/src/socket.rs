@@ -68,7 +68,7 @@ async fn shake_hands(
     let mut first = [0];
     match tcp.peek(&mut first).await {
         Ok(1) if first[0].is_ascii_uppercase() => {
-            // A method: somebody speaks plain HTTP here. An answer tells more than an alert that nobody understands.
+            // A method: the client speaks plain HTTP to a TLS port. An HTTP answer tells it more than a TLS alert.
             let written = tcp.write_all(PLAIN_REFUSED.as_bytes()).await;
             Err((written.err().unwrap_or(io::Error::other("plain HTTP on a port for TLS")), tcp))
         }

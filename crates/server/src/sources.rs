@@ -29,7 +29,7 @@ pub(crate) struct CallersSources<'a> {
 }
 
 /// A request that a URL stands for, and its caller.
-struct Asked {
+struct SourceRequest {
     account: u64,
     head: Head,
     caller: Caller,
@@ -53,7 +53,7 @@ impl Sources for CallersSources<'_> {
                 }
                 Err(Stop::Refused(reply)) => Ok(Located::Refused(reply)),
                 Err(Stop::Failed(error)) => Err(error),
-                // Nobody reads a body here, nor is anybody's patience measured.
+                // The request has no body and no time-out of its own.
                 Err(Stop::Body(_) | Stop::TimedOut) => Err(EngineError::Busy),
             }
         })
@@ -75,7 +75,7 @@ impl Sources for CallersSources<'_> {
 impl CallersSources<'_> {
     /// Whether the URL, with the signature in it, would be let in as the target of a rename in the caller's account.
     async fn write(&self, url: &Url) -> Result<(), Stop> {
-        let Asked { account, head, caller } = self.asked(self.pipeline, url, None).await?;
+        let SourceRequest { account, head, caller } = self.asked(self.pipeline, url, None).await?;
         if caller == Caller::Anonymous || head.account != self.entered.head.account {
             return Err(auth::Refusal::NoAuthenticationInformation.into());
         }
@@ -93,8 +93,8 @@ impl CallersSources<'_> {
         services.filter_map(|service| Some((service, Op::reading_source(service)?))).next()
     }
 
-    /// A request for the URL, and who asks by what the URL and the token say.
-    async fn asked(&self, pipeline: &Pipeline, url: &Url, authorization: Option<&str>) -> Result<Asked, Stop> {
+    /// A request for the URL, and its caller by the signature in the URL or by the token.
+    async fn asked(&self, pipeline: &Pipeline, url: &Url, authorization: Option<&str>) -> Result<SourceRequest, Stop> {
         let uri = url.uri().map_err(|_| ErrorReply::new(400, "InvalidUri", "The URL cannot be parsed."))?;
         let target = Target::parse(&uri, &HeaderMap::new(), pipeline.house.hosts, url.is_https())?;
         if self.entered.accounts.get(&target.account).is_none() {
@@ -136,7 +136,7 @@ impl CallersSources<'_> {
             pipeline.slow_down(peer).await;
         }
         let caller = caller?;
-        Ok(Asked { account, head, caller })
+        Ok(SourceRequest { account, head, caller })
     }
 
     /// The request that would read the source, if it would be answered.
@@ -148,7 +148,7 @@ impl CallersSources<'_> {
         wish: &Wish,
     ) -> Result<(u64, Head), Stop> {
         let pipeline = self.pipeline.of(service);
-        let Asked { account, head, caller } = self.asked(&pipeline, url, wish.authorization.as_deref()).await?;
+        let SourceRequest { account, head, caller } = self.asked(&pipeline, url, wish.authorization.as_deref()).await?;
         if caller == Caller::Anonymous && wish.manner == Manner::Copy && self.may_as_caller(&head, reads, wish) {
             return Ok((account, head));
         }
@@ -164,7 +164,7 @@ impl CallersSources<'_> {
         Ok((account, head))
     }
 
-    /// Whether who may copy into the account may read from it, too. A signature for one container or blob says nothing
+    /// Whether a caller that may copy into the account may read from it, too. A signature for one container or blob says nothing
     /// about others.
     fn may_as_caller(&self, source: &Head, reads: SourceReads<Op>, wish: &Wish) -> bool {
         let is_own = source.account == self.entered.head.account;

@@ -7,7 +7,7 @@
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
@@ -18,7 +18,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::activity::Activity;
-use crate::limits::{LINGER_BYTES_MAX, Limits};
+use crate::limits::{LINGER_BYTES_MAX, Limits, STRANGER_READ_BYTES, UNFINISHED_HEAD_BYTES_FREE};
 use crate::metadata_case::{AskedNames, Reader, Spelling};
 use crate::socket::Socket;
 
@@ -38,7 +38,7 @@ pub(crate) struct Traffic {
     /// How requests spelled their metadata, and how the answer should.
     asked: AskedNames,
     pub(crate) answered: Spelling,
-    /// How many answers have left this process, and who waits for that.
+    /// How many answers have left this process, and the task that waits for that.
     flushed: AtomicU64,
     flush_waker: Mutex<Option<Waker>>,
 }
@@ -113,9 +113,26 @@ impl Traffic {
     }
 }
 
+/// How many bytes of heads wait for their end, on all connections together.
+#[derive(Debug, Default)]
+pub(crate) struct UnfinishedHeads(AtomicUsize);
+
+impl UnfinishedHeads {
+    /// A head that had `before` bytes has `now`. Returns how many all of them have.
+    fn note(&self, before: usize, now: usize) -> usize {
+        match now.checked_sub(before) {
+            Some(more) => self.0.fetch_add(more, Ordering::Relaxed) + more,
+            None => self.0.fetch_sub(before - now, Ordering::Relaxed) - (before - now),
+        }
+    }
+}
+
 pub(crate) struct TimedStream<'a> {
     socket: &'a mut Socket,
     traffic: Arc<Traffic>,
+    unfinished_heads: Arc<UnfinishedHeads>,
+    /// How many of those bytes came on this connection.
+    unfinished: usize,
     limits: Limits,
     timer: Pin<Box<Sleep>>,
     /// When the first byte of a head came, and after how many requests.
@@ -126,11 +143,18 @@ pub(crate) struct TimedStream<'a> {
 }
 
 impl<'a> TimedStream<'a> {
-    pub(crate) fn new(socket: &'a mut Socket, traffic: Arc<Traffic>, limits: Limits) -> TimedStream<'a> {
+    pub(crate) fn new(
+        socket: &'a mut Socket,
+        traffic: Arc<Traffic>,
+        unfinished_heads: Arc<UnfinishedHeads>,
+        limits: Limits,
+    ) -> TimedStream<'a> {
         let timer = Box::pin(sleep_until(traffic.since + limits.idle));
         TimedStream {
             socket,
             traffic,
+            unfinished_heads,
+            unfinished: 0,
             limits,
             timer,
             head: None,
@@ -173,12 +197,36 @@ impl<'a> TimedStream<'a> {
     }
 
     /// Bytes that come while nothing runs begin a head.
-    fn note_read(&mut self, bytes: &[u8]) {
+    fn note_read(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.names.read(bytes, &self.traffic.asked);
-        let Some(count) = self.traffic.between_requests() else { return };
-        if !self.is_in_head(count) {
+        self.count_unfinished(self.names.unfinished())?;
+        if let Some(count) = self.traffic.between_requests().filter(|count| !self.is_in_head(*count)) {
             self.head = Some((count, Instant::now()));
         }
+        Ok(())
+    }
+
+    /// A head without end is refused when others have sent many of them.
+    fn count_unfinished(&mut self, now: usize) -> io::Result<()> {
+        let before = std::mem::replace(&mut self.unfinished, now);
+        if before == now {
+            return Ok(());
+        }
+        let all = self.unfinished_heads.note(before, now);
+        if now > UNFINISHED_HEAD_BYTES_FREE.max(before) && all > self.limits.unfinished_heads {
+            return Err(io::Error::other("too many heads of requests have no end"));
+        }
+        Ok(())
+    }
+
+    /// Reads at most [`STRANGER_READ_BYTES`].
+    fn poll_read_a_little(&mut self, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let most = buffer.remaining().min(STRANGER_READ_BYTES);
+        let mut part = ReadBuf::new(buffer.initialize_unfilled_to(most));
+        ready!(Pin::new(&mut *self.socket).poll_read(cx, &mut part))?;
+        let read = part.filled().len();
+        buffer.advance(read);
+        Poll::Ready(Ok(()))
     }
 
     fn is_in_head(&self, count: u64) -> bool {
@@ -226,15 +274,25 @@ impl<'a> TimedStream<'a> {
 impl AsyncRead for TimedStream<'_> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
-        match Pin::new(&mut *self.socket).poll_read(cx, buffer) {
+        let read = match self.traffic.activity.may_stay() {
+            true => Pin::new(&mut *self.socket).poll_read(cx, buffer),
+            false => self.poll_read_a_little(cx, buffer),
+        };
+        match read {
             Poll::Pending => self.waited_read(cx),
             Poll::Ready(read) => {
                 if let Some(bytes @ [_, ..]) = buffer.filled().get(before..) {
-                    self.note_read(bytes);
+                    self.note_read(bytes)?;
                 }
                 Poll::Ready(read)
             }
         }
+    }
+}
+
+impl Drop for TimedStream<'_> {
+    fn drop(&mut self) {
+        self.unfinished_heads.note(self.unfinished, 0);
     }
 }
 
@@ -284,5 +342,28 @@ impl AsyncWrite for TimedStream<'_> {
             ready!(self.poll_linger(cx));
         }
         Poll::Ready(Ok(()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::{TcpListener, TcpStream};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn little_is_read_at_once_from_a_client_that_was_not_let_in() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let mut socket = Socket::Plain(listener.accept().await.unwrap().0);
+        let activity = Arc::new(Activity::new(Instant::now()));
+        let traffic = Arc::new(Traffic::new(Arc::clone(&activity)));
+        let mut stream = TimedStream::new(&mut socket, traffic, Arc::default(), Limits::default());
+        client.write_all(&[b'a'; 8 * STRANGER_READ_BYTES]).await.unwrap();
+        let mut buffer = vec![0; 8 * STRANGER_READ_BYTES];
+        assert!(stream.read(&mut buffer).await.unwrap() <= STRANGER_READ_BYTES);
+        activity.let_stay();
+        assert!(stream.read(&mut buffer).await.unwrap() > STRANGER_READ_BYTES);
     }
 }

@@ -44,7 +44,7 @@ impl Target {
         };
         let website = named_by_host.is_some_and(|(_, what)| what == Named::Website);
         let named_by_host = named_by_host.map(|(account, _)| account);
-        // The account ends at the first slash as it was sent. Who decoded first would let `%2F` move the border between
+        // The account ends at the first slash as it was sent. Decoding first would let `%2F` move the border between
         // what a signature was checked for and what is done.
         let (named, path) = match named_by_host {
             Some(account) => (account, path),

@@ -40,7 +40,7 @@ pub(crate) fn of(head: &Head, op: Op, length: Option<u64>) -> Result<Duration, E
     if !text.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(bad(text));
     }
-    // More digits than fit say more than any limit; and nobody wants an answer in no time.
+    // More digits than fit say more than any limit; and a time-out of 0 counts as none.
     let seconds = text.parse().unwrap_or(u64::MAX);
     Ok(if seconds == 0 { most } else { Duration::from_secs(seconds).min(most) })
 }

@@ -2,13 +2,15 @@
 
 mod support;
 
-use std::io::Read;
-use std::net::{SocketAddr, TcpStream};
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::sync::mpsc;
 use std::time::Duration;
 
 use server::Limits;
-use support::{Choice, Client, by_owner, put_blob, raw, sas, sas_for, signed, start, start_as, start_with, with_query};
+use support::{
+    Choice, Client, by_owner, client_from, put_blob, raw, sas, sas_for, signed, start, start_as, start_with, with_query,
+};
 
 fn health(server: &support::Running) -> u16 {
     Client::to(server.admin).ask(b"GET /health/ready HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n").status
@@ -46,29 +48,32 @@ fn the_admin_port_has_places_of_its_own() {
 
 #[test]
 fn a_connection_that_asks_nothing_is_closed_soon() {
-    let limits = Limits { first_request: Duration::from_millis(200), ..Limits::default() };
-    let server = start_with(limits, false).with_blob(b"hello");
+    // Long enough for a client of a busy machine that goes on asking.
+    let first_request = Duration::from_secs(2);
+    let server = start_with(Limits { first_request, ..Limits::default() }, false).with_blob(b"hello");
     // Neither a byte of a request, nor one byte and then nothing. `idle` and `head` would let them stay.
-    let mut silent = server.client();
-    assert!(silent.is_closed());
-    let mut slow = server.client();
+    let (mut silent, mut slow) = (server.client(), server.client());
     slow.send(b"G");
-    assert!(slow.is_closed());
+    assert!(silent.is_closed() && slow.is_closed());
     // Nor does a request that is refused make it stay, whatever it asks for and however often.
     let signed_badly = "/acct/box/thing?sv=2021-12-02&ss=b&srt=o&sp=r&se=2098-01-01T00:00:00Z&sig=AAAA";
     let preflight = "Origin: http://example.org\r\nAccess-Control-Request-Method: GET\r\n";
-    for (method, target, headers) in [
+    let refused = [
         ("GET", "/acct/box/thing", ""),
         ("GET", "/nobody/box/thing", ""),
         ("GET", "/", ""),
         ("PUT", signed_badly, ""),
         ("OPTIONS", "/acct/box/thing", preflight),
-    ] {
+    ]
+    .map(|(method, target, headers)| {
         let mut refused = server.client();
         for _ in 0..3 {
             let answer = refused.ask(&raw(method, target, headers, b""));
             assert!((400..500).contains(&answer.status), "{method} {target}: {}", answer.status);
         }
+        (method, target, refused)
+    });
+    for (method, target, mut refused) in refused {
         assert!(refused.is_closed(), "{method} {target}");
     }
     // Who has asked once may be silent for longer.
@@ -82,22 +87,10 @@ fn a_connection_that_asks_nothing_is_closed_soon() {
     assert_eq!(client.ask(&by_owner("PUT", "/acct/box?restype=container&comp=acl", public, b"")).status, 200);
     let mut anonymous = server.client();
     assert_eq!(anonymous.ask(&raw("GET", "/acct/box/thing", "", b"")).status, 200);
-    std::thread::sleep(Duration::from_millis(600));
+    std::thread::sleep(2 * first_request);
     for client in [&mut client, &mut reader, &mut anonymous] {
         assert_eq!(client.ask(&signed("GET", "/acct/box/thing", "", b"")).status, 200);
     }
-}
-
-/// A connection from another address of this machine.
-fn client_from(address: [u8; 4], to: SocketAddr) -> Client {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let tcp = runtime.block_on(async {
-        let socket = tokio::net::TcpSocket::new_v4().unwrap();
-        socket.bind(SocketAddr::from((address, 0))).unwrap();
-        socket.connect(to).await.unwrap().into_std().unwrap()
-    });
-    tcp.set_nonblocking(false).unwrap();
-    Client::over(tcp)
 }
 
 /// Two addresses fill a port without any credential: each connection has asked for something and was refused.
@@ -132,6 +125,129 @@ fn connections_that_were_refused_make_room_for_others() {
     }
     drop(clients.pop());
     assert_eq!(late.receive().status, 200);
+}
+
+/// Strangers whose connections are never silent for long: each asks again as soon as it was refused.
+#[test]
+fn connections_that_are_refused_again_and_again_make_room_for_others() {
+    let patient = Duration::from_secs(3600);
+    let limits = Limits { connections: 2, connections_per_address: 1, first_request: patient, ..Limits::default() };
+    let server = start_with(limits, false);
+    let strangers = [[127, 0, 0, 2], [127, 0, 0, 3]].map(|from| client_from(from, server.blob));
+    let asking = strangers.map(|mut stranger| {
+        std::thread::spawn(move || {
+            let request = raw("GET", "/acct?comp=list", "", b"");
+            while stranger.try_send(&request) && !stranger.is_closed() {
+                assert_eq!(stranger.receive().status, 404);
+            }
+        })
+    });
+    let _clients = [[127, 0, 0, 4], [127, 0, 0, 5]].map(|from| {
+        let mut client = client_from(from, server.blob);
+        assert_eq!(client.ask(&signed("GET", "/acct?comp=list", "", b"")).status, 200);
+        client
+    });
+    // Each of them has made room.
+    for stranger in asking {
+        stranger.join().unwrap();
+    }
+}
+
+/// What is public costs nobody a credential, so it must not keep those out who have one.
+#[test]
+fn connections_that_were_served_what_is_public_make_room_for_others() {
+    let limits = Limits { connections: 2, connections_per_address: 1, ..Limits::default() };
+    let server = start_with(Limits { displaced: Duration::from_millis(50), ..limits }, false);
+    // By another port, which has places of its own.
+    let (mut owner, public) = (Client::to(server.dfs), "x-ms-blob-public-access: blob\r\n");
+    assert_eq!(owner.ask(&by_owner("PUT", "/acct/box?restype=container", public, b"")).status, 201);
+    assert_eq!(owner.ask(&put_blob("/acct/box/thing", b"hello")).status, 201);
+    let mut strangers = [[127, 0, 0, 2], [127, 0, 0, 3]].map(|from| client_from(from, server.blob));
+    for stranger in &mut strangers {
+        assert_eq!(stranger.ask(&raw("GET", "/acct/box/thing", "", b"")).status, 200);
+    }
+    let _clients = [[127, 0, 0, 4], [127, 0, 0, 5]].map(|from| {
+        let mut client = client_from(from, server.blob);
+        assert_eq!(client.ask(&signed("GET", "/acct/box/thing", "", b"")).status, 200);
+        client
+    });
+    assert!(strangers.iter_mut().all(Client::is_closed), "each of them has made room");
+}
+
+/// Heads that are sent slowly or never come to their end are held in memory, and nobody has signed them.
+#[test]
+fn heads_without_end_take_little_memory() {
+    const HELD: usize = 64 * 1024;
+    const HEAD: usize = 16 * 1024;
+    const STRANGERS: usize = 20;
+    let patient = Duration::from_secs(3600);
+    let limits = Limits { unfinished_heads: HELD, first_request: patient, head: patient, ..Limits::default() };
+    let server = start_with(limits, false).with_blob(b"hello");
+    let unfinished = format!("GET /acct/box/thing HTTP/1.1\r\nx-ms-meta-a: {}", "a".repeat(HEAD));
+    let mut strangers: Vec<TcpStream> = (0..STRANGERS)
+        .map(|_| {
+            let mut stranger = server.client();
+            // It may be closed before all of it was sent.
+            stranger.try_send(unfinished.as_bytes());
+            stranger.tcp.set_nonblocking(true).unwrap();
+            stranger.tcp
+        })
+        .collect();
+    let began = std::time::Instant::now();
+    loop {
+        let is_open = |stranger: &mut TcpStream| {
+            stranger.read(&mut [0]).is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock)
+        };
+        strangers.retain_mut(is_open);
+        // One that is short, or that came when there was room, may wait on.
+        if strangers.len() * HEAD <= HELD + STRANGERS * 4 * 1024 {
+            break;
+        }
+        assert!(began.elapsed() < support::PATIENCE, "{} heads without end are held", strangers.len());
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(server.client().ask(&signed("GET", "/acct/box/thing", "", b"")).status, 200);
+    // When they have gone, there is room for a long head that comes in pieces.
+    drop(strangers);
+    let long = signed("GET", "/acct/box/thing", &format!("x-ms-meta-a: {}\r\n", "a".repeat(HEAD)), b"");
+    let mut client = server.client();
+    while !client.try_send(&long) || client.is_closed() {
+        client = server.client();
+    }
+    assert_eq!(client.receive().status, 200);
+}
+
+/// A list of a public container is long, and whoever asks for one need not read it.
+#[test]
+fn public_lists_that_nobody_reads_take_little_memory() {
+    let patient = Duration::from_secs(3600);
+    let limits = Limits { public_answers: 1024 * 1024, write_pause: patient, ..Limits::default() };
+    let server = start_with(limits, false);
+    let (mut owner, public) = (server.client(), "x-ms-blob-public-access: container\r\n");
+    assert_eq!(owner.ask(&by_owner("PUT", "/acct/box?restype=container", public, b"")).status, 201);
+    for number in 0..400 {
+        let name = format!("/acct/box/{number:03}{}", "x".repeat(900));
+        assert_eq!(owner.ask(&put_blob(&name, b"")).status, 201);
+    }
+    let list = raw("GET", "/acct/box?restype=container&comp=list", "", b"");
+    let answer = server.client().ask(&list);
+    assert_eq!(answer.status, 200);
+    assert!((512 * 1024..1024 * 1024).contains(&answer.body.len()), "{} bytes", answer.body.len());
+    // More than the system holds for a client that does not read, so that one answer waits in the server.
+    let mut deaf = server.client();
+    deaf.send(&list.repeat(400));
+    let began = std::time::Instant::now();
+    let ask_until = |status: u16| loop {
+        let answer = server.client().ask(&list);
+        if answer.status == status {
+            return answer.code().to_owned();
+        }
+        assert!(began.elapsed() < support::PATIENCE, "{} and not {status}", answer.status);
+    };
+    assert_eq!(ask_until(503), "ServerBusy");
+    assert_eq!(owner.ask(&signed("GET", "/acct/box?restype=container&comp=list", "", b"")).status, 200);
+    drop(deaf);
+    ask_until(200);
 }
 
 /// On the admin port nobody signs in, so whoever asks next gets the place of who has been silent longest.
@@ -257,7 +373,7 @@ fn guesses_are_slowed_down_and_good_requests_are_not() {
         for _ in 0..8 {
             scope.spawn(|| {
                 let mut client = server.client();
-                for _ in 0..50 {
+                for _ in 0..1_000 {
                     (0..10).for_each(|_| client.send(&guess));
                     (0..10).for_each(|_| assert_eq!(client.receive().status, 403));
                     if slowed() > 0 {
@@ -360,4 +476,38 @@ fn copies_come_from_this_server_alone() {
         let source = format!("http://{host}:{}/acct/box/thing?{}", server.blob.port(), sas());
         assert_eq!(copy(&source, ""), 201, "{source}");
     }
+}
+
+/// An operator who names a host has not named those that the host sends us to.
+#[test]
+fn a_source_that_sends_us_elsewhere_is_not_followed() {
+    let listen = || std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let (named, other) = (listen(), listen());
+    other.set_nonblocking(true).unwrap();
+    let (named_at, other_at) = (named.local_addr().unwrap(), other.local_addr().unwrap());
+    let choice = Choice { copy_sources: named_at.to_string().parse().unwrap(), ..Choice::default() };
+    let server = start_as(choice).with_blob(b"hello");
+    let moved = ["301 Moved", "302 Found", "303 See", "307 Temporary", "308 Permanent"];
+    let syncs = ["", "x-ms-requires-sync: true\r\n"];
+    let answering = std::thread::spawn(move || {
+        for status in moved.iter().flat_map(|status| syncs.map(|_| status)) {
+            let (mut tcp, _) = named.accept().unwrap();
+            let mut asked = Vec::new();
+            while !asked.ends_with(b"\r\n\r\n") {
+                let mut piece = [0; 1024];
+                let read = tcp.read(&mut piece).unwrap();
+                asked.extend_from_slice(&piece[..read]);
+            }
+            let head = format!("HTTP/1.1 {status}\r\nLocation: http://{other_at}/secret\r\nContent-Length: 0\r\n\r\n");
+            tcp.write_all(head.as_bytes()).unwrap();
+        }
+    });
+    for (status, sync) in moved.iter().flat_map(|status| syncs.map(|sync| (status, sync))) {
+        let headers = format!("x-ms-copy-source: http://{named_at}/source\r\n{sync}");
+        let answer = server.client().ask(&signed("PUT", "/acct/box/copy", &headers, b""));
+        assert_eq!((answer.status, answer.code()), (412, "CannotVerifyCopySource"), "{status}");
+    }
+    answering.join().unwrap();
+    assert!(other.accept().is_err(), "somebody came");
+    assert_eq!(server.client().ask(&signed("HEAD", "/acct/box/copy", "", b"")).status, 404);
 }

@@ -190,6 +190,10 @@ fn service_sas(sr: &str, resource: &str, sp: &str) -> String {
     format!("sv={sv}&sr={sr}&sp={sp}&se={EXPIRY}&sig={}", signature(&text))
 }
 
+fn rename_from(signature: &str) -> &'static str {
+    RENAME.replace("/other", &format!("/other?{signature}")).leak()
+}
+
 /// The share (`s`) or file (`f`) that a request names, as a signature names it.
 fn named(row: &Row, sr: &str) -> Option<String> {
     let path = row.target.split('?').next()?.split('/').skip(2);
@@ -214,6 +218,20 @@ fn by_a_signature_of_the_service() {
                 door.refused(row, &everything, "", 403, "AuthorizationResourceTypeMismatch");
                 continue;
             }
+            // A signature for one file does not reach the source of a rename, which then brings its own.
+            let is_rename = matches!(row.op, Op::RenameFile | Op::RenameDirectory);
+            let row = if is_rename && sr == "f" {
+                door.refused(
+                    row,
+                    &service_sas(sr, &resource, FILE_LETTERS),
+                    "",
+                    403,
+                    "AuthorizationPermissionMismatch",
+                );
+                &Row { headers: rename_from(&service_sas("f", "none/other", "w")), ..*row }
+            } else {
+                row
+            };
             for letter in letters.chars() {
                 door.allowed(row, &service_sas(sr, &resource, &letter.to_string()), "");
             }

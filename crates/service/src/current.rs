@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use auth::{AccountKey, Accounts};
 use engine::{BoxFuture, EngineError};
 
-/// Readers take the value as it is and keep it for as long as they need it; whoever asks after [`Shared::set`] gets the
+/// Readers take the value as it is and keep it for as long as they need it; a reader that asks after [`Shared::set`] gets the
 /// new one.
 #[derive(Debug, Default)]
 pub struct Shared<T>(RwLock<Arc<T>>);
@@ -28,7 +28,7 @@ impl<T> Shared<T> {
     }
 }
 
-/// A value as it is now, whoever keeps it up to date.
+/// A value as it is now.
 pub trait Current<T>: Send + Sync {
     fn get(&self) -> Arc<T>;
 

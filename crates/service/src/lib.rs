@@ -10,6 +10,7 @@
 //! - [`LeaseAction`]: the actions of Lease Container, Lease Blob, Lease Share and Lease File.
 //! - [`Deletion`]: the mark of what is soft-deleted.
 //! - [`remove_rows`]: how the rows of what is gone are removed in the background.
+//! - [`each_row`]: a walk over all rows of a space, for `lazurite check`.
 //! - [`HttpHeaders`]: the HTTP headers that a blob or a file stores.
 //! - [`StoredPolicy`]: a stored access policy, of a container, a queue, a table or a share.
 //! - [`sources`]: finds the source of a copy by its URL.
@@ -22,6 +23,7 @@
 pub mod codec;
 pub mod current;
 mod delegation;
+mod each_row;
 mod http_headers;
 mod http_service;
 mod lease_action;
@@ -48,12 +50,13 @@ use engine::{EngineError, NotCommitted};
 use wire::http::BodyError;
 
 pub use delegation::user_delegation_key;
+pub use each_row::{ROWS_PER_SLICE, each_row};
 pub use http_headers::{HttpHeaderNames, HttpHeaders};
 pub use http_service::{Call, HttpService, ServiceState};
 pub use lease_action::{LeaseAction, LeaseKind, LeaseOutcome};
 pub use operation::{Operation, ReadOperation, commit, read};
 pub use policy::StoredPolicy;
-pub use remove_rows::remove_rows;
+pub use remove_rows::{Removed, remove_rows, remove_rows_from};
 pub use request_error::RequestError;
 pub use soft_delete::Deletion;
 use sources::Sources;

@@ -1,4 +1,6 @@
-//! The clients: each makes real calls of the three services, over few names, and notes what it was told.
+//! The clients: each makes real calls of the four services, over few names, and notes what it was told.
+
+mod files;
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
@@ -18,8 +20,8 @@ use service::testing::request;
 use wire::http::{ErrorReply, FixedBody, Head, Reply, ReplyBody};
 
 use crate::models::{
-    BlobAnswer, BlobCall, Container, EntityWrite, LeaseAction, Object, PEEK_MAX, Partition, Queue, QueueAnswer,
-    QueueCall, Receipt, TableAnswer, TableCall, Told, Value, When,
+    BlobAnswer, BlobCall, Container, EntityWrite, FileCall, LeaseAction, Object, PEEK_MAX, Partition, Path, Queue,
+    QueueAnswer, QueueCall, Receipt, TableAnswer, TableCall, Told, Tree, Value, When,
 };
 use crate::story::Story;
 
@@ -30,9 +32,10 @@ const BLOBS: u8 = 4;
 const IN_BLOCKS: u8 = 3;
 const ROWS: u8 = 4;
 /// How much a client does of each kind, out of the sum.
-const BLOB_SHARE: u64 = 55;
-const QUEUE_SHARE: u64 = 20;
-const TABLE_SHARE: u64 = 20;
+const BLOB_SHARE: u64 = 45;
+const QUEUE_SHARE: u64 = 15;
+const TABLE_SHARE: u64 = 15;
+const FILE_SHARE: u64 = 20;
 const SWEEP_SHARE: u64 = 5;
 
 /// The first of the numbers by which a client chooses Put Blob.
@@ -47,6 +50,7 @@ pub struct World {
     blobs: blob::BlobService,
     queues: queue::QueueService,
     tables: table::TableService,
+    files: file::FileService,
     notes: Arc<Notes>,
 }
 
@@ -57,6 +61,7 @@ pub struct Notes {
     pub containers: Vec<Record<Container>>,
     pub queue: Record<Queue>,
     pub partition: Record<Partition>,
+    pub share: Record<Tree>,
     /// What is wrong whatever the history says: bytes that were never written, errors where none may be.
     pub wrong: Mutex<Vec<String>>,
     /// Whether the disk does as it is told, so that no call may fail.
@@ -156,6 +161,7 @@ impl Notes {
             containers: (0..CONTAINERS).map(|_| Record::default()).collect(),
             queue: Record::default(),
             partition: Record::default(),
+            share: Record::default(),
             wrong: Mutex::default(),
             is_calm: AtomicBool::new(true),
             known: Mutex::default(),
@@ -167,12 +173,13 @@ impl Notes {
         self.containers.iter().for_each(|record| record.settle(&self.story, second));
         self.queue.settle(&self.story, second);
         self.partition.settle(&self.story, second);
+        self.share.settle(&self.story, second);
     }
 
     /// When each value began to be written, and which were seen from an order on.
     pub fn values(&self, from: u64) -> (Vec<(Value, u64)>, Vec<Value>) {
         let (mut written, mut seen) = self.queue.values(from);
-        let others = self.containers.iter().map(|record| record.values(from)).chain([self.partition.values(from)]);
+        let others = self.containers.iter().map(|record| record.values(from)).chain([self.partition.values(from), self.share.values(from)]);
         for (more_written, more_seen) in others {
             written.extend(more_written);
             seen.extend(more_seen);
@@ -261,22 +268,26 @@ impl World {
             blobs: blob::BlobService::new(engine.clone()),
             queues: queue::QueueService::new(engine.clone()),
             tables: table::TableService::new(engine.clone()),
+            files: file::FileService::new(engine.clone(), Arc::new(file::opens::Opens::new(1))),
             engine,
             notes,
         }
     }
 
-    /// Makes the queue and the table unless they are there. `false`: they could not be made.
+    /// Makes the queue, the table and the share unless they are there. `false`: they could not be made.
     pub fn prepare(&self) -> bool {
         let queue = run(None, async { Ok::<_, Trouble>(self.queue_call("PUT", "que", b"").await) });
         let table = run(None, async { Ok::<_, Trouble>(self.table_call("POST", "Tables", &[], TABLE).await) });
+        let share = run(None, async { Ok::<_, Trouble>(self.file_call("PUT", files::SHARE, &[], vec![]).await) });
         let is_there = |made: Result<Result<Reply, Trouble>, Trouble>| match made {
             Ok(Ok(_)) => true,
-            Ok(Err(Trouble::Refused(reply))) => matches!(reply.code, "QueueAlreadyExists" | "TableAlreadyExists"),
+            Ok(Err(Trouble::Refused(reply))) => {
+                matches!(reply.code, "QueueAlreadyExists" | "TableAlreadyExists" | "ShareAlreadyExists")
+            }
             Ok(Err(Trouble::Failed(_) | Trouble::GaveUp)) | Err(_) => false,
         };
-        let (queue, table) = (is_there(queue), is_there(table));
-        queue && table
+        let (queue, table, share) = (is_there(queue), is_there(table), is_there(share));
+        queue && table && share
     }
 
     /// Reads everything that there is. With the calls of the last life it shows what the crash has left.
@@ -292,6 +303,24 @@ impl World {
         }
         reader.queue(QueueCall::Peek);
         reader.table(TableCall::Query);
+        reader.file(FileCall::Stats);
+        reader.file(FileCall::List { path: Path::new() });
+        for path in files::paths() {
+            reader.file(FileCall::List { path: path.clone() });
+            reader.file(FileCall::Get { path });
+        }
+        self.check_shares();
+    }
+
+    /// The rows of the File service agree with each other. Nothing else is at work.
+    fn check_shares(&self) {
+        let mut problems = Vec::new();
+        let checked =
+            shuttle::future::block_on(file::check(&*self.engine, &mut |problem: String| problems.push(problem)));
+        if let Err(EngineError::Corrupt(what)) = checked {
+            problems.push(what);
+        }
+        problems.into_iter().for_each(|problem| self.notes.wrong(format!("the rows of shares: {problem}")));
     }
 
     async fn blob_call(
@@ -326,7 +355,8 @@ impl World {
     }
 
     fn sweep(&self) {
-        let handlers: [&dyn collector::Handler; 4] = [&self.blobs, &self.queues, &self.tables, &MapCollector];
+        let handlers: [&dyn collector::Handler; 5] =
+            [&self.blobs, &self.queues, &self.tables, &self.files, &MapCollector];
         let swept = shuttle::future::block_on(collector::sweep(&*self.engine, &handlers));
         self.notes.story.tell(format_args!("swept: {swept:?}"));
         if let Err(EngineError::Corrupt(what)) = swept {
@@ -351,15 +381,18 @@ pub struct Client<'a> {
 }
 
 impl Client<'_> {
-    /// The first clients make the containers, so that few calls find none.
+    /// The first clients make the containers and a directory, so that few calls find none.
     pub fn begin(&self) {
+        if self.number == 1 {
+            self.file(FileCall::MakeDirectory { path: vec![0] });
+        }
         if let Some(container) = self.number.checked_sub(1).filter(|container| *container < CONTAINERS) {
             self.blob(container, BlobCall::CreateContainer);
         }
     }
 
     pub fn call(&mut self) {
-        let all = BLOB_SHARE + QUEUE_SHARE + TABLE_SHARE + SWEEP_SHARE;
+        let all = BLOB_SHARE + QUEUE_SHARE + TABLE_SHARE + FILE_SHARE + SWEEP_SHARE;
         match self.random.below(all) {
             kind if kind < BLOB_SHARE => {
                 let container = usize::try_from(self.random.below(CONTAINERS as u64)).unwrap_or(0);
@@ -375,6 +408,10 @@ impl Client<'_> {
             kind if kind < BLOB_SHARE + QUEUE_SHARE + TABLE_SHARE => {
                 let call = self.choose_table_call();
                 self.table(call);
+            }
+            kind if kind < BLOB_SHARE + QUEUE_SHARE + TABLE_SHARE + FILE_SHARE => {
+                let call = self.choose_file_call();
+                self.file(call);
             }
             _ => self.world.sweep(),
         }

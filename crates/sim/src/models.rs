@@ -1,4 +1,6 @@
-//! What the objects of the three services are, said as simply as possible.
+//! What the objects of the four services are, said as simply as possible.
+
+mod tree;
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -7,6 +9,8 @@ use std::hash::Hash;
 use concurrency::{BreakPeriod, Lease, LeaseDuration, LeaseId, Timestamp};
 use engine_embedded::virtual_time;
 use histories::{Model, Span};
+
+pub use tree::{FileAnswer, FileCall, Path, Tree};
 
 /// Tells apart all that was ever written.
 pub type Value = u64;

@@ -471,7 +471,8 @@ impl Crashes {
         }
         unjudged += self.judge_one(notes, &notes.queue, "queue")?;
         unjudged += self.judge_one(notes, &notes.partition, "table")?;
-        Ok((unjudged, notes.containers.len() as u64 + 2))
+        unjudged += self.judge_one(notes, &notes.share, "share")?;
+        Ok((unjudged, notes.containers.len() as u64 + 3))
     }
 
     fn judge_one<O: Object>(&self, notes: &Notes, record: &Record<O>, name: &str) -> Result<u64, String> {

@@ -576,6 +576,31 @@ def test_permissions(share):
         share.get_permission_for_share("1*2")
 
 
+def test_owner_group_and_mode_in_a_share_for_nfs(shares):
+    share = shares.create_share("nfs", protocols="NFS")
+    directory, file = share.get_directory_client("dir"), share.get_file_client("file")
+
+    def shown(seen):
+        assert seen.file_attributes is None and seen.permission_key is None
+        return seen.owner, seen.group, seen.file_mode, seen.nfs_file_type
+
+    def both():
+        return shown(directory.get_directory_properties()), shown(file.get_file_properties())
+
+    said = {"owner": "345", "group": "123", "file_mode": "7777"}
+    directory.create_directory(**said)
+    file.create_file(1024, **said)
+    assert both() == (("345", "123", "7777", "Directory"), ("345", "123", "7777", "Regular"))
+    directory.set_http_headers(owner="0", group="0", file_mode="0755")
+    file.set_http_headers(ContentSettings(content_language="de"), owner="0", group="0", file_mode="0644")
+    assert both() == (("0", "0", "0755", "Directory"), ("0", "0", "0644", "Regular"))
+    file.upload_range(b"x" * 512, 0, 512)
+    assert file.download_file().properties.link_count == 1
+    other = share.get_file_client("other")
+    other.create_file(0)
+    assert shown(other.get_file_properties()) == ("0", "0", "0664", "Regular")
+
+
 def test_what_is_to_come_says_so(share):
     with refused(501, "APINotImplemented"):
         share.create_snapshot()

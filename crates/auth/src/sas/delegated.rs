@@ -157,7 +157,7 @@ fn signed_parameters(request: &Request<'_>, names: Option<&str>) -> Result<Strin
     Ok(text)
 }
 
-/// If the signature is for one user only, he must have shown a token.
+/// A signature for one user only needs a token of that user.
 pub(super) fn verify_user(token: &Token<'_>, bearer: Option<&Bearer>) -> Result<(), Refusal> {
     let Some(oid) = token.sduoid.filter(|_| token.since(ONE_USER_SINCE)) else { return Ok(()) };
     let Some(bearer) = bearer else {

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use concurrency::{ETag, Lease, Timestamp, Version};
 use content::copy_state::CopyState;
 use content::map::PageView;
-use engine::{Changes, ContentId, Key, Rows, Unread};
+use engine::{Changes, ContentId, Key, Rows, Tick, Unread};
 use minicbor::{Decode, Encode};
 use service::{Deletion, HttpHeaders, Pairs, codec, space};
 use wire::names::BlobName;
@@ -160,8 +160,8 @@ pub enum ContentRef {
     /// A page map, at one epoch.
     #[n(3)]
     Pages(#[n(0)] PageView),
-    /// The rows of a list that belongs to another append blob, as far as the length of this one goes. Who appends to this
-    /// one begins a list of its own.
+    /// The rows of a list that belongs to another append blob, as far as the length of this one goes. An append to
+    /// this one begins a list of its own.
     #[n(4)]
     Shared(#[n(0)] u64),
 }
@@ -280,6 +280,28 @@ impl Past {
 }
 
 impl Committed {
+    /// What a write at `tick` makes of a blob. The operation sets the other fields that it knows.
+    pub fn new(kind: BlobType, content: ContentRef, length: u64, tick: Tick) -> Committed {
+        Committed {
+            version: tick.id(1),
+            stamp: tick.stamp,
+            created: tick.stamp,
+            length,
+            content,
+            headers: HttpHeaders::default(),
+            metadata: Pairs::new(),
+            tier: None,
+            kind,
+            tags: None,
+            protection: None,
+            rehydration: None,
+            copy: None,
+            version_id: None,
+            deleted: None,
+            encryption: None,
+        }
+    }
+
     pub fn is_incremental_copy(&self) -> bool {
         self.copy.as_ref().is_some_and(|copy| copy.incremental.is_some())
     }

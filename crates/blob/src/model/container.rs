@@ -46,19 +46,19 @@ pub struct DeletedContainer {
     pub mark: Deletion,
 }
 
-/// The same row, for those who only need to know that the container is there.
+/// The part of a container's row that every decision on its blobs reads.
 #[derive(Decode)]
 #[cbor(map)]
 pub struct ContainerGuard {
     #[n(0)]
-    generation: u64,
+    pub generation: u64,
     #[n(10)]
     pub default_scope: Option<String>,
     #[cbor(n(11), default)]
     pub denies_other_scopes: bool,
 }
 
-/// What anybody may read without a credential.
+/// What anonymous requests may read.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Encode, Decode)]
 #[cbor(index_only)]
 pub enum PublicAccess {
@@ -108,7 +108,7 @@ pub fn generation(rows: &dyn Rows, account: u64, name: &ContainerName) -> Result
     Ok(guard(rows, account, name)?.generation)
 }
 
-/// The same, with what the container demands of what is written into it.
+/// The same, with what the container demands of what is written into it. A decision that needs both looks once.
 pub fn guard(rows: &dyn Rows, account: u64, name: &ContainerName) -> Result<ContainerGuard, Halt> {
     let row = rows.get(&container_key(account, name))?.ok_or(refuse(BlobError::ContainerNotFound))?;
     Ok(codec::decode(&row)?)

@@ -8,7 +8,7 @@
 //! - Uncommitted blocks hang on a staging id. When Put Block List commits them, the staging id becomes the id of the list,
 //!   so the references of the blocks stay as they are.
 //! - An append blob is a list of blocks, too, in which every append adds one row. A snapshot refers to the same list and
-//!   sees it up to its own length; what is appended later stands beyond that. Who replaces the blob begins a new list.
+//!   sees it up to its own length; what is appended later stands beyond that. Replacing the blob begins a new list.
 //! - A page blob is a map of pages, which has a module of its own.
 
 pub mod blob;
@@ -17,6 +17,7 @@ pub mod container;
 pub mod encryption;
 pub mod keys;
 pub mod protection;
+pub mod service_properties;
 pub mod tags;
 pub mod target;
 pub mod tier;
@@ -31,9 +32,9 @@ pub use blob::{
     find_blob, find_state, see,
 };
 pub use blocks::{Block, ListChunk, ListEntry, Staging};
-#[cfg(any(test, feature = "testing"))]
-pub use container::ContainerGuard;
-pub use container::{Container, DeletedContainer, PublicAccess, find_container, generation, guard, name_of_generation};
+pub use container::{
+    Container, ContainerGuard, DeletedContainer, PublicAccess, find_container, generation, guard, name_of_generation,
+};
 pub use keys::{
     blob_key, blob_partition, block_key, blocks_of, chunk_key, container_key, deleted_container_due,
     deleted_container_key, list_rows, moved_key, purge_due, snapshot_key, snapshots_due, snapshots_of, state_time,

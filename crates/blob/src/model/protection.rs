@@ -19,7 +19,7 @@ pub struct Protection {
     pub generation: u64,
     #[n(1)]
     pub policy: Option<Policy>,
-    /// `None`: nobody ever spoke of one.
+    /// `None`: no legal hold was ever set or cleared.
     #[n(2)]
     pub legal_hold: Option<bool>,
 }

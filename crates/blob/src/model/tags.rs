@@ -56,7 +56,7 @@ pub struct Indexed {
 
 /// What the key of a row of the index says.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Place {
+pub struct TagIndexKey {
     pub account: u64,
     pub key: String,
     pub value: String,
@@ -64,10 +64,10 @@ pub struct Place {
     pub name: String,
 }
 
-impl Place {
-    pub fn of(row: &[u8]) -> Option<Place> {
+impl TagIndexKey {
+    pub fn of(row: &[u8]) -> Option<TagIndexKey> {
         let mut reader = KeyReader::new(row);
-        Some(Place {
+        Some(TagIndexKey {
             account: reader.number()?,
             key: reader.text()?,
             value: reader.text()?,
@@ -76,8 +76,8 @@ impl Place {
         })
     }
 
-    pub fn read(row: &[u8]) -> Result<Place, Unread> {
-        Place::of(row).ok_or_else(|| codec::corrupt("the key of a tag"))
+    pub fn read(row: &[u8]) -> Result<TagIndexKey, Unread> {
+        TagIndexKey::of(row).ok_or_else(|| codec::corrupt("the key of a tag"))
     }
 }
 

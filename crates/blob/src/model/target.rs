@@ -16,12 +16,12 @@ pub struct Target {
     pub state: Committed,
     /// Only the current state has one.
     pub lease: Lease,
-    place: Place,
+    place: StoredAt,
 }
 
 /// Where the state is stored.
 #[derive(Clone, PartialEq, Eq, Debug)]
-enum Place {
+enum StoredAt {
     /// In the row of its blob, which is given without it.
     Head(Key, Box<Blob>),
     Row(Key),
@@ -37,7 +37,7 @@ impl Target {
             Which::Snapshot(_) => false,
         };
         if let Some(state) = blob.committed.take_if(is_meant) {
-            return Ok(Some(Target { state, lease: blob.lease, place: Place::Head(key, Box::new(blob)) }));
+            return Ok(Some(Target { state, lease: blob.lease, place: StoredAt::Head(key, Box::new(blob)) }));
         }
         let uid_of_versions = blob.past.as_ref().map_or(blob.uid, |past| past.uid);
         let (found, row) = match which {
@@ -45,7 +45,7 @@ impl Target {
             Which::Snapshot(at) => (blob.snapshot(rows, at)?, snapshot_key(blob.uid, at)),
             Which::Version(id) => (blob.previous_version(rows, id)?, version_key(uid_of_versions, id)),
         };
-        Ok(found.map(|state| Target { state, lease: Lease::Available, place: Place::Row(row) }))
+        Ok(found.map(|state| Target { state, lease: Lease::Available, place: StoredAt::Row(row) }))
     }
 
     /// Stores the state as it becomes.
@@ -53,8 +53,8 @@ impl Target {
         let protections = (self.state.protection.as_ref(), after.protection.as_ref());
         protection::project(protections.0, protections.1, after.version, changes);
         match self.place {
-            Place::Row(row) => _ = changes.put(row, codec::encode(&after)),
-            Place::Head(key, blob) => {
+            StoredAt::Row(row) => _ = changes.put(row, codec::encode(&after)),
+            StoredAt::Head(key, blob) => {
                 tags::reindex(self.state.tags.as_ref(), after.tags.as_ref(), &key, changes);
                 Blob { committed: Some(after), ..*blob }.store(key, changes);
             }
@@ -67,7 +67,7 @@ impl Target {
     /// The current state of some blob.
     pub fn current(lease: Lease) -> Target {
         let blob = Blob { uid: 3, lease, ..Blob::default() };
-        let place = Place::Head(Key::new(service::space::BLOB), Box::new(blob));
+        let place = StoredAt::Head(Key::new(service::space::BLOB), Box::new(blob));
         Target { state: crate::testing::committed(), lease, place }
     }
 }

@@ -50,7 +50,7 @@ pub struct TierSet {
     pub tier: Tier,
     #[cbor(n(1), with = "codec::time")]
     pub since: Timestamp,
-    /// Nobody asked for it: it is the tier that a page blob of its length has.
+    /// No request set it: it is the tier that a page blob of its length has.
     #[cbor(n(2), default)]
     pub is_inferred: bool,
 }

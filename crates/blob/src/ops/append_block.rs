@@ -16,7 +16,7 @@ use crate::model::blocks::for_each_chunk;
 use crate::model::blocks::list_chunks;
 use crate::model::{self, Blob, BlobType, Committed, ContentRef, ListChunk, ListEntry, blob_key, chunk_key, refuse};
 use crate::request::BodySums;
-use crate::rules::encryption::{self, Asked};
+use crate::rules::encryption::{self, WriteEncryption};
 use crate::{Failure, reply, request};
 
 const MIB: u64 = 1024 * 1024;
@@ -116,7 +116,7 @@ impl AppendBlock {
 
 pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> {
     let op = parse(call.head)?;
-    let asked = Asked::by(&call)?;
+    let asked = call.encryption()?;
     let announced = upload::announced(call.head, body, body_bytes_max(call.head))?;
     let length = announced.length;
     if length == 0 {
@@ -132,33 +132,38 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
 }
 
 impl AppendBlock {
-    /// Whether so many bytes may come, before anybody asks for them.
-    pub(super) async fn may(&self, call: Call<'_>, asked: &Asked, length: u64) -> Result<(), Failure> {
+    /// Whether so many bytes may be appended, before the body is read.
+    pub(super) async fn may(&self, call: Call<'_>, asked: &WriteEncryption, length: u64) -> Result<(), Failure> {
         let (op, asked, account) = (self.clone(), asked.encryption.clone(), call.account);
         let judged = read(call.engine, move |rows, now| {
-            let generation = model::generation(rows, account, &op.container)?;
-            let found = model::find_blob(rows, &blob_key(generation, &op.name))?;
+            let container = model::guard(rows, account, &op.container)?;
+            let found = model::find_blob(rows, &blob_key(container.generation, &op.name))?;
             let (_, state, _) = op.judge(found, length, now).map_err(refuse)?;
-            encryption::same_as(rows, account, &op.container, asked.as_ref(), state.encryption.as_ref())
+            encryption::same_as(&container, asked.as_ref(), state.encryption.as_ref())
         });
         judged.await?;
         Ok(())
     }
 
     /// Commits the block and answers.
-    pub(super) async fn store(self, call: Call<'_>, asked: Asked, received: Received) -> Result<Reply, Failure> {
+    pub(super) async fn store(
+        self,
+        call: Call<'_>,
+        asked: WriteEncryption,
+        received: Received,
+    ) -> Result<Reply, Failure> {
         let (op, account, length) = (self, call.account, received.length);
         let mut answer = reply::reply(StatusCode::CREATED);
         upload::answer_sums(&mut answer.headers, call.head, &op.sums, received.md5, received.crc64);
         let partition = model::blob_partition(account, &op.container, &op.name);
         let (stamp, offset, blocks, encryption) = commit(call.engine, partition, move |rows, tick| {
-            let generation = model::generation(rows, account, &op.container)?;
-            let key = blob_key(generation, &op.name);
+            let container = model::guard(rows, account, &op.container)?;
+            let key = blob_key(container.generation, &op.name);
             let found = model::find_blob(rows, &key)?;
             let before = found.as_ref().and_then(|blob| blob.committed.clone());
             let Appended { blob, list, new_owner, offset, blocks } = op.decide(found, length, tick).map_err(refuse)?;
             let stored = blob.committed.as_ref().and_then(|state| state.encryption.as_ref());
-            let encryption = encryption::same_as(rows, account, &op.container, asked.encryption.as_ref(), stored)?;
+            let encryption = encryption::same_as(&container, asked.encryption.as_ref(), stored)?;
             let mut changes = Changes::none();
             if let Some(before) = before {
                 take_over(rows, &before, list, tick.now, &mut changes)?;
@@ -178,7 +183,7 @@ impl AppendBlock {
         reply::set_version(&mut answer.headers, stamp);
         answer.headers.insert(&reply::BLOB_APPEND_OFFSET, HeaderValue::from(offset));
         answer.headers.insert(&reply::BLOB_COMMITTED_BLOCK_COUNT, HeaderValue::from(blocks));
-        encryption::answer(&mut answer.headers, encryption.as_ref());
+        reply::set_encrypted(&mut answer.headers, encryption.as_ref());
         Ok(answer)
     }
 }

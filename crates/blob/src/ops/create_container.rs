@@ -1,23 +1,38 @@
 //! Create Container: a new, empty container under a name that is free.
 
+use std::sync::Arc;
+
 use concurrency::{Lease, Timestamp};
-use engine::{Changes, Commit, Tick, commit};
-use service::{RequestError, codec};
+use engine::{Changes, Key, Rows, Tick};
+use service::{Operation, RequestError, codec};
 use wire::http::{Reply, StatusCode};
 use wire::names::ContainerName;
 
 use super::Call;
+use crate::encryption_headers;
 use crate::error::BlobError;
-use crate::model::{self, Container, Pairs, PublicAccess, container_key, refuse};
-use crate::rules::encryption::{self, ACCOUNT_SCOPE};
+use crate::model::{self, Container, Halt, Pairs, PublicAccess, container_key, refuse};
+use crate::rules::encryption::ACCOUNT_SCOPE;
 use crate::{Failure, reply, request};
 
-struct CreateContainer {
-    name: ContainerName,
-    metadata: Pairs,
-    public: PublicAccess,
-    default_scope: Option<String>,
-    denies_other_scopes: bool,
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CreateContainer {
+    pub container: ContainerName,
+    pub metadata: Pairs,
+    pub public: PublicAccess,
+    /// The encryption scope of blobs that name none.
+    pub default_scope: Option<String>,
+    /// No blob may name another scope.
+    pub denies_other_scopes: bool,
+}
+
+impl CreateContainer {
+    /// A container as it is if its creator says nothing but its name.
+    #[must_use]
+    pub fn named(container: ContainerName) -> CreateContainer {
+        let (metadata, public) = (Pairs::new(), PublicAccess::None);
+        CreateContainer { container, metadata, public, default_scope: None, denies_other_scopes: false }
+    }
 }
 
 /// The scope of the container's blobs, and whether they may have another. The two headers belong together.
@@ -31,7 +46,7 @@ fn default_scope(call: &Call<'_>) -> Result<(Option<String>, bool), BlobError> {
         Some(other) => return Err(BlobError::header(DENY, other)),
     };
     let missing = |name| BlobError::Request(RequestError::MissingRequiredHeader { name });
-    match (encryption::scope(call, SCOPE)?, denies) {
+    match (encryption_headers::scope(call.head, call.asker.settings, SCOPE)?, denies) {
         (None, None) => Ok((None, false)),
         (Some(_), None) => Err(missing(DENY)),
         (None, Some(_)) => Err(missing(SCOPE)),
@@ -46,19 +61,27 @@ fn parse(call: &Call<'_>) -> Result<CreateContainer, BlobError> {
     Ok(CreateContainer {
         default_scope,
         denies_other_scopes,
-        name: request::container(head)?,
+        container: request::container(head)?,
         metadata: request::metadata(head)?,
         public: request::public_access(head)?,
     })
 }
 
-impl CreateContainer {
+impl Operation for CreateContainer {
+    /// The stamp of the container, of which ETag and Last-Modified are made.
+    type Outcome = Timestamp;
+    type Refusal = BlobError;
+
+    fn partition(&self, account: u64) -> Key {
+        container_key(account, &self.container)
+    }
+
     /// A name is free as soon as its container is deleted: what that held belongs to another generation.
-    fn decide(&self, found: Option<&Container>, tick: Tick) -> Result<Container, BlobError> {
-        if found.is_some() {
-            return Err(BlobError::ContainerAlreadyExists);
+    fn apply(&self, rows: &dyn Rows, account: u64, tick: Tick, changes: &mut Changes) -> Result<Timestamp, Halt> {
+        if model::find_container(rows, account, &self.container)?.is_some() {
+            return Err(refuse(BlobError::ContainerAlreadyExists));
         }
-        Ok(Container {
+        let container = Container {
             generation: tick.id(0),
             stamp: tick.stamp,
             lease: Lease::Available,
@@ -67,22 +90,14 @@ impl CreateContainer {
             policies: Vec::new(),
             default_scope: self.default_scope.clone(),
             denies_other_scopes: self.denies_other_scopes,
-        })
+        };
+        changes.put(container_key(account, &self.container), codec::encode(&container));
+        Ok(tick.stamp)
     }
 }
 
 pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
-    let op = parse(&call)?;
-    let key = container_key(call.account, &op.name);
-    let account = call.account;
-    let stamp: Timestamp = commit(call.engine, key.clone(), move |rows, tick| {
-        let found = model::find_container(rows, account, &op.name)?;
-        let container = op.decide(found.as_ref(), tick).map_err(refuse)?;
-        let mut changes = Changes::none();
-        changes.put(key.clone(), codec::encode(&container));
-        Ok(Commit { changes, outcome: container.stamp })
-    })
-    .await?;
+    let stamp = call.commit(&Arc::new(parse(&call)?)).await?;
     let mut answer = reply::reply(StatusCode::CREATED);
     reply::set_version(&mut answer.headers, stamp);
     Ok(answer)

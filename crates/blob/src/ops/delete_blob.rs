@@ -1,7 +1,10 @@
 //! Delete Blob: a blob, its snapshots, or one of them; or a previous version; or for good what is deleted already.
 
+use std::sync::Arc;
+
 use concurrency::{Conditions, Lease, LeaseId, Timestamp};
-use engine::{Changes, Commit, Key, KeyReader, Rows, Tick, Unread, commit};
+use engine::{Changes, Key, KeyReader, Rows, Tick, Unread};
+use service::Operation;
 use wire::http::{Head, Reply, StatusCode};
 use wire::names::{BlobName, ContainerName};
 
@@ -13,20 +16,23 @@ use crate::rules::immutability::Standing;
 use crate::rules::soft_delete::{self, Expiring, Fate, Keeping};
 use crate::{Failure, reply, request};
 
-struct DeleteBlob {
-    container: ContainerName,
-    name: BlobName,
-    which: Which,
-    conditions: Conditions,
-    lease: Option<LeaseId>,
-    snapshots: Option<DeleteSnapshots>,
-    how: How,
-    tier: TierConditions,
+#[derive(Clone, Debug)]
+pub struct DeleteBlob {
+    pub container: ContainerName,
+    pub name: BlobName,
+    pub which: Which,
+    pub conditions: Conditions,
+    pub lease: Option<LeaseId>,
+    pub snapshots: Option<DeleteSnapshots>,
+    pub delete_type: DeleteType,
+    pub tier: TierConditions,
+    pub keeping: Keeping,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum How {
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum DeleteType {
     /// As the account has it: what is deleted may come back.
+    #[default]
     Usual,
     /// Something that is deleted already, for good.
     Permanent,
@@ -34,9 +40,9 @@ enum How {
 
 /// When the tier must, or must not, have been set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-struct TierConditions {
-    if_modified_since: Option<Timestamp>,
-    if_unmodified_since: Option<Timestamp>,
+pub struct TierConditions {
+    pub if_modified_since: Option<Timestamp>,
+    pub if_unmodified_since: Option<Timestamp>,
 }
 
 impl TierConditions {
@@ -51,14 +57,14 @@ impl TierConditions {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum DeleteSnapshots {
+pub enum DeleteSnapshots {
     /// The blob and its snapshots.
     Include,
     /// The snapshots; the blob stays.
     Only,
 }
 
-fn parse(head: &Head) -> Result<DeleteBlob, BlobError> {
+fn parse(head: &Head, keeping: Keeping) -> Result<DeleteBlob, BlobError> {
     let (container, name) = request::blob(head)?;
     request::no_foreign_headers(head)?;
     let conditions = request::conditions(head)?;
@@ -68,15 +74,16 @@ fn parse(head: &Head) -> Result<DeleteBlob, BlobError> {
     if which != Which::Base && snapshots.is_some() {
         return Err(BlobError::InvalidOperation);
     }
-    let how = how(head)?;
-    if how == How::Permanent && which == Which::Base {
+    let delete_type = delete_type(head)?;
+    if delete_type == DeleteType::Permanent && which == Which::Base {
         return Err(BlobError::PermanentDeleteNotAllowed);
     }
     let tier = TierConditions {
         if_modified_since: request::date(head, "x-ms-access-tier-if-modified-since")?,
         if_unmodified_since: request::date(head, "x-ms-access-tier-if-unmodified-since")?,
     };
-    Ok(DeleteBlob { container, name, which, conditions, lease: request::lease_id(head)?, snapshots, how, tier })
+    let lease = request::lease_id(head)?;
+    Ok(DeleteBlob { container, name, which, conditions, lease, snapshots, delete_type, tier, keeping })
 }
 
 /// Elsewhere an empty parameter counts as absent. Here it would delete the blob in place of a snapshot or version that the
@@ -91,11 +98,11 @@ fn no_empty_which(head: &Head) -> Result<(), BlobError> {
     Ok(())
 }
 
-fn how(head: &Head) -> Result<How, BlobError> {
+fn delete_type(head: &Head) -> Result<DeleteType, BlobError> {
     const NAME: &str = "deletetype";
     match head.query.get(NAME) {
-        None => Ok(How::Usual),
-        Some(text) if text.eq_ignore_ascii_case("permanent") => Ok(How::Permanent),
+        None => Ok(DeleteType::Usual),
+        Some(text) if text.eq_ignore_ascii_case("permanent") => Ok(DeleteType::Permanent),
         Some(other) => Err(BlobError::query(NAME, other)),
     }
 }
@@ -147,22 +154,20 @@ impl DeleteBlob {
         state.check_delete(now)
     }
 
-    fn delete_base(&self, rows: &dyn Rows, key: Key, keeping: Keeping, tick: Tick) -> Result<(Changes, Fate), Halt> {
+    fn delete_base(&self, rows: &dyn Rows, key: Key, tick: Tick, changes: &mut Changes) -> Result<Fate, Halt> {
         let found = model::find_blob(rows, &key)?;
         let there = found.as_ref().filter(|blob| blob.is_there(tick.now));
         let doomed = self.decide(there, tick.now).map_err(refuse)?;
-        let mut changes = Changes::none().freeing_space();
-        let Some(mut blob) = found else { return Ok((changes, Fate::Gone)) };
+        let Some(mut blob) = found else { return Ok(Fate::Gone) };
         check_snapshots(rows, &key, &blob, tick.now)?;
-        let fate = match doomed {
-            Doomed::Everything => soft_delete::delete(rows, key, blob, keeping, tick, &mut changes)?,
+        match doomed {
+            Doomed::Everything => Ok(soft_delete::delete(rows, key, blob, self.keeping, tick, changes)?),
             Doomed::Snapshots => {
-                let fate = soft_delete::delete_snapshots(rows, &key, &mut blob, keeping, tick, &mut changes)?;
-                blob.store(key, &mut changes);
-                fate
+                let fate = soft_delete::delete_snapshots(rows, &key, &mut blob, self.keeping, tick, changes)?;
+                blob.store(key, changes);
+                Ok(fate)
             }
-        };
-        Ok((changes, fate))
+        }
     }
 
     fn delete_one(
@@ -170,19 +175,17 @@ impl DeleteBlob {
         rows: &dyn Rows,
         key: Key,
         which: Expiring,
-        keeping: Keeping,
         tick: Tick,
-    ) -> Result<(Changes, Fate), Halt> {
-        let mut changes = Changes::none().freeing_space();
+        changes: &mut Changes,
+    ) -> Result<Fate, Halt> {
         let blob = model::find_blob(rows, &key)?;
         let found = blob.as_ref().map(|blob| found(rows, blob, which)).transpose()?.flatten();
         self.decide_one(found.as_ref(), tick.now).map_err(refuse)?;
-        let (Some(blob), Some(state)) = (blob, found) else { return Ok((changes, Fate::Gone)) };
+        let (Some(blob), Some(state)) = (blob, found) else { return Ok(Fate::Gone) };
         if which.is_current(&blob) {
             return Err(refuse(BlobError::OperationNotAllowedOnRootBlob));
         }
-        let fate = soft_delete::delete_one(rows, key, (blob, which, state), keeping, tick, &mut changes)?;
-        Ok((changes, fate))
+        Ok(soft_delete::delete_one(rows, key, (blob, which, state), self.keeping, tick, changes)?)
     }
 
     /// Something that is deleted and could still come back. What is not deleted yet does not go in one step.
@@ -191,10 +194,9 @@ impl DeleteBlob {
         rows: &dyn Rows,
         key: Key,
         which: Expiring,
-        keeping: Keeping,
         tick: Tick,
-    ) -> Result<(Changes, Fate), Halt> {
-        let mut changes = Changes::none().freeing_space();
+        changes: &mut Changes,
+    ) -> Result<Fate, Halt> {
         let blob = model::find_blob(rows, &key)?;
         let deleted = blob.as_ref().map(|blob| which.find(rows, blob)).transpose()?.flatten();
         let deleted = deleted.filter(|(_, mark)| mark.is_kept(tick.now)).map(|(state, _)| state);
@@ -203,12 +205,12 @@ impl DeleteBlob {
         let (Some(mut blob), Some(state)) = (blob, deleted) else {
             return Err(refuse(BlobError::PermanentDeleteNotAllowed));
         };
-        if !keeping.allows_permanent_delete(rows)? {
+        if !self.keeping.allows_permanent_delete(rows)? {
             return Err(refuse(BlobError::PermanentDeleteNotAllowed));
         }
-        which.remove(&mut blob, &state, tick.now, &mut changes);
-        blob.store(key, &mut changes);
-        Ok((changes, Fate::Gone))
+        which.remove(&mut blob, &state, tick.now, changes);
+        blob.store(key, changes);
+        Ok(Fate::Gone)
     }
 }
 
@@ -237,27 +239,33 @@ fn check_snapshots(rows: &dyn Rows, key: &Key, blob: &Blob, now: Timestamp) -> R
     refused.map_err(refuse)
 }
 
+impl Operation for DeleteBlob {
+    /// Whether what is deleted can come back.
+    type Outcome = Fate;
+    type Refusal = BlobError;
+
+    fn partition(&self, account: u64) -> Key {
+        model::blob_partition(account, &self.container, &self.name)
+    }
+
+    fn apply(&self, rows: &dyn Rows, account: u64, tick: Tick, changes: &mut Changes) -> Result<Fate, Halt> {
+        self.keeping.prefetch(rows);
+        changes.frees_space = true;
+        let key = blob_key(model::generation(rows, account, &self.container)?, &self.name);
+        let one = match self.which {
+            Which::Base => return self.delete_base(rows, key, tick, changes),
+            Which::Snapshot(at) => Expiring::Snapshot(at),
+            Which::Version(id) => Expiring::Version(id),
+        };
+        match self.delete_type {
+            DeleteType::Usual => self.delete_one(rows, key, one, tick, changes),
+            DeleteType::Permanent => self.delete_for_good(rows, key, one, tick, changes),
+        }
+    }
+}
+
 pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
-    let op = parse(call.head)?;
-    let (account, keeping) = (call.account, Keeping::of(&call));
-    let partition = model::blob_partition(account, &op.container, &op.name);
-    let fate = commit(call.engine, partition, move |rows, tick| {
-        keeping.prefetch(rows);
-        let generation = model::generation(rows, account, &op.container)?;
-        let key = blob_key(generation, &op.name);
-        let one = match op.which {
-            Which::Base => None,
-            Which::Snapshot(at) => Some(Expiring::Snapshot(at)),
-            Which::Version(id) => Some(Expiring::Version(id)),
-        };
-        let (changes, outcome) = match (one, op.how) {
-            (None, _) => op.delete_base(rows, key, keeping, tick)?,
-            (Some(one), How::Usual) => op.delete_one(rows, key, one, keeping, tick)?,
-            (Some(one), How::Permanent) => op.delete_for_good(rows, key, one, keeping, tick)?,
-        };
-        Ok(Commit { changes, outcome })
-    })
-    .await?;
+    let fate = call.commit(&Arc::new(parse(call.head, call.keeping())?)).await?;
     let mut answer = reply::reply(StatusCode::ACCEPTED);
     let is_permanent = if fate == Fate::Gone { reply::TRUE } else { reply::FALSE };
     answer.headers.insert(&reply::DELETE_TYPE_PERMANENT, is_permanent);
@@ -268,6 +276,7 @@ pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
 mod tests {
     use super::*;
     use crate::testing::{Bench, HELD, MINE, NOW, YOURS, committed, refusal};
+    use auth::Settings;
     use concurrency::ETagMatch;
 
     fn ask(lease: Option<LeaseId>, snapshots: Option<DeleteSnapshots>, conditions: Conditions) -> DeleteBlob {
@@ -278,8 +287,9 @@ mod tests {
             conditions,
             lease,
             snapshots,
-            how: How::Usual,
+            delete_type: DeleteType::Usual,
             tier: TierConditions::default(),
+            keeping: Keeping::new(1, &Settings::USUAL),
         }
     }
 

@@ -1,33 +1,39 @@
 //! Delete Container: the container and everything in it are gone at once; the rows behind it go later, after the time in
 //! which it can be restored.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use concurrency::{Conditions, Lease, LeaseId, Timestamp};
-use engine::{Changes, Commit, commit};
-use service::codec;
+use engine::{Changes, Key, Rows, Tick};
+use service::{Operation, codec};
 use wire::http::{Head, Reply, StatusCode};
 use wire::names::ContainerName;
 
 use super::Call;
 use crate::error::BlobError;
 use crate::model::{
-    self, Container, DeletedContainer, Deletion, container_key, deleted_container_due, deleted_container_key,
+    self, Container, DeletedContainer, Deletion, Halt, container_key, deleted_container_due, deleted_container_key,
     purge_due, refuse,
 };
 use crate::rules::immutability::Standing;
 use crate::{Failure, reply, request};
 
-struct DeleteContainer {
-    name: ContainerName,
-    conditions: Conditions,
-    lease: Option<LeaseId>,
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DeleteContainer {
+    pub container: ContainerName,
+    pub conditions: Conditions,
+    pub lease: Option<LeaseId>,
+    /// For how many days it can be restored, if it can.
+    pub soft_delete_days: Option<u16>,
 }
 
-fn parse(head: &Head) -> Result<DeleteContainer, BlobError> {
+fn parse(head: &Head, soft_delete_days: Option<u16>) -> Result<DeleteContainer, BlobError> {
     Ok(DeleteContainer {
-        name: request::container(head)?,
+        container: request::container(head)?,
         conditions: request::container_conditions(head)?,
         lease: request::lease_id(head)?,
+        soft_delete_days,
     })
 }
 
@@ -41,30 +47,39 @@ impl DeleteContainer {
     }
 }
 
-pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
-    let op = parse(call.head)?;
-    let key = container_key(call.account, &op.name);
-    let (account, days) = (call.account, call.asker.settings.container_soft_delete_days);
-    commit(call.engine, key.clone(), move |rows, tick| {
-        let found = model::find_container(rows, account, &op.name)?;
-        let container = op.decide(found, tick.now).map_err(refuse)?;
+impl Operation for DeleteContainer {
+    type Outcome = ();
+    type Refusal = BlobError;
+
+    fn partition(&self, account: u64) -> Key {
+        container_key(account, &self.container)
+    }
+
+    fn apply(&self, rows: &dyn Rows, account: u64, tick: Tick, changes: &mut Changes) -> Result<(), Halt> {
+        let found = model::find_container(rows, account, &self.container)?;
+        let container = self.decide(found, tick.now).map_err(refuse)?;
         Standing::of(rows, container.generation, tick.now)?.check().map_err(refuse)?;
-        let mut changes = Changes::none().freeing_space();
-        changes.delete(key.clone());
-        match days {
+        changes.frees_space = true;
+        changes.delete(container_key(account, &self.container));
+        match self.soft_delete_days {
             None => {
                 changes.put(purge_due(container.generation, tick.now), Bytes::new());
             }
             Some(days) => {
-                let (mark, key) = (Deletion::new(days, tick), deleted_container_key(account, &op.name, tick.stamp.0));
+                let mark = Deletion::new(days, tick);
+                let key = deleted_container_key(account, &self.container, tick.stamp.0);
                 changes.put(deleted_container_due(&key, mark), Bytes::new());
                 let container = Container { lease: Lease::Available, ..container };
                 changes.put(key, codec::encode(&DeletedContainer { container, mark }));
             }
         }
-        Ok(Commit { changes, outcome: () })
-    })
-    .await?;
+        Ok(())
+    }
+}
+
+pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
+    let op = parse(call.head, call.asker.settings.container_soft_delete_days)?;
+    call.commit(&Arc::new(op)).await?;
     Ok(reply::reply(StatusCode::ACCEPTED))
 }
 
@@ -74,7 +89,8 @@ mod tests {
     use crate::testing::{Bench, HELD, MINE, NOW, YOURS, container, refusal};
 
     fn ask(lease: Option<LeaseId>, conditions: Conditions) -> DeleteContainer {
-        DeleteContainer { name: ContainerName::parse("cont").unwrap(), conditions, lease }
+        let container = ContainerName::parse("cont").unwrap();
+        DeleteContainer { container, conditions, lease, soft_delete_days: None }
     }
 
     #[test]

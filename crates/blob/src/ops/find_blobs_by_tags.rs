@@ -18,7 +18,7 @@ use wire::xml::XmlWriter;
 use super::Call;
 use crate::error::BlobError;
 use crate::listing::{self, ROWS_VISITED_MAX};
-use crate::model::tags::{Indexed, Place, rows_of};
+use crate::model::tags::{Indexed, TagIndexKey, rows_of};
 use crate::model::{self, Halt, Pairs, blob_key};
 use crate::{Failure, reply};
 
@@ -29,15 +29,15 @@ const BATCH_ROWS_MIN: usize = 100;
 
 pub struct FindBlobsByTags {
     account: u64,
-    wanted: Wanted,
+    wanted: TagSearch,
     /// The row of the index at which the last page ended.
-    after: Option<Place>,
+    after: Option<TagIndexKey>,
     max: usize,
 }
 
 /// What the blobs must be tagged with, and where they must be.
 #[derive(Clone, PartialEq, Eq, Debug)]
-struct Wanted {
+struct TagSearch {
     container: Option<Within>,
     tags: BTreeMap<String, Values>,
 }
@@ -75,17 +75,17 @@ impl FindBlobsByTags {
         let text = head.query.get(WHERE);
         let text = text.ok_or(RequestError::MissingRequiredQueryParameter { name: WHERE })?;
         let invalid = |message| BlobError::InvalidTagQuery { message, query: text.to_owned() };
-        let wanted = Wanted::parse(text, container).map_err(invalid)?;
+        let wanted = TagSearch::parse(text, container).map_err(invalid)?;
         let after = after(head, account, &wanted)?;
         Ok(FindBlobsByTags { account, wanted, after, max: listing::max_results(head)? })
     }
 }
 
-impl Wanted {
+impl TagSearch {
     /// Comparisons that must all hold, or why they cannot be asked for. Of one tag there is one value or one range, and at
     /// least one tag is named: all that is in a container is for a listing to say.
-    fn parse(text: &str, path: Option<ContainerName>) -> Result<Wanted, String> {
-        let mut wanted = Wanted { container: path.map(Within::Path), tags: BTreeMap::new() };
+    fn parse(text: &str, path: Option<ContainerName>) -> Result<TagSearch, String> {
+        let mut wanted = TagSearch { container: path.map(Within::Path), tags: BTreeMap::new() };
         for comparison in TagExpression::parse_search(text).map_err(|error| error.to_string())? {
             if comparison.key == CONTAINER {
                 wanted.within(&comparison)?;
@@ -177,11 +177,11 @@ impl Values {
 }
 
 /// Where the last page ended. A marker of another search is refused.
-fn after(head: &Head, account: u64, wanted: &Wanted) -> Result<Option<Place>, BlobError> {
+fn after(head: &Head, account: u64, wanted: &TagSearch) -> Result<Option<TagIndexKey>, BlobError> {
     const NAME: &str = "marker";
     let Some(text) = head.query.get(NAME) else { return Ok(None) };
-    let place = base64::decode(text).and_then(|row| Place::of(&row));
-    let is_ours = |place: &Place| {
+    let place = base64::decode(text).and_then(|row| TagIndexKey::of(&row));
+    let is_ours = |place: &TagIndexKey| {
         let values = wanted.tags.get(&place.key);
         place.account == account && values.is_some_and(|values| values.have(&place.value))
     };
@@ -189,7 +189,7 @@ fn after(head: &Head, account: u64, wanted: &Wanted) -> Result<Option<Place>, Bl
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-struct Found {
+struct TaggedBlob {
     container: String,
     name: String,
     tags: Pairs,
@@ -197,7 +197,7 @@ struct Found {
 
 #[derive(Default)]
 struct Page {
-    blobs: Vec<Found>,
+    blobs: Vec<TaggedBlob>,
     /// The row at which the next one begins.
     next: Option<Key>,
 }
@@ -205,7 +205,7 @@ struct Page {
 /// A row of the index.
 struct Hit {
     row: Key,
-    place: Place,
+    place: TagIndexKey,
     container: String,
 }
 
@@ -281,15 +281,15 @@ impl FindBlobsByTags {
     }
 
     /// The blob of a row, if its container is there and its other tags are as asked for.
-    fn found(&self, rows: &dyn Rows, hit: Hit, living: &mut Living) -> Result<Option<Found>, Unread> {
-        let Place { generation, name, .. } = hit.place;
+    fn found(&self, rows: &dyn Rows, hit: Hit, living: &mut Living) -> Result<Option<TaggedBlob>, Unread> {
+        let TagIndexKey { generation, name, .. } = hit.place;
         let Ok(blob_name) = BlobName::parse(&name) else { return Ok(None) };
         let Some(container) = living.name(rows, generation, &hit.container)? else { return Ok(None) };
         let Some(blob) = model::find_blob(rows, &blob_key(generation, &blob_name))? else { return Ok(None) };
         let Some(state) = blob.committed.filter(|state| self.wanted.holds(state.tags())) else { return Ok(None) };
         let asked_for = |(key, _): &&(String, String)| self.wanted.tags.contains_key(key);
         let tags = state.tags().iter().filter(asked_for).cloned().collect();
-        Ok(Some(Found { container, name, tags }))
+        Ok(Some(TaggedBlob { container, name, tags }))
     }
 }
 
@@ -331,7 +331,7 @@ fn hits(rows: &dyn Rows, from: &Key, to: &Key, generation: Option<u64>, most: us
         return Ok(hits);
     }
     rows.scan(from, to, most, &mut |row, value| {
-        let read = || Ok((Place::read(row)?, codec::decode::<Indexed>(value)?));
+        let read = || Ok((TagIndexKey::read(row)?, codec::decode::<Indexed>(value)?));
         let (place, indexed) = match read() {
             Ok(found) => found,
             Err(error) => {

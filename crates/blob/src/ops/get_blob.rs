@@ -1,17 +1,19 @@
 //! Get Blob: the bytes of a blob or a snapshot, all or a range, with its properties.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use concurrency::{Conditions, LeaseId, Timestamp};
 use content::pieces::{self, Piece};
-use engine::{Rows, read};
-use service::RequestError;
+use engine::Rows;
+use service::{ReadOperation, RequestError};
 use wire::http::{Head, Reply, StatusCode, header};
 use wire::names::{BlobName, ContainerName};
 use wire::ranges::{RangeHeader, Span};
 
 use super::Call;
 use crate::download;
+use crate::encryption_headers::{self, OF_BLOB};
 use crate::error::BlobError;
 use crate::model::Which;
 use crate::model::{self, Halt, Seen, refuse};
@@ -19,6 +21,7 @@ use crate::rules::encryption::{self, CustomerKey};
 use crate::{Failure, reply, request};
 
 /// A read of a blob's state; Get Blob Properties and Get Blob Metadata are the same kind.
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ReadBlob {
     pub container: ContainerName,
     pub name: BlobName,
@@ -38,7 +41,7 @@ impl ReadBlob {
             which: request::which(head)?,
             conditions: request::conditions(head)?,
             lease: request::lease_id(head)?,
-            key: CustomerKey::parse(head, &encryption::OF_BLOB)?,
+            key: encryption_headers::customer_key(head, &OF_BLOB)?,
         })
     }
 
@@ -56,7 +59,7 @@ impl ReadBlob {
         self.decide(found, now).map_err(refuse)
     }
 
-    /// The same for whoever wants to see what a client's key may hide.
+    /// The same with metadata and MD5, which a customer-provided key may seal.
     pub fn look_inside(&self, rows: &dyn Rows, account: u64, now: Timestamp) -> Result<Seen, Halt> {
         let mut seen = self.look(rows, account, now)?;
         encryption::check_read(seen.state.encryption.as_ref(), self.key.as_ref()).map_err(refuse)?;
@@ -65,21 +68,17 @@ impl ReadBlob {
     }
 }
 
-struct GetBlob {
-    read: ReadBlob,
-    range: RangeHeader,
-    sum: Option<request::RangeSum>,
-    structured: bool,
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct GetBlob {
+    pub read: ReadBlob,
+    pub range: RangeHeader,
+    /// The checksum of the range that the answer is to have.
+    pub sum: Option<request::RangeSum>,
 }
 
 fn parse(head: &Head) -> Result<GetBlob, BlobError> {
     let range = request::range(head)?;
-    Ok(GetBlob {
-        read: ReadBlob::parse(head)?,
-        range,
-        sum: request::range_sum(head, range)?,
-        structured: request::structured_body(head)?,
-    })
+    Ok(GetBlob { read: ReadBlob::parse(head)?, range, sum: request::range_sum(head, range)? })
 }
 
 impl GetBlob {
@@ -93,8 +92,25 @@ impl GetBlob {
             span => Ok(span),
         }
     }
+}
 
-    fn look(&self, rows: &dyn Rows, account: u64, now: Timestamp) -> Result<Found, Halt> {
+/// The state of a blob.
+impl ReadOperation for ReadBlob {
+    /// What is seen, and when.
+    type Outcome = (Seen, Timestamp);
+    type Refusal = BlobError;
+
+    fn apply(&self, rows: &dyn Rows, account: u64, now: Timestamp) -> Result<(Seen, Timestamp), Halt> {
+        Ok((self.look_inside(rows, account, now)?, now))
+    }
+}
+
+/// The bytes of a blob, or a range of them.
+impl ReadOperation for GetBlob {
+    type Outcome = BlobBytes;
+    type Refusal = BlobError;
+
+    fn apply(&self, rows: &dyn Rows, account: u64, now: Timestamp) -> Result<BlobBytes, Halt> {
         let seen = self.read.look_inside(rows, account, now)?;
         seen.state.check_not_archived(now).map_err(refuse)?;
         // Only the snapshots of an incremental copy are for reading.
@@ -104,21 +120,24 @@ impl GetBlob {
         let span = self.span(seen.state.length).map_err(refuse)?;
         let pieces =
             pieces::unlocked(download::open(rows, &seen.state, span)?, self.read.key.as_ref().map(|key| &key.secret));
-        Ok(Found { pieces, seen, span, now })
+        Ok(BlobBytes { pieces, seen, span, now })
     }
 }
 
-struct Found {
-    seen: Seen,
-    span: Option<Span>,
-    pieces: VecDeque<Piece>,
-    now: Timestamp,
+/// A blob that is read, and its bytes.
+#[derive(Debug)]
+pub struct BlobBytes {
+    pub seen: Seen,
+    /// The bytes that are meant; `None` for all of them.
+    pub span: Option<Span>,
+    pub pieces: VecDeque<Piece>,
+    pub now: Timestamp,
 }
 
 pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
-    let op = parse(call.head)?;
-    let (sum, structured, account) = (op.sum, op.structured, call.account);
-    let found = read(call.engine, move |rows, now| op.look(rows, account, now)).await?;
+    let op = Arc::new(parse(call.head)?);
+    let structured = request::structured_body(call.head)?;
+    let found = call.read(&op).await?;
     let state = &found.seen.state;
     let mut answer = reply::reply(if found.span.is_some() { StatusCode::PARTIAL_CONTENT } else { StatusCode::OK });
     reply::set_blob(&mut answer.headers, state, found.seen.lease.as_ref(), found.now);
@@ -130,7 +149,7 @@ pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
         let name = if found.span.is_some() { &reply::BLOB_CONTENT_MD5 } else { &reply::CONTENT_MD5 };
         reply::set_md5(&mut answer.headers, name, md5);
     }
-    answer.body = pieces::reply_body(&mut answer.headers, found.pieces, sum, structured).await?;
+    answer.body = pieces::reply_body(&mut answer.headers, found.pieces, op.sum, structured).await?;
     Ok(answer)
 }
 

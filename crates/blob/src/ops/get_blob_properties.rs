@@ -1,6 +1,7 @@
 //! Get Blob Properties: what Get Blob tells, without the bytes.
 
-use engine::read;
+use std::sync::Arc;
+
 use wire::http::{HeaderValue, Reply, StatusCode, header};
 
 use super::Call;
@@ -8,9 +9,7 @@ use super::get_blob::ReadBlob;
 use crate::{Failure, reply};
 
 pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
-    let op = ReadBlob::parse(call.head)?;
-    let account = call.account;
-    let (seen, now) = read(call.engine, move |rows, now| Ok((op.look_inside(rows, account, now)?, now))).await?;
+    let (seen, now) = call.read(&Arc::new(ReadBlob::parse(call.head)?)).await?;
     let mut answer = reply::reply(StatusCode::OK);
     reply::set_blob(&mut answer.headers, &seen.state, seen.lease.as_ref(), now);
     answer.headers.insert(header::CONTENT_LENGTH, HeaderValue::from(seen.state.length));

@@ -58,14 +58,14 @@ fn lists(head: &Head) -> Result<Lists, BlobError> {
 }
 
 /// What was found: the length and version if there is a committed state, and ids with sizes.
-struct Found {
+struct BlockLists {
     committed: Option<(Timestamp, u64)>,
     committed_blocks: Vec<(Vec<u8>, u64)>,
     uncommitted_blocks: Vec<(Vec<u8>, u64)>,
 }
 
 impl GetBlockList {
-    fn look(&self, rows: &dyn Rows, account: u64, now: Timestamp) -> Result<Found, Halt> {
+    fn look(&self, rows: &dyn Rows, account: u64, now: Timestamp) -> Result<BlockLists, Halt> {
         let generation = model::generation(rows, account, &self.container)?;
         // A blob of waiting blocks only is found here, and its committed list is empty.
         let (state, staging, lease) = match self.which {
@@ -95,14 +95,14 @@ impl GetBlockList {
         let waiting = waiting.map(|staging| blocks::uncommitted(rows, &staging)).transpose();
         // Both were asked for before one of them is waited for, so an engine that fetches rows fetches both at once.
         let (entries, waiting) = (entries?.unwrap_or_default(), waiting?.unwrap_or_default());
-        Ok(Found {
+        Ok(BlockLists {
             committed: state.map(|state| (state.stamp, state.length)),
             committed_blocks: entries.into_iter().map(|entry| (entry.id, entry.size)).collect(),
             uncommitted_blocks: waiting.into_iter().map(|(id, block)| (id, block.size)).collect(),
         })
     }
 
-    fn document(&self, found: &Found) -> XmlWriter {
+    fn document(&self, found: &BlockLists) -> XmlWriter {
         let mut xml = XmlWriter::document();
         xml.reserve((found.committed_blocks.len() + found.uncommitted_blocks.len()) * 160);
         xml.open("BlockList");

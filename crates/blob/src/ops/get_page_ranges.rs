@@ -71,14 +71,14 @@ fn marker(head: &Head) -> Result<u64, BlobError> {
     offset.ok_or_else(|| BlobError::query(NAME, text))
 }
 
-struct Found {
+struct PageRanges {
     seen: Seen,
     ranges: Vec<Changed>,
     next: Option<u64>,
 }
 
 impl GetPageRanges {
-    fn look(&self, rows: &dyn Rows, account: u64, now: Timestamp) -> Result<Found, Halt> {
+    fn look(&self, rows: &dyn Rows, account: u64, now: Timestamp) -> Result<PageRanges, Halt> {
         let seen = self.read.look(rows, account, now)?;
         let ContentRef::Pages(view) = seen.state.content else { return Err(refuse(BlobError::InvalidBlobType)) };
         let span = self.span(seen.state.length).map_err(refuse)?;
@@ -92,7 +92,7 @@ impl GetPageRanges {
                 view.changes_since(rows, earlier, span, self.most)?
             }
         };
-        Ok(Found { seen, ranges, next })
+        Ok(PageRanges { seen, ranges, next })
     }
 
     /// The snapshot to compare with, and when it was taken: an earlier state of the same blob, if the blob was not made
@@ -129,7 +129,7 @@ impl GetPageRanges {
     }
 }
 
-fn document(found: &Found) -> XmlWriter {
+fn document(found: &PageRanges) -> XmlWriter {
     let mut xml = XmlWriter::document();
     xml.reserve(found.ranges.len() * 80);
     xml.open("PageList");

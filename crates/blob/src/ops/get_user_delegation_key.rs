@@ -1,4 +1,4 @@
-//! Get User Delegation Key: a key for somebody who came with a token, to sign with for a few days.
+//! Get User Delegation Key: a key with which the holder of a bearer token makes shared access signatures, for up to seven days.
 
 use auth::Service;
 use service::user_delegation_key;

@@ -16,11 +16,11 @@ use crate::error::BlobError;
 use crate::model::Which;
 use crate::model::{self, Blob, BlobType, Committed, ContentRef, blob_key, refuse};
 use crate::rules::copy;
-use crate::rules::encryption::{self, Asked};
+use crate::rules::copy_source::{self, SourceBlob};
+use crate::rules::encryption;
 use crate::rules::soft_delete;
-use crate::rules::soft_delete::Keeping;
 use crate::rules::writable;
-use crate::source::{self, Place, Source};
+use crate::source::Source;
 use crate::{Failure, Reach, reply, request};
 use content::copy_state::{CopyState, CopyStatus, Incremental};
 
@@ -98,17 +98,10 @@ impl IncrementalCopyBlob {
         };
         let copy = CopyState::success(&self.source.wish.url, source.length, tick);
         Committed {
-            version: tick.id(1),
-            stamp: tick.stamp,
-            created: tick.stamp,
-            tier: None,
-            tags: None,
-            protection: None,
-            rehydration: None,
+            headers: source.headers.clone(),
+            metadata: source.metadata.clone(),
             copy: Some(Box::new(CopyState { incremental: Some(incremental), ..copy })),
-            version_id: None,
-            deleted: None,
-            ..source.clone()
+            ..Committed::new(source.kind, source.content, source.length, tick)
         }
     }
 }
@@ -118,14 +111,14 @@ enum Outcome {
     Settle(u64),
 }
 
-async fn copy(op: &IncrementalCopyBlob, call: Call<'_>, place: &Place, at: Timestamp) -> Result<Outcome, Failure> {
-    let (op, place, account, keeping) = (op.clone(), place.clone(), call.account, Keeping::of(&call));
-    let asked = Asked::by(&call)?;
+async fn copy(op: &IncrementalCopyBlob, call: Call<'_>, place: &SourceBlob, at: Timestamp) -> Result<Outcome, Failure> {
+    let (op, place, account, keeping) = (op.clone(), place.clone(), call.account, call.keeping());
+    let asked = call.encryption()?;
     let partition = model::blob_partition(account, &op.container, &op.name);
     let outcome = commit(call.engine, partition, move |rows, tick| {
         keeping.prefetch(rows);
-        let generation = model::generation(rows, account, &op.container)?;
-        let key = blob_key(generation, &op.name);
+        let container = model::guard(rows, account, &op.container)?;
+        let key = blob_key(container.generation, &op.name);
         let found = model::find_blob(rows, &key)?;
         let source = place.look(rows, &op.source.conditions, tick.now)?.state;
         if !matches!(source.kind, BlobType::Page { .. }) {
@@ -137,7 +130,7 @@ async fn copy(op: &IncrementalCopyBlob, call: Call<'_>, place: &Place, at: Times
         let there = found.as_ref().filter(|blob| blob.is_there(tick.now));
         let lease = op.judge(there, &from, tick.now).map_err(refuse)?;
         let mut state = op.decide(&source, &from, tick);
-        state.encryption = encryption::effective(rows, account, &op.container, asked.encryption.as_ref())?;
+        state.encryption = encryption::effective(&container, asked.encryption.as_ref())?;
         let mut changes = Changes::none();
         state.content = match copy::share(rows, &place, &source, &key, tick, &mut changes)? {
             copy::Shared::By(content) => content,
@@ -157,8 +150,8 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
     request::no_body(body)?;
     let op = parse(call.head, call.reach)?;
     // What elsewhere has changed between two snapshots cannot be asked for like a blob.
-    let place = op.source.find_blob(call).await?;
-    let place = place.ok_or_else(|| source::nowhere("An incremental copy is made within this server only."))?;
+    let place = op.source.find_blob(call.sources()).await?;
+    let place = place.ok_or_else(|| copy_source::nowhere("An incremental copy is made within this server only."))?;
     let Which::Snapshot(at) = place.which else {
         return Err(BlobError::IncrementalCopySourceMustBeSnapshot.into());
     };

@@ -1,21 +1,24 @@
 //! Lease Blob: keep others from writing to a blob. Five actions, chosen by a header.
 
+use std::sync::Arc;
+
 use concurrency::{Conditions, Timestamp};
-use engine::{Changes, Commit, Tick, commit};
-use service::{LeaseAction, LeaseKind, LeaseOutcome, codec};
+use engine::{Changes, Key, Rows, Tick};
+use service::{LeaseAction, LeaseKind, LeaseOutcome, Operation, codec};
 use wire::http::{Head, Reply};
 use wire::names::{BlobName, ContainerName};
 
 use super::Call;
 use crate::error::BlobError;
-use crate::model::{self, Blob, blob_key, refuse};
+use crate::model::{self, Blob, Halt, blob_key, refuse};
 use crate::{Failure, reply, request};
 
-struct LeaseBlob {
-    container: ContainerName,
-    name: BlobName,
-    conditions: Conditions,
-    action: LeaseAction,
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LeaseBlob {
+    pub container: ContainerName,
+    pub name: BlobName,
+    pub conditions: Conditions,
+    pub action: LeaseAction,
 }
 
 fn parse(head: &Head) -> Result<LeaseBlob, BlobError> {
@@ -39,21 +42,33 @@ impl LeaseBlob {
     }
 }
 
-pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
-    let op = parse(call.head)?;
-    let account = call.account;
-    let partition = model::blob_partition(account, &op.container, &op.name);
-    let (told, stamp): (LeaseOutcome, Option<Timestamp>) = commit(call.engine, partition, move |rows, tick| {
-        let generation = model::generation(rows, account, &op.container)?;
-        let key = blob_key(generation, &op.name);
+impl Operation for LeaseBlob {
+    /// What has become of the lease, and the stamp of the blob; a blob of uncommitted blocks has none.
+    type Outcome = (LeaseOutcome, Option<Timestamp>);
+    type Refusal = BlobError;
+
+    fn partition(&self, account: u64) -> Key {
+        model::blob_partition(account, &self.container, &self.name)
+    }
+
+    fn apply(
+        &self,
+        rows: &dyn Rows,
+        account: u64,
+        tick: Tick,
+        changes: &mut Changes,
+    ) -> Result<(LeaseOutcome, Option<Timestamp>), Halt> {
+        let key = blob_key(model::generation(rows, account, &self.container)?, &self.name);
         let found = model::find_blob(rows, &key)?.filter(|blob| blob.is_there(tick.now));
-        let (blob, told) = op.decide(found, tick).map_err(refuse)?;
-        let mut changes = Changes::none();
+        let (blob, outcome) = self.decide(found, tick).map_err(refuse)?;
         changes.put(key, codec::encode(&blob));
-        Ok(Commit { changes, outcome: (told, blob.committed.map(|state| state.stamp)) })
-    })
-    .await?;
-    let mut answer = told.answer();
+        Ok((outcome, blob.committed.map(|state| state.stamp)))
+    }
+}
+
+pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
+    let (outcome, stamp) = call.commit(&Arc::new(parse(call.head)?)).await?;
+    let mut answer = outcome.answer();
     if let Some(stamp) = stamp {
         reply::set_version(&mut answer.headers, stamp);
     }

@@ -1,53 +1,64 @@
 //! Lease Container: keep a container from being deleted by others. Five actions, chosen by a header.
 
+use std::sync::Arc;
+
 use concurrency::{Conditions, Timestamp};
-use engine::{Changes, Commit, Tick, commit};
-use service::{LeaseAction, LeaseKind, LeaseOutcome, codec};
+use engine::{Changes, Key, Rows, Tick};
+use service::{LeaseAction, LeaseKind, LeaseOutcome, Operation, codec};
 use wire::http::{Head, Reply};
 use wire::names::ContainerName;
 
 use super::Call;
 use crate::error::BlobError;
-use crate::model::{self, Container, container_key, refuse};
+use crate::model::{self, Container, Halt, container_key, refuse};
 use crate::{Failure, reply, request};
 
-struct LeaseContainer {
-    name: ContainerName,
-    conditions: Conditions,
-    action: LeaseAction,
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LeaseContainer {
+    pub container: ContainerName,
+    pub conditions: Conditions,
+    pub action: LeaseAction,
 }
 
 fn parse(head: &Head) -> Result<LeaseContainer, BlobError> {
     Ok(LeaseContainer {
-        name: request::container(head)?,
+        container: request::container(head)?,
         conditions: request::container_conditions(head)?,
         action: LeaseAction::parse(head, LeaseKind::Timed)?,
     })
 }
 
-impl LeaseContainer {
+impl Operation for LeaseContainer {
+    /// What has become of the lease, and the stamp of the container.
+    type Outcome = (LeaseOutcome, Timestamp);
+    type Refusal = BlobError;
+
+    fn partition(&self, account: u64) -> Key {
+        container_key(account, &self.container)
+    }
+
     /// ETag and Last-Modified stay as they are.
-    fn decide(&self, found: Option<Container>, tick: Tick) -> Result<(Container, LeaseOutcome), BlobError> {
-        let container = found.ok_or(BlobError::ContainerNotFound)?;
-        self.conditions.check_write(Some(&container.version()))?;
-        let (lease, told) = self.action.decide(&container.lease, tick).map_err(BlobError::lease_on_container)?;
-        Ok((Container { lease, ..container }, told))
+    fn apply(
+        &self,
+        rows: &dyn Rows,
+        account: u64,
+        tick: Tick,
+        changes: &mut Changes,
+    ) -> Result<(LeaseOutcome, Timestamp), Halt> {
+        let found = model::find_container(rows, account, &self.container)?;
+        let container = found.ok_or(refuse(BlobError::ContainerNotFound))?;
+        self.conditions.check_write(Some(&container.version())).map_err(|unmet| refuse(unmet.into()))?;
+        let decided = self.action.decide(&container.lease, tick);
+        let (lease, outcome) = decided.map_err(|refusal| refuse(BlobError::lease_on_container(refusal)))?;
+        let stamp = container.stamp;
+        changes.put(container_key(account, &self.container), codec::encode(&Container { lease, ..container }));
+        Ok((outcome, stamp))
     }
 }
 
 pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
-    let op = parse(call.head)?;
-    let key = container_key(call.account, &op.name);
-    let account = call.account;
-    let (told, stamp): (LeaseOutcome, Timestamp) = commit(call.engine, key.clone(), move |rows, tick| {
-        let found = model::find_container(rows, account, &op.name)?;
-        let (container, told) = op.decide(found, tick).map_err(refuse)?;
-        let mut changes = Changes::none();
-        changes.put(key.clone(), codec::encode(&container));
-        Ok(Commit { changes, outcome: (told, container.stamp) })
-    })
-    .await?;
-    let mut answer = told.answer();
+    let (outcome, stamp) = call.commit(&Arc::new(parse(call.head)?)).await?;
+    let mut answer = outcome.answer();
     reply::set_version(&mut answer.headers, stamp);
     Ok(answer)
 }

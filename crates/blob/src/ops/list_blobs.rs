@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use concurrency::{Lease, Timestamp};
-use engine::{Key, KeyReader, Rows, Unread, Visit, read};
-use service::{codec, space};
+use engine::{Key, KeyReader, Rows, Unread, Visit};
+use service::{ReadOperation, codec, space};
 use wire::http::{Head, Reply, StatusCode};
 use wire::names::ContainerName;
 use wire::xml::XmlWriter;
@@ -18,39 +18,41 @@ use crate::error::BlobError;
 use crate::listing::{self, After, ROWS_VISITED_MAX};
 use crate::model::encryption::Encryption;
 use crate::model::tier::Tier;
-use crate::model::{self, Blob, BlobType, Committed, Deletion, VersionId, snapshots_of, versions_of};
+use crate::model::{self, Blob, BlobType, Committed, Deletion, Halt, VersionId, snapshots_of, versions_of};
 use crate::{Failure, reply, request};
 
-struct ListBlobs {
-    container: ContainerName,
-    prefix: String,
-    delimiter: Option<String>,
-    after: Option<After>,
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ListBlobs {
+    pub container: ContainerName,
+    pub prefix: String,
+    pub delimiter: Option<String>,
+    /// Where an earlier page ended.
+    pub after: Option<After>,
     /// Lower and upper bound by name.
-    start_from: Option<String>,
-    end_before: Option<String>,
-    max: usize,
-    include: Include,
+    pub start_from: Option<String>,
+    pub end_before: Option<String>,
+    /// The most entries of a page.
+    pub max: usize,
+    pub include: IncludeBlobs,
 }
 
-#[derive(Clone, Copy, Default)]
-struct Include {
-    metadata: bool,
-    snapshots: bool,
-    uncommitted: bool,
-    tags: bool,
-    /// Also what is deleted and can come back, of what else is included.
-    deleted: bool,
-    versions: bool,
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct IncludeBlobs {
+    pub metadata: bool,
+    pub snapshots: bool,
+    pub uncommitted: bool,
+    pub tags: bool,
+    /// Also what is soft-deleted, of what else is included.
+    pub deleted: bool,
+    pub versions: bool,
     /// Names of which only versions are left.
-    deleted_with_versions: bool,
-    policies: bool,
-    holds: bool,
-    copy: bool,
+    pub deleted_with_versions: bool,
+    pub policies: bool,
+    pub holds: bool,
+    pub copy: bool,
 }
 
-/// What may be asked for. Policies and holds cannot exist yet, so there is nothing to leave out for those who do
-/// not ask.
+/// The words that `include` takes.
 const INCLUDE: [&str; 10] = [
     "snapshots",
     "metadata",
@@ -73,7 +75,7 @@ fn parse(head: &Head) -> Result<ListBlobs, BlobError> {
         return Err(BlobError::query("showonly", head.query.get("showonly").unwrap_or_default()));
     }
     let delimiter = text("delimiter");
-    let include = Include {
+    let include = IncludeBlobs {
         metadata: has("metadata"),
         snapshots: has("snapshots"),
         uncommitted: has("uncommittedblobs"),
@@ -102,25 +104,26 @@ fn parse(head: &Head) -> Result<ListBlobs, BlobError> {
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[expect(clippy::large_enum_variant, reason = "nearly every entry is a blob, and a page holds a bounded number")]
-enum Entry {
+pub enum ListedEntry {
     Prefix(String),
-    Blob(Shown),
+    Blob(ListedBlob),
 }
 
-/// One state of a blob, as it is shown.
+/// One state of a blob, as it is listed.
 #[derive(Clone, PartialEq, Eq, Debug)]
-struct Shown {
-    name: String,
-    of: Of,
+pub struct ListedBlob {
+    pub name: String,
+    pub of: ListedState,
     /// `None`: there is nothing to tell but the name.
-    state: Option<Committed>,
+    pub state: Option<Committed>,
     /// The base alone has one, while it is not deleted.
-    lease: Option<Lease>,
-    deleted: Option<Deletion>,
+    pub lease: Option<Lease>,
+    pub deleted: Option<Deletion>,
 }
 
+/// Which state of a blob an entry shows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Of {
+pub enum ListedState {
     Base,
     Snapshot(Timestamp),
     Version(VersionId),
@@ -128,31 +131,35 @@ enum Of {
     VersionsOnly,
 }
 
-impl Entry {
+impl ListedEntry {
     fn after(&self) -> After {
         match self {
-            Entry::Prefix(prefix) => After::Prefix(prefix.clone()),
-            Entry::Blob(shown) => match shown.of {
-                Of::Base | Of::VersionsOnly => After::Name(shown.name.clone()),
-                Of::Snapshot(at) => After::Snapshot(shown.name.clone(), at),
-                Of::Version(VersionId(at)) => After::Version(shown.name.clone(), at),
+            ListedEntry::Prefix(prefix) => After::Prefix(prefix.clone()),
+            ListedEntry::Blob(shown) => match shown.of {
+                ListedState::Base | ListedState::VersionsOnly => After::Name(shown.name.clone()),
+                ListedState::Snapshot(at) => After::Snapshot(shown.name.clone(), at),
+                ListedState::Version(VersionId(at)) => After::Version(shown.name.clone(), at),
             },
         }
     }
 }
 
-struct Page {
-    entries: Vec<Entry>,
-    next: Option<After>,
+/// A page of blobs.
+#[derive(Debug)]
+pub struct BlobsPage {
+    pub entries: Vec<ListedEntry>,
+    pub next: Option<After>,
+    /// When the blobs were as the page says.
+    pub now: Timestamp,
     /// How many rows of snapshots and versions may still be looked at.
     rows_left: usize,
 }
 
-impl Page {
+impl BlobsPage {
     /// Adds an entry, or notes where the next page begins if this one is full.
-    fn push(&mut self, entry: Entry, max: usize) -> bool {
+    fn push(&mut self, entry: ListedEntry, max: usize) -> bool {
         if self.entries.len() == max {
-            self.next = self.entries.last().map(Entry::after);
+            self.next = self.entries.last().map(ListedEntry::after);
             return false;
         }
         self.entries.push(entry);
@@ -174,13 +181,13 @@ struct Walk {
 }
 
 impl ListBlobs {
-    fn page(&self, rows: &dyn Rows, generation: u64, now: Timestamp) -> Result<Page, Unread> {
+    fn page(&self, rows: &dyn Rows, generation: u64, now: Timestamp) -> Result<BlobsPage, Unread> {
         let walk = self.walk(rows, generation, now)?;
         let entries = Vec::with_capacity(walk.items.len());
-        let mut page = Page { entries, next: None, rows_left: ROWS_VISITED_MAX };
+        let mut page = BlobsPage { entries, next: None, now, rows_left: ROWS_VISITED_MAX };
         for item in walk.items {
             let fits = match item {
-                Item::Prefix(prefix) => page.push(Entry::Prefix(prefix), self.max),
+                Item::Prefix(prefix) => page.push(ListedEntry::Prefix(prefix), self.max),
                 Item::Blob(name, blob) => self.add_blob(rows, name, blob, now, &mut page)?,
             };
             if !fits {
@@ -198,20 +205,20 @@ impl ListBlobs {
         name: String,
         mut blob: Blob,
         now: Timestamp,
-        page: &mut Page,
+        page: &mut BlobsPage,
     ) -> Result<bool, Unread> {
         let (snapshots, versions) = self.states(&blob);
         let (from_snapshot, from_version) = match &self.after {
             Some(After::Snapshot(last, at)) if *last == name => (Some(*at), None),
             Some(After::Version(last, at)) if *last == name => (Some(Timestamp(u64::MAX)), Some(*at)),
-            _ => (None, None),
+            Some(After::Name(_) | After::Snapshot(..) | After::Version(..) | After::Prefix(_)) | None => (None, None),
         };
         if let Some(all) = snapshots
-            && !self.add_states(rows, (&name, &blob), (all, from_snapshot), Of::Snapshot, now, page)?
+            && !self.add_states(rows, (&name, &blob), (all, from_snapshot), ListedState::Snapshot, now, page)?
         {
             return Ok(false);
         }
-        let of_version = |at| Of::Version(VersionId(at));
+        let of_version = |at| ListedState::Version(VersionId(at));
         if let Some(all) = versions
             && !self.add_states(rows, (&name, &blob), (all, from_version), of_version, now, page)?
         {
@@ -219,16 +226,18 @@ impl ListBlobs {
         }
         let lease = blob.lease;
         let (of, state, lease, deleted) = match (blob.committed.take(), self.deleted_base(&blob, now)) {
-            (Some(state), _) => (Of::Base, Some(state), Some(lease), None),
-            (None, Some((state, mark))) => (Of::Base, Some(state.clone()), None, Some(mark)),
-            (None, None) if self.include.uncommitted && blob.is_there(now) => (Of::Base, None, Some(lease), None),
-            (None, None) if self.has_versions_only(&blob) => (Of::VersionsOnly, None, None, None),
+            (Some(state), _) => (ListedState::Base, Some(state), Some(lease), None),
+            (None, Some((state, mark))) => (ListedState::Base, Some(state.clone()), None, Some(mark)),
+            (None, None) if self.include.uncommitted && blob.is_there(now) => {
+                (ListedState::Base, None, Some(lease), None)
+            }
+            (None, None) if self.has_versions_only(&blob) => (ListedState::VersionsOnly, None, None, None),
             (None, None) => return Ok(true),
         };
-        Ok(page.push(Entry::Blob(Shown { name, of, state, lease, deleted }), self.max))
+        Ok(page.push(ListedEntry::Blob(ListedBlob { name, of, state, lease, deleted }), self.max))
     }
 
-    /// Where the snapshots and versions of a blob are that are to be shown. Without any nobody looks for them.
+    /// Where the snapshots and versions of a blob are that are to be shown. `None`: there are none to look for.
     fn states(&self, blob: &Blob) -> (Option<Key>, Option<Key>) {
         let past = blob.past.as_deref();
         let wanted = |live: u32, deleted: u32| live > 0 || self.include.deleted && deleted > 0;
@@ -254,9 +263,9 @@ impl ListBlobs {
         rows: &dyn Rows,
         (name, blob): (&str, &Blob),
         (all, after): (Key, Option<Timestamp>),
-        of: impl Fn(Timestamp) -> Of,
+        of: impl Fn(Timestamp) -> ListedState,
         now: Timestamp,
-        page: &mut Page,
+        page: &mut BlobsPage,
     ) -> Result<bool, Unread> {
         let from = match after {
             Some(Timestamp(u64::MAX)) => return Ok(true),
@@ -276,8 +285,8 @@ impl ListBlobs {
             };
             let deleted = blob.deletion_of(&state);
             let is_shown = deleted.is_none_or(|mark| self.include.deleted && mark.is_kept(now));
-            let shown = Shown { name: name.to_owned(), of: of(at), state: Some(state), lease: None, deleted };
-            let entry = Entry::Blob(shown);
+            let shown = ListedBlob { name: name.to_owned(), of: of(at), state: Some(state), lease: None, deleted };
+            let entry = ListedEntry::Blob(shown);
             page.rows_left = page.rows_left.saturating_sub(1);
             if page.rows_left == 0 {
                 // Too many that are not shown. This one comes with the next page, if it is.
@@ -387,22 +396,27 @@ fn name_of(key: &[u8]) -> Result<String, Unread> {
     reader.number().and_then(|_| reader.text()).ok_or_else(|| codec::corrupt("the key of a blob"))
 }
 
+impl ReadOperation for ListBlobs {
+    type Outcome = BlobsPage;
+    type Refusal = BlobError;
+
+    fn apply(&self, rows: &dyn Rows, account: u64, now: Timestamp) -> Result<BlobsPage, Halt> {
+        let generation = model::generation(rows, account, &self.container)?;
+        Ok(self.page(rows, generation, now)?)
+    }
+}
+
 pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
     let op = Arc::new(parse(call.head)?);
-    let (looking, account) = (Arc::clone(&op), call.account);
-    let (page, now) = read(call.engine, move |rows, now| {
-        let generation = model::generation(rows, account, &looking.container)?;
-        Ok((looking.page(rows, generation, now)?, now))
-    })
-    .await?;
-    Ok(reply::xml(StatusCode::OK, op.document(call.head, &page, now)))
+    let page = call.read(&op).await?;
+    Ok(reply::xml(StatusCode::OK, op.document(call.head, &page, page.now)))
 }
 
 /// About what one blob takes, to grow the document once.
 const BYTES_PER_BLOB: usize = 900;
 
 impl ListBlobs {
-    fn document(&self, head: &Head, page: &Page, now: Timestamp) -> XmlWriter {
+    fn document(&self, head: &Head, page: &BlobsPage, now: Timestamp) -> XmlWriter {
         let mut xml = XmlWriter::document();
         xml.reserve(1_024 + page.entries.len() * BYTES_PER_BLOB);
         let endpoint = format!("{}/", head.endpoint);
@@ -416,8 +430,8 @@ impl ListBlobs {
         xml.open("Blobs");
         for entry in &page.entries {
             match entry {
-                Entry::Prefix(prefix) => _ = xml.open("BlobPrefix").name(prefix).close("BlobPrefix"),
-                Entry::Blob(shown) => self.blob(&mut xml, shown, now),
+                ListedEntry::Prefix(prefix) => _ = xml.open("BlobPrefix").name(prefix).close("BlobPrefix"),
+                ListedEntry::Blob(shown) => self.blob(&mut xml, shown, now),
             }
         }
         xml.close("Blobs");
@@ -426,22 +440,22 @@ impl ListBlobs {
         xml
     }
 
-    fn blob(&self, xml: &mut XmlWriter, shown: &Shown, now: Timestamp) {
+    fn blob(&self, xml: &mut XmlWriter, shown: &ListedBlob, now: Timestamp) {
         let state = shown.state.as_ref();
         xml.open("Blob").name(&shown.name);
-        if let Of::Snapshot(at) = shown.of {
+        if let ListedState::Snapshot(at) = shown.of {
             xml.leaf("Snapshot", dates::iso_ticks(at).as_str());
         }
         if let Some(VersionId(at)) = state.and_then(|state| state.version_id) {
             xml.leaf("VersionId", dates::iso_ticks(at).as_str());
-            if shown.of == Of::Base && shown.deleted.is_none() {
+            if shown.of == ListedState::Base && shown.deleted.is_none() {
                 xml.flag("IsCurrentVersion", true);
             }
         }
         if shown.deleted.is_some() {
             xml.flag("Deleted", true);
         }
-        if shown.of == Of::VersionsOnly {
+        if shown.of == ListedState::VersionsOnly {
             xml.flag("HasVersionsOnly", true);
         }
         xml.open("Properties");
@@ -458,7 +472,7 @@ impl ListBlobs {
             xml.leaf_if("LeaseDuration", reply::lease_duration(lease, now));
         }
         if let Some(copy) = state.and_then(|state| state.copy.as_ref()).filter(|_| self.include.copy) {
-            copy.list(xml, now);
+            reply::copy_elements(xml, copy, now);
         }
         xml.flag("ServerEncrypted", true);
         match state.and_then(|state| state.encryption.as_ref()) {
@@ -476,11 +490,11 @@ impl ListBlobs {
             && self.include.metadata
         {
             match &state.encryption {
-                // Nobody brings a key to a listing.
+                // A listing takes no customer-provided key.
                 Some(Encryption::Key(sealed)) if sealed.metadata.is_some() => {
                     xml.open_with("Metadata", &[("Encrypted", "true")]).close("Metadata");
                 }
-                _ => reply::metadata_element(xml, &state.metadata),
+                Some(Encryption::Key(_) | Encryption::Scope(_)) | None => reply::metadata_element(xml, &state.metadata),
             }
         }
         if let Some(state) = state
@@ -535,7 +549,7 @@ fn tier(xml: &mut XmlWriter, state: &Committed, now: Timestamp) {
     }
 }
 
-fn protection(xml: &mut XmlWriter, state: &Committed, include: Include) {
+fn protection(xml: &mut XmlWriter, state: &Committed, include: IncludeBlobs) {
     if let Some(policy) = state.policy().filter(|_| include.policies) {
         xml.leaf("ImmutabilityPolicyUntilDate", dates::http_date(policy.until).as_str());
         xml.leaf("ImmutabilityPolicyMode", policy.mode.name());

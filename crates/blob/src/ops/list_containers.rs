@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use concurrency::Timestamp;
-use engine::{Key, KeyReader, Rows, Unread, Visit, read};
-use service::{codec, space};
+use engine::{Key, KeyReader, Rows, Unread, Visit};
+use service::{ReadOperation, codec, space};
 use wire::dates;
 use wire::http::{Head, Reply, StatusCode};
 use wire::names::ContainerName;
@@ -16,20 +16,25 @@ use super::get_container_properties::default_scope;
 use super::restore_container::version_text;
 use crate::error::BlobError;
 use crate::listing::{self, After, ROWS_VISITED_MAX};
-use crate::model::{Container, DeletedContainer, Deletion};
+use crate::model::{Container, DeletedContainer, Deletion, Halt};
 use crate::rules::immutability::Standing;
 use crate::{Failure, reply};
 
-/// Shown only to those who ask for the service's own.
+/// Containers of the service itself, which are listed only with `include=system`.
 const SYSTEM: [&str; 2] = [ContainerName::LOGS, ContainerName::CHANGE_FEED];
 
-struct ListContainers {
-    prefix: String,
-    after: Option<After>,
-    max: usize,
-    metadata: bool,
-    deleted: bool,
-    system: bool,
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ListContainers {
+    pub prefix: String,
+    /// Where an earlier page ended.
+    pub after: Option<After>,
+    /// The most entries of a page.
+    pub max: usize,
+    pub metadata: bool,
+    /// Also those that are soft-deleted.
+    pub deleted: bool,
+    /// Also those of the service itself.
+    pub system: bool,
 }
 
 fn parse(head: &Head) -> Result<ListContainers, BlobError> {
@@ -45,22 +50,26 @@ fn parse(head: &Head) -> Result<ListContainers, BlobError> {
     })
 }
 
-#[derive(Default)]
-struct Page {
-    entries: Vec<Entry>,
+/// A page of containers.
+#[derive(Debug)]
+pub struct ContainersPage {
+    pub entries: Vec<ListedContainer>,
     /// What is protected in them, by generation, as far as anything is.
-    standing: HashMap<u64, Standing>,
-    next: Option<After>,
+    pub standing: HashMap<u64, Standing>,
+    pub next: Option<After>,
+    /// When the containers were as the page says.
+    pub now: Timestamp,
 }
 
-struct Entry {
-    name: String,
-    container: Container,
+#[derive(Clone, Debug)]
+pub struct ListedContainer {
+    pub name: String,
+    pub container: Container,
     /// Of one that is deleted: its version, and when that was.
-    deleted: Option<(u64, Deletion)>,
+    pub deleted: Option<(u64, Deletion)>,
 }
 
-impl Entry {
+impl ListedContainer {
     /// By name; of one name the deleted ones first, oldest first.
     fn place(&self) -> (String, u64) {
         (self.name.clone(), self.deleted.map_or(LIVE, |(version, _)| version))
@@ -77,13 +86,13 @@ fn after((name, version): (String, u64)) -> After {
 /// Some of the live or of the deleted containers, in order.
 #[derive(Default)]
 struct Run {
-    entries: Vec<Entry>,
+    entries: Vec<ListedContainer>,
     /// The walk ended before the rows did, and this is the last place it saw.
     stopped: Option<(String, u64)>,
 }
 
 impl ListContainers {
-    fn page(&self, rows: &dyn Rows, account: u64, now: Timestamp) -> Result<Page, Unread> {
+    fn page(&self, rows: &dyn Rows, account: u64, now: Timestamp) -> Result<ContainersPage, Unread> {
         let live = self.live(rows, account)?;
         let deleted = if self.deleted { self.deleted(rows, account, now)? } else { Run::default() };
         // Beyond the place where one of them stopped, not everything is known.
@@ -91,12 +100,12 @@ impl ListContainers {
         let mut entries = live.entries;
         if !deleted.entries.is_empty() {
             entries.extend(deleted.entries);
-            entries.sort_by_cached_key(Entry::place);
+            entries.sort_by_cached_key(ListedContainer::place);
         }
         if let Some(horizon) = &horizon {
             entries.retain(|entry| entry.place() <= *horizon);
         }
-        let mut page = Page { next: horizon.map(after), entries, standing: HashMap::new() };
+        let mut page = ContainersPage { next: horizon.map(after), entries, standing: HashMap::new(), now };
         if page.entries.len() > self.max {
             page.entries.truncate(self.max);
             page.next = page.entries.last().map(|entry| after(entry.place()));
@@ -115,7 +124,7 @@ impl ListContainers {
         };
         self.walk(rows, (all, beyond), |name, _, row| {
             let is_shown = self.system || !SYSTEM.contains(&name);
-            let entry = Entry { name: name.to_owned(), container: codec::decode(row)?, deleted: None };
+            let entry = ListedContainer { name: name.to_owned(), container: codec::decode(row)?, deleted: None };
             Ok((LIVE, is_shown.then_some(entry)))
         })
     }
@@ -131,7 +140,7 @@ impl ListContainers {
         self.walk(rows, (all, beyond), |name, version, row| {
             let version = version.ok_or_else(|| codec::corrupt("the key of a deleted container"))?;
             let DeletedContainer { container, mark } = codec::decode(row)?;
-            let entry = Entry { name: name.to_owned(), container, deleted: Some((version, mark)) };
+            let entry = ListedContainer { name: name.to_owned(), container, deleted: Some((version, mark)) };
             Ok((version, mark.is_kept(now).then_some(entry)))
         })
     }
@@ -142,7 +151,7 @@ impl ListContainers {
         &self,
         rows: &dyn Rows,
         (all, beyond): (Key, Key),
-        read: impl Fn(&str, Option<u64>, &[u8]) -> Result<(u64, Option<Entry>), Unread>,
+        read: impl Fn(&str, Option<u64>, &[u8]) -> Result<(u64, Option<ListedContainer>), Unread>,
     ) -> Result<Run, Unread> {
         let within = all.text_prefix(&self.prefix);
         let mut run = Run::default();
@@ -179,31 +188,36 @@ impl ListContainers {
     }
 }
 
-impl Page {
+impl ContainersPage {
     /// Most stores protect nothing at all, and then there is one look for all containers.
-    fn with_standing(mut self, rows: &dyn Rows, now: Timestamp) -> Result<Page, Unread> {
+    fn with_standing(mut self, rows: &dyn Rows, now: Timestamp) -> Result<ContainersPage, Unread> {
         if Standing::is_nowhere(rows)? {
             return Ok(self);
         }
-        for Entry { container, .. } in &self.entries {
+        for ListedContainer { container, .. } in &self.entries {
             self.standing.insert(container.generation, Standing::of(rows, container.generation, now)?);
         }
         Ok(self)
     }
 }
 
+impl ReadOperation for ListContainers {
+    type Outcome = ContainersPage;
+    type Refusal = BlobError;
+
+    fn apply(&self, rows: &dyn Rows, account: u64, now: Timestamp) -> Result<ContainersPage, Halt> {
+        Ok(self.page(rows, account, now)?.with_standing(rows, now)?)
+    }
+}
+
 pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
     let op = Arc::new(parse(call.head)?);
-    let (looking, account) = (Arc::clone(&op), call.account);
-    let (page, now) = read::<_, BlobError, _>(call.engine, move |rows, now| {
-        Ok((looking.page(rows, account, now)?.with_standing(rows, now)?, now))
-    })
-    .await?;
-    Ok(reply::xml(StatusCode::OK, op.document(call.head, &page, now)))
+    let page = call.read(&op).await?;
+    Ok(reply::xml(StatusCode::OK, op.document(call.head, &page, page.now)))
 }
 
 impl ListContainers {
-    fn document(&self, head: &Head, page: &Page, now: Timestamp) -> XmlWriter {
+    fn document(&self, head: &Head, page: &ContainersPage, now: Timestamp) -> XmlWriter {
         let mut xml = XmlWriter::document();
         xml.reserve(page.entries.len() * 640);
         xml.open_with("EnumerationResults", &[("ServiceEndpoint", &format!("{}/", head.endpoint))]);
@@ -221,8 +235,8 @@ impl ListContainers {
         xml
     }
 
-    fn container(&self, xml: &mut XmlWriter, entry: &Entry, standing: Standing, now: Timestamp) {
-        let Entry { name, container, deleted } = entry;
+    fn container(&self, xml: &mut XmlWriter, entry: &ListedContainer, standing: Standing, now: Timestamp) {
+        let ListedContainer { name, container, deleted } = entry;
         xml.open("Container").leaf("Name", name);
         if let Some((version, _)) = deleted {
             xml.flag("Deleted", true).leaf("Version", version_text(*version));

@@ -53,12 +53,28 @@ mod set_container_metadata;
 mod snapshot_blob;
 mod undelete_blob;
 
+use std::sync::Arc;
+
 use engine::Engine;
-use service::RequestError;
+use service::{Operation, ReadOperation, RequestError};
 use wire::http::{Body, Head, Reply};
 
+use crate::encryption_headers;
 use crate::error::BlobError;
+use crate::rules::encryption::WriteEncryption;
+use crate::rules::soft_delete::Keeping;
+use crate::source::CopySources;
 use crate::{Asker, BlobService, Failure, Op, Outside, Reach};
+
+pub use create_container::CreateContainer;
+pub use delete_blob::{DeleteBlob, DeleteSnapshots, DeleteType, TierConditions};
+pub use delete_container::DeleteContainer;
+pub use get_blob::{BlobBytes, GetBlob, ReadBlob};
+pub use lease_blob::LeaseBlob;
+pub use lease_container::LeaseContainer;
+pub use list_blobs::{BlobsPage, IncludeBlobs, ListBlobs, ListedBlob, ListedEntry, ListedState};
+pub use list_containers::{ContainersPage, ListContainers, ListedContainer};
+pub use put_blob::PutBlob;
 
 /// What every operation is given.
 #[derive(Clone, Copy, Debug)]
@@ -68,16 +84,48 @@ pub struct Call<'a> {
     pub head: &'a Head,
     pub reach: Reach,
     pub asker: Asker<'a>,
-    /// What is not in this server, if anything is to be had from there.
+    /// Fetches the sources of copies that are outside of this server, if that is allowed.
     pub outside: Option<&'a dyn Outside>,
-    /// For what goes on after the answer.
+    /// Runs background copies.
     pub service: &'a BlobService,
+}
+
+impl Call<'_> {
+    /// Decides an operation in this request's account and commits what it changes.
+    pub async fn commit<O: Operation<Refusal = BlobError>>(&self, operation: &Arc<O>) -> Result<O::Outcome, Failure> {
+        service::commit(self.engine, self.account, operation).await
+    }
+
+    /// Runs an operation that changes nothing in this request's account.
+    pub async fn read<O: ReadOperation<Refusal = BlobError>>(&self, operation: &Arc<O>) -> Result<O::Outcome, Failure> {
+        service::read(self.engine, self.account, operation).await
+    }
+
+    /// How what the request writes is to be encrypted.
+    pub fn encryption(&self) -> Result<WriteEncryption, BlobError> {
+        encryption_headers::of_write(self.head, self.asker.caller, self.asker.settings)
+    }
+
+    /// What the account keeps of what is replaced or deleted.
+    pub fn keeping(&self) -> Keeping {
+        Keeping::new(self.account, self.asker.settings)
+    }
+
+    /// Where the source of a copy is found.
+    pub fn sources(&self) -> CopySources<'_> {
+        CopySources {
+            engine: self.engine,
+            sources: self.asker.sources,
+            outside: self.outside,
+            files: self.service.copier.neighbour.as_ref(),
+        }
+    }
 }
 
 pub async fn run(op: Op, call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> {
     match op {
         Op::AbortCopyBlob => abort_copy_blob::run(call).await,
-        // What asks for a source holds much meanwhile. Every request has room for the largest, unless that stands apart.
+        // Boxed: the future of a copy is large, and the future of every request would otherwise be as large.
         Op::AppendBlockFromUrl => Box::pin(append_block_from_url::run(call, body)).await,
         Op::CopyBlob => Box::pin(copy_blob::run(call, body)).await,
         Op::CopyBlobFromUrl => Box::pin(copy_blob_from_url::run(call, body)).await,
@@ -129,7 +177,7 @@ pub async fn run(op: Op, call: Call<'_>, body: &mut dyn Body) -> Result<Reply, F
         Op::SetContainerMetadata => set_container_metadata::run(call).await,
         Op::SnapshotBlob => snapshot_blob::run(call).await,
         Op::UndeleteBlob => undelete_blob::run(call).await,
-        // The server takes it apart: each part is a request of its own, with a caller of its own.
+        // The server runs each part of a batch as a request of its own, with a caller of its own.
         Op::BlobBatch => Err(BlobError::Request(RequestError::NotImplemented).into()),
         Op::RenameContainer => Err(BlobError::Request(RequestError::NotImplemented).into()),
     }

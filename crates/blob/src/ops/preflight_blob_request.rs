@@ -3,8 +3,8 @@
 use wire::http::Reply;
 
 use super::Call;
-use super::get_blob_service_properties::PROPERTIES;
 use crate::Failure;
+use crate::model::service_properties::PROPERTIES;
 
 pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
     PROPERTIES.preflight(call.engine, call.account, call.head).await

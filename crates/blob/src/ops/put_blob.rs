@@ -1,21 +1,24 @@
 //! Put Blob: create a blob or replace it whole.
 
+use std::sync::Arc;
+
 use auth::account::Kind;
 use concurrency::{Conditions, Lease, LeaseId, Timestamp};
 use content::map::PageView;
 use content::upload::{self, Announced, Received, Wanted};
-use engine::{Changes, Commit, Tick, commit, read};
-use service::RequestError;
+use engine::{Changes, Key, Rows, Tick};
+use service::{Operation, ReadOperation, RequestError};
 use wire::http::{Body, Head, Reply, StatusCode};
 use wire::names::{BlobName, ContainerName};
 
 use super::Call;
 use crate::error::BlobError;
-use crate::model::{self, Blob, BlobType, Committed, ContentRef, HttpHeaders, Pairs, blob_key, refuse};
+use crate::model::encryption::Encryption;
+use crate::model::{self, Blob, BlobType, Committed, ContentRef, Halt, HttpHeaders, Pairs, blob_key, refuse};
 use crate::request::BodySums;
 use crate::rules::creation_options::CreationOptions;
-use crate::rules::encryption::{self, Asked};
-use crate::rules::soft_delete::{self, Keeping};
+use crate::rules::encryption;
+use crate::rules::soft_delete::{self, Keeping, Written};
 use crate::rules::writable;
 use crate::{Failure, Reach, reply, request};
 
@@ -32,26 +35,50 @@ fn body_bytes_max(head: &Head) -> u64 {
     }
 }
 
-#[derive(Clone)]
-struct PutBlob {
-    container: ContainerName,
-    name: BlobName,
-    conditions: Conditions,
-    lease: Option<LeaseId>,
-    headers: HttpHeaders,
-    metadata: Pairs,
-    options: CreationOptions,
-    kind: BlobType,
+/// A blob as it is to become. As a [`ReadOperation`] it says whether it may, before its body is read.
+#[derive(Clone, Debug)]
+pub struct PutBlob {
+    pub container: ContainerName,
+    pub name: BlobName,
+    pub conditions: Conditions,
+    pub lease: Option<LeaseId>,
+    pub headers: HttpHeaders,
+    pub metadata: Pairs,
+    pub options: CreationOptions,
+    pub kind: BlobType,
     /// The length of a page blob, which comes without its content.
-    pages: u64,
-    sums: BodySums,
-    whole_md5: Option<[u8; 16]>,
-    account: u64,
-    versioning: bool,
-    reach: Reach,
+    pub pages: u64,
+    /// What the client names as encryption; else that of the container holds.
+    pub encryption: Option<Encryption>,
+    /// The bytes of a block blob, which are durable by now.
+    pub body: Received,
+    pub keeping: Keeping,
+    pub reach: Reach,
 }
 
-fn parse(call: &Call<'_>) -> Result<PutBlob, BlobError> {
+/// The checksums that a client sends with the body.
+struct Checksums {
+    of_body: BodySums,
+    /// Of the whole blob, which takes precedence.
+    whole_md5: Option<[u8; 16]>,
+}
+
+impl Checksums {
+    fn parse(head: &Head, kind: BlobType) -> Result<Checksums, BlobError> {
+        let of_body = request::body_sums(head)?;
+        let whole_md5 = match kind {
+            BlobType::Block => request::md5(head, request::BLOB_CONTENT_MD5)?,
+            BlobType::Append { .. } | BlobType::Page { .. } => None,
+        };
+        Ok(Checksums { of_body, whole_md5 })
+    }
+
+    fn expected(&self) -> BodySums {
+        BodySums { md5: self.whole_md5.or(self.of_body.md5), crc64: self.of_body.crc64 }
+    }
+}
+
+fn parse(call: &Call<'_>) -> Result<(PutBlob, Checksums), BlobError> {
     let (head, settings) = (call.head, call.asker.settings);
     let (container, name) = request::blob(head)?;
     request::only_base(head)?;
@@ -60,25 +87,22 @@ fn parse(call: &Call<'_>) -> Result<PutBlob, BlobError> {
     let pages = pages(head, kind)?;
     let conditions = request::conditions(head)?;
     conditions.check_write_combination()?;
-    Ok(PutBlob {
+    let op = PutBlob {
         container,
         name,
         conditions,
         lease: request::lease_id(head)?,
         headers: headers(head)?,
         metadata: request::metadata(head)?,
-        options: CreationOptions::parse(head, kind, pages, settings.kind == Kind::Premium)?,
+        options: request::creation_options(head, kind, pages, settings.kind == Kind::Premium)?,
         kind,
         pages,
-        sums: request::body_sums(head)?,
-        whole_md5: match kind {
-            BlobType::Block => request::md5(head, request::BLOB_CONTENT_MD5)?,
-            BlobType::Append { .. } | BlobType::Page { .. } => None,
-        },
-        account: call.account,
-        versioning: settings.versioning,
+        encryption: None,
+        body: Received::nothing(0),
+        keeping: call.keeping(),
         reach: call.reach,
-    })
+    };
+    Ok((op, Checksums::parse(head, kind)?))
 }
 
 fn kind(head: &Head) -> Result<BlobType, BlobError> {
@@ -135,13 +159,13 @@ impl PutBlob {
         let before = found.map_or(Lease::Available, |blob| blob.lease);
         let lease = writable::check_write(found, self.lease, now)?;
         self.conditions.check_create_only(version.is_some(), before.is_held_by(self.lease, now))?;
-        found.map_or(Ok(()), |blob| blob.check_replace(self.versioning, now))?;
+        found.map_or(Ok(()), |blob| blob.check_replace(self.keeping.versioning(), now))?;
         Ok(lease)
     }
 
     /// What becomes of the blob: new content, properties and metadata; the lease stays.
-    fn decide(&self, found: Option<&Blob>, body: &Received, tick: Tick) -> Result<(Lease, Committed), BlobError> {
-        let lease = self.judge(found, tick.now)?;
+    fn decide(&self, found: Option<&Blob>, account: u64, tick: Tick) -> Result<(Lease, Committed), BlobError> {
+        let (lease, body) = (self.judge(found, tick.now)?, &self.body);
         // The sum of a body that is the content; otherwise whatever the client says.
         let content_md5 = match self.kind {
             BlobType::Block => body.md5.map(Vec::from),
@@ -153,82 +177,87 @@ impl PutBlob {
             (BlobType::Block | BlobType::Append { .. }, None) => ContentRef::Empty,
         };
         let committed = Committed {
-            version: tick.id(1),
-            stamp: tick.stamp,
-            created: tick.stamp,
-            length: self.pages + body.length,
-            content,
             headers: HttpHeaders { content_md5, ..self.headers.clone() },
             metadata: self.metadata.clone(),
-            tier: None,
-            kind: self.kind,
-            tags: None,
-            encryption: None,
-            protection: None,
-            rehydration: None,
-            copy: None,
-            version_id: None,
-            deleted: None,
+            ..Committed::new(self.kind, content, self.pages + body.length, tick)
         };
-        Ok((lease, self.options.to(committed, &self.container, self.account, tick)))
+        Ok((lease, self.options.to(committed, &self.container, account, tick)))
+    }
+}
+
+/// Whether the blob may be put.
+impl ReadOperation for PutBlob {
+    type Outcome = ();
+    type Refusal = BlobError;
+
+    fn apply(&self, rows: &dyn Rows, account: u64, now: Timestamp) -> Result<(), Halt> {
+        let container = model::guard(rows, account, &self.container)?;
+        encryption::effective(&container, self.encryption.as_ref())?;
+        let found = model::find_blob(rows, &blob_key(container.generation, &self.name))?;
+        self.judge(found.as_ref().filter(|blob| blob.is_there(now)), now).map_err(refuse)?;
+        Ok(())
+    }
+}
+
+impl Operation for PutBlob {
+    /// What was written, and how it is encrypted.
+    type Outcome = (Written, Option<Encryption>);
+    type Refusal = BlobError;
+
+    fn partition(&self, account: u64) -> Key {
+        model::blob_partition(account, &self.container, &self.name)
     }
 
-    /// The whole-blob MD5, if the client gives one, is the value to check; otherwise that of the body.
-    fn expected(&self) -> BodySums {
-        BodySums { md5: self.whole_md5.or(self.sums.md5), crc64: self.sums.crc64 }
+    fn apply(
+        &self,
+        rows: &dyn Rows,
+        account: u64,
+        tick: Tick,
+        changes: &mut Changes,
+    ) -> Result<(Written, Option<Encryption>), Halt> {
+        self.keeping.prefetch(rows);
+        let container = model::guard(rows, account, &self.container)?;
+        let key = blob_key(container.generation, &self.name);
+        let found = model::find_blob(rows, &key)?;
+        let there = found.as_ref().filter(|blob| blob.is_there(tick.now));
+        let (lease, mut state) = self.decide(there, account, tick).map_err(refuse)?;
+        state.encryption = encryption::effective(&container, self.encryption.as_ref())?;
+        let encryption = state.encryption.clone();
+        if let Some(staged) = &self.body.staged {
+            changes.store(staged, tick.id(1));
+        }
+        if let ContentRef::Pages(view) = state.content {
+            view.create(changes);
+        }
+        let written = soft_delete::replace(rows, key, found, (lease, state), self.keeping, tick, changes)?;
+        Ok((written, encryption))
     }
 }
 
 pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> {
-    let mut op = parse(&call)?;
-    let mut asked = Asked::by(&call)?;
+    let (mut op, sums) = parse(&call)?;
+    let mut asked = call.encryption()?;
     let announced = announced(call.head, body, op.kind)?;
-    let account = call.account;
-    let early = (op.clone(), asked.encryption.clone());
-    read(call.engine, move |rows, now| {
-        let (op, encryption) = &early;
-        let generation = model::generation(rows, account, &op.container)?;
-        encryption::effective(rows, account, &op.container, encryption.as_ref())?;
-        let found = model::find_blob(rows, &blob_key(generation, &op.name))?;
-        op.judge(found.as_ref().filter(|blob| blob.is_there(now)), now).map_err(refuse)
-    })
-    .await?;
+    op.encryption = asked.encryption.clone();
+    let op = Arc::new(op);
+    call.read(&op).await?;
 
-    let wanted = Wanted { md5: true, ..Wanted::by(call.head, &op.sums) };
+    let wanted = Wanted { md5: true, ..Wanted::by(call.head, &sums.of_body) };
     let announced = announced.sealed_with(asked.key.as_ref().map(|key| &key.secret));
     let mut received = upload::receive(call.engine, body, announced, wanted).await?;
-    upload::verify(&op.expected(), received.md5, received.crc64)?;
+    upload::verify(&sums.expected(), received.md5, received.crc64)?;
 
     let mut answer = reply::reply(StatusCode::CREATED);
     if op.kind == BlobType::Block {
-        upload::answer_sums(&mut answer.headers, call.head, &op.sums, received.md5, received.crc64);
+        upload::answer_sums(&mut answer.headers, call.head, &sums.of_body, received.md5, received.crc64);
     }
+    let mut op = Arc::unwrap_or_clone(op);
     asked.seal_metadata(&mut op.metadata)?;
     asked.seal_md5(&mut received.md5)?;
-    let partition = model::blob_partition(account, &op.container, &op.name);
-    let keeping = Keeping::of(&call);
-    let (written, encryption) = commit(call.engine, partition, move |rows, tick| {
-        keeping.prefetch(rows);
-        let generation = model::generation(rows, account, &op.container)?;
-        let key = blob_key(generation, &op.name);
-        let found = model::find_blob(rows, &key)?;
-        let there = found.as_ref().filter(|blob| blob.is_there(tick.now));
-        let (lease, mut state) = op.decide(there, &received, tick).map_err(refuse)?;
-        state.encryption = encryption::effective(rows, account, &op.container, asked.encryption.as_ref())?;
-        let encryption = state.encryption.clone();
-        let mut changes = Changes::none();
-        if let Some(staged) = &received.staged {
-            changes.store(staged, tick.id(1));
-        }
-        if let ContentRef::Pages(view) = state.content {
-            view.create(&mut changes);
-        }
-        let written = soft_delete::replace(rows, key, found, (lease, state), keeping, tick, &mut changes)?;
-        Ok(Commit { changes, outcome: (written, encryption) })
-    })
-    .await?;
+    let op = PutBlob { body: received, encryption: asked.encryption, ..op };
+    let (written, encryption) = call.commit(&Arc::new(op)).await?;
     reply::set_written(&mut answer.headers, written);
-    encryption::answer(&mut answer.headers, encryption.as_ref());
+    reply::set_encrypted(&mut answer.headers, encryption.as_ref());
     Ok(answer)
 }
 
@@ -236,6 +265,7 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
 mod tests {
     use super::*;
     use crate::testing::{Bench, HELD, Interrupted, MINE, NOW, YOURS, committed, header, refusal, request, tick};
+    use auth::Settings;
     use concurrency::{ETag, ETagMatch};
     use wire::http::BodyError;
 
@@ -250,20 +280,15 @@ mod tests {
             options: CreationOptions::default(),
             kind: BlobType::Block,
             pages: 0,
-            sums: BodySums::default(),
-            whole_md5: None,
-            account: 1,
-            versioning: false,
+            encryption: None,
+            body: Received::nothing(0),
+            keeping: Keeping::new(1, &Settings::USUAL),
             reach: Reach::Overwrite,
         }
     }
 
     fn blob(lease: Lease) -> Blob {
         Blob { uid: 3, lease, committed: Some(committed()), snapshots: 2, ..Blob::default() }
-    }
-
-    fn nothing() -> Received {
-        Received::nothing(0)
     }
 
     fn if_match(stamp: Timestamp) -> Conditions {
@@ -278,14 +303,14 @@ mod tests {
     #[test]
     fn the_lease_stays_and_the_version_is_new() {
         let found = blob(HELD);
-        let (lease, new) = ask(Some(MINE), Conditions::default()).decide(Some(&found), &nothing(), tick()).unwrap();
+        let (lease, new) = ask(Some(MINE), Conditions::default()).decide(Some(&found), 1, tick()).unwrap();
         assert_eq!(lease, HELD);
         assert_ne!(new.version, found.committed.unwrap().version);
     }
 
     #[test]
     fn an_ended_lease_is_forgotten() {
-        let new = ask(None, Conditions::default()).decide(Some(&blob(Lease::Broken { id: MINE })), &nothing(), tick());
+        let new = ask(None, Conditions::default()).decide(Some(&blob(Lease::Broken { id: MINE })), 1, tick());
         assert_eq!(new.unwrap().0, Lease::Available);
     }
 

@@ -14,9 +14,9 @@ use wire::names::{BlobName, ContainerName};
 use super::Call;
 use crate::error::BlobError;
 use crate::model::blocks::{BLOCK_ID_BYTES_MAX, UNCOMMITTED_BLOCKS_MAX, UNCOMMITTED_SECONDS, decode_id, uncommitted};
-use crate::model::{self, Blob, Block, Staging, blob_key, block_key, refuse};
+use crate::model::{self, Blob, Block, ContainerGuard, Staging, blob_key, block_key, refuse};
 use crate::request::BodySums;
-use crate::rules::encryption::{self, Asked};
+use crate::rules::encryption::{self, WriteEncryption};
 use crate::rules::soft_delete;
 use crate::rules::writable;
 use crate::{Failure, reply, request};
@@ -111,20 +111,21 @@ impl PutBlock {
     }
 
     fn load(&self, rows: &dyn Rows, account: u64, now: Timestamp) -> Result<Loaded, model::Halt> {
-        let generation = model::generation(rows, account, &self.container)?;
-        let key = blob_key(generation, &self.name);
+        let container = model::guard(rows, account, &self.container)?;
+        let key = blob_key(container.generation, &self.name);
         let row = model::find_blob(rows, &key)?;
         let earlier = match row.as_ref().and_then(|blob| blob.waiting(now)) {
             Some(staging) => rows.get(&block_key(staging.id, &self.id))?,
             None => None,
         };
         let earlier = earlier.map(|row| codec::decode(&row)).transpose()?;
-        Ok(Loaded { key, row, earlier })
+        Ok(Loaded { container, key, row, earlier })
     }
 }
 
 /// What is stored when a block comes.
 struct Loaded {
+    container: ContainerGuard,
     key: Key,
     row: Option<Blob>,
     /// The block that waits under the same id, which the new one replaces.
@@ -139,7 +140,7 @@ impl Loaded {
 
 pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> {
     let op = parse(call.head)?;
-    let asked = Asked::by(&call)?;
+    let asked = call.encryption()?;
     let announced = upload::announced(call.head, body, body_bytes_max(call.head))?;
     if announced.length == 0 {
         return Err(BlobError::header("content-length", "0").into());
@@ -154,12 +155,12 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
 }
 
 impl PutBlock {
-    /// Whether the block may come, before anybody asks for its bytes.
-    pub(super) async fn may(&self, call: Call<'_>, asked: &Asked) -> Result<(), Failure> {
+    /// Whether the block may be staged, before the body is read.
+    pub(super) async fn may(&self, call: Call<'_>, asked: &WriteEncryption) -> Result<(), Failure> {
         let (op, asked, account) = (self.clone(), asked.encryption.clone(), call.account);
         let judged = read(call.engine, move |rows, now| {
             let loaded = op.load(rows, account, now)?;
-            encryption::effective(rows, account, &op.container, asked.as_ref())?;
+            encryption::effective(&loaded.container, asked.as_ref())?;
             op.judge(loaded.there(now), loaded.earlier.is_some(), now).map_err(refuse)
         });
         judged.await?;
@@ -167,7 +168,12 @@ impl PutBlock {
     }
 
     /// Commits the block and answers.
-    pub(super) async fn store(self, call: Call<'_>, asked: Asked, received: Received) -> Result<Reply, Failure> {
+    pub(super) async fn store(
+        self,
+        call: Call<'_>,
+        asked: WriteEncryption,
+        received: Received,
+    ) -> Result<Reply, Failure> {
         let (op, account) = (self, call.account);
         let mut answer = reply::reply(StatusCode::CREATED);
         upload::answer_sums(&mut answer.headers, call.head, &op.sums, received.md5, received.crc64);
@@ -176,7 +182,7 @@ impl PutBlock {
             let loaded = op.load(rows, account, tick.now)?;
             let decided = op.decide(loaded.there(tick.now), loaded.earlier.is_some(), tick);
             let (lease, staging) = decided.map_err(refuse)?;
-            let encryption = encryption::effective(rows, account, &op.container, asked.encryption.as_ref())?;
+            let encryption = encryption::effective(&loaded.container, asked.encryption.as_ref())?;
             let mut changes = Changes::none();
             let kept = received.keep(rows, staging.id, &mut changes, BlobError::SourceConditionNotMet)?;
             if let Some(content) = kept {
@@ -205,7 +211,7 @@ impl PutBlock {
             Ok(Commit { changes, outcome: encryption })
         })
         .await?;
-        encryption::answer(&mut answer.headers, encryption.as_ref());
+        reply::set_encrypted(&mut answer.headers, encryption.as_ref());
         Ok(answer)
     }
 

@@ -7,7 +7,6 @@ use wire::http::{Body, Reply};
 
 use super::{Call, put_block};
 use crate::error::BlobError;
-use crate::rules::encryption::Asked;
 use crate::source::Source;
 use crate::{Failure, request};
 
@@ -16,9 +15,9 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
     let mut op = put_block::parse(call.head)?;
     let source = Source::parse_with_key(call.head)?;
     op.sums = source.sums;
-    let asked = Asked::by(&call)?;
+    let asked = call.encryption()?;
     op.may(call, &asked).await?;
-    let opened = source.open(call, put_block::body_bytes_max(call.head)).await?;
+    let opened = source.open(call.sources(), put_block::body_bytes_max(call.head)).await?;
     if opened.length == 0 {
         return Err(BlobError::InvalidSourceBlobType.into());
     }

@@ -1,7 +1,7 @@
 //! Put Block List: make a list of blocks the content of the blob, all at once.
 //!
 //! A list may have 50,000 entries. They are looked up in a read, before the commit; the commit only makes sure that the
-//! blocks are still the same, and looks again if they are not. So a long list does not keep everybody else waiting.
+//! blocks are still the same, and looks again if they are not. So a long list does not keep other requests waiting.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,13 +20,13 @@ use crate::error::BlobError;
 use crate::model::blocks::{self, BLOCK_ID_BYTES_MAX};
 use crate::model::encryption::Encryption;
 use crate::model::{
-    self, Blob, BlobType, Block, Committed, ContentRef, Halt, HttpHeaders, ListEntry, Pairs, Staging, blob_key,
-    chunk_key, refuse,
+    self, Blob, BlobType, Block, Committed, ContainerGuard, ContentRef, Halt, HttpHeaders, ListEntry, Pairs, Staging,
+    blob_key, chunk_key, refuse,
 };
 use crate::request::BodySums;
 use crate::rules::creation_options::CreationOptions;
-use crate::rules::encryption::{self, Asked};
-use crate::rules::soft_delete::{self, Keeping};
+use crate::rules::encryption;
+use crate::rules::soft_delete;
 use crate::rules::writable;
 use crate::{Failure, reply, request};
 
@@ -64,7 +64,7 @@ fn parse(call: &Call<'_>) -> Result<PutBlockList, BlobError> {
         lease: request::lease_id(head)?,
         headers: HttpHeaders { content_type, ..own },
         metadata: request::metadata(head)?,
-        options: CreationOptions::parse(head, BlobType::Block, 0, false)?,
+        options: request::creation_options(head, BlobType::Block, 0, false)?,
         account: call.account,
         versioning: call.asker.settings.versioning,
         sums: request::body_sums(head)?,
@@ -168,31 +168,19 @@ impl PutBlockList {
         let lease = self.judge(found, tick.now)?;
         let before = found.and_then(|blob| blob.committed.as_ref());
         let committed = Committed {
-            version: tick.id(1),
-            stamp: tick.stamp,
             created: before.map_or(tick.stamp, |state| state.created),
-            length,
-            content,
             headers: self.headers.clone(),
             metadata: self.metadata.clone(),
-            tier: None,
-            kind: BlobType::Block,
-            tags: None,
-            encryption: None,
-            protection: None,
-            rehydration: None,
-            copy: None,
-            version_id: None,
-            deleted: None,
+            ..Committed::new(BlobType::Block, content, length, tick)
         };
         Ok((lease, self.options.to(committed, &self.container, self.account, tick)))
     }
 
-    fn load(&self, rows: &dyn Rows, account: u64) -> Result<(Key, Option<Blob>), Halt> {
-        let generation = model::generation(rows, account, &self.container)?;
-        let key = blob_key(generation, &self.name);
+    fn load(&self, rows: &dyn Rows, account: u64) -> Result<(ContainerGuard, Key, Option<Blob>), Halt> {
+        let container = model::guard(rows, account, &self.container)?;
+        let key = blob_key(container.generation, &self.name);
         let found = model::find_blob(rows, &key)?;
-        Ok((key, found))
+        Ok((container, key, found))
     }
 
     fn look_up(
@@ -283,13 +271,13 @@ impl LookedUp {
 
 pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> {
     let mut op = parse(&call)?;
-    let mut asked = Asked::by(&call)?;
+    let mut asked = call.encryption()?;
     let account = call.account;
     let early = (op.clone(), asked.encryption.clone());
     read(call.engine, move |rows, now| {
         let (op, encryption) = &early;
-        let (_, found) = op.load(rows, account)?;
-        encryption::effective(rows, account, &op.container, encryption.as_ref())?;
+        let (container, _, found) = op.load(rows, account)?;
+        encryption::effective(&container, encryption.as_ref())?;
         op.judge(found.as_ref().filter(|blob| blob.is_there(now)), now).map_err(refuse)
     })
     .await?;
@@ -303,10 +291,10 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
     let ahead = (op.clone(), asked.encryption.clone(), Arc::clone(&wishes));
     let looked_up = read(call.engine, move |rows, now| {
         let (op, encryption, wishes) = &ahead;
-        let (_, found) = op.load(rows, account)?;
+        let (container, _, found) = op.load(rows, account)?;
         let there = found.as_ref().filter(|blob| blob.is_there(now));
         op.judge(there, now).map_err(refuse)?;
-        let encryption = encryption::effective(rows, account, &op.container, encryption.as_ref())?;
+        let encryption = encryption::effective(&container, encryption.as_ref())?;
         op.look_up(rows, there, wishes, encryption.as_ref(), now)
     })
     .await?;
@@ -315,13 +303,13 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
     upload::answer_sums(&mut answer.headers, call.head, &op.sums, md5, crc64);
     asked.seal_metadata(&mut op.metadata)?;
     let partition = model::blob_partition(account, &op.container, &op.name);
-    let keeping = Keeping::of(&call);
+    let keeping = call.keeping();
     let (written, encryption) = commit(call.engine, partition, move |rows, tick| {
         keeping.prefetch(rows);
-        let (key, found) = op.load(rows, account)?;
+        let (container, key, found) = op.load(rows, account)?;
         let there = found.as_ref().filter(|blob| blob.is_there(tick.now));
         op.judge(there, tick.now).map_err(refuse)?;
-        let encryption = encryption::effective(rows, account, &op.container, asked.encryption.as_ref())?;
+        let encryption = encryption::effective(&container, asked.encryption.as_ref())?;
         let looked_again;
         let list = if looked_up.basis == Basis::of(there, tick.now) {
             &looked_up
@@ -338,7 +326,7 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
     })
     .await?;
     reply::set_written(&mut answer.headers, written);
-    encryption::answer(&mut answer.headers, encryption.as_ref());
+    reply::set_encrypted(&mut answer.headers, encryption.as_ref());
     Ok(answer)
 }
 

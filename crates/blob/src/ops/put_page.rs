@@ -13,7 +13,7 @@ use super::Call;
 use crate::error::BlobError;
 use crate::model::{self, Blob, BlobType, Committed, ContentRef, blob_key, refuse};
 use crate::request::BodySums;
-use crate::rules::encryption::{self, Asked};
+use crate::rules::encryption::{self, WriteEncryption};
 use crate::{Failure, reply, request};
 
 /// The most that one request writes. A clear may go over the whole blob.
@@ -149,7 +149,7 @@ impl PutPage {
 
 pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> {
     let op = parse_with(call.head, body)?;
-    let asked = Asked::by(&call)?;
+    let asked = call.encryption()?;
     op.may(call, &asked).await?;
     let received = match op.write {
         PageWrite::Clear => None,
@@ -165,14 +165,14 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
 }
 
 impl PutPage {
-    /// Whether the pages may come, before anybody asks for them.
-    pub(super) async fn may(&self, call: Call<'_>, asked: &Asked) -> Result<(), Failure> {
+    /// Whether the pages may be written, before the body is read.
+    pub(super) async fn may(&self, call: Call<'_>, asked: &WriteEncryption) -> Result<(), Failure> {
         let (op, asked, account) = (self.clone(), asked.encryption.clone(), call.account);
         let judged = read(call.engine, move |rows, now| {
-            let generation = model::generation(rows, account, &op.container)?;
-            let found = model::find_blob(rows, &blob_key(generation, &op.name))?;
+            let container = model::guard(rows, account, &op.container)?;
+            let found = model::find_blob(rows, &blob_key(container.generation, &op.name))?;
             let target = op.judge(found, now).map_err(refuse)?;
-            encryption::same_as(rows, account, &op.container, asked.as_ref(), target.state.encryption.as_ref())
+            encryption::same_as(&container, asked.as_ref(), target.state.encryption.as_ref())
         });
         judged.await?;
         Ok(())
@@ -182,7 +182,7 @@ impl PutPage {
     pub(super) async fn store(
         self,
         call: Call<'_>,
-        asked: Asked,
+        asked: WriteEncryption,
         received: Option<Received>,
     ) -> Result<Reply, Failure> {
         let (op, account) = (self, call.account);
@@ -193,11 +193,11 @@ impl PutPage {
         let partition = model::blob_partition(account, &op.container, &op.name);
         let is_update = op.write == PageWrite::Update;
         let (stamp, sequence, encryption) = commit(call.engine, partition, move |rows, tick| {
-            let generation = model::generation(rows, account, &op.container)?;
-            let key = blob_key(generation, &op.name);
+            let container = model::guard(rows, account, &op.container)?;
+            let key = blob_key(container.generation, &op.name);
             let (blob, view, sequence) = op.decide(model::find_blob(rows, &key)?, tick).map_err(refuse)?;
             let stored = blob.committed.as_ref().and_then(|state| state.encryption.as_ref());
-            let encryption = encryption::same_as(rows, account, &op.container, asked.encryption.as_ref(), stored)?;
+            let encryption = encryption::same_as(&container, asked.encryption.as_ref(), stored)?;
             let mut changes = Changes::none();
             match received.as_ref().and_then(|received| received.staged.as_ref()) {
                 Some(staged) => view.write(rows, op.span, staged, tick, &mut changes)?,
@@ -210,7 +210,7 @@ impl PutPage {
         reply::set_version(&mut answer.headers, stamp);
         answer.headers.insert(&reply::BLOB_SEQUENCE_NUMBER, HeaderValue::from(sequence));
         if is_update {
-            encryption::answer(&mut answer.headers, encryption.as_ref());
+            reply::set_encrypted(&mut answer.headers, encryption.as_ref());
         }
         Ok(answer)
     }

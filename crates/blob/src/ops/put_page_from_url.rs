@@ -8,7 +8,6 @@ use wire::ranges::RangeHeader;
 use super::Call;
 use super::put_page::{self, BODY_BYTES_MAX, PageWrite};
 use crate::error::BlobError;
-use crate::rules::encryption::Asked;
 use crate::source::Source;
 use crate::{Failure, request};
 
@@ -23,9 +22,9 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
         return Err(BlobError::Request(RequestError::MissingRequiredHeader { name: "x-ms-source-range" }).into());
     }
     op.sums = source.sums;
-    let asked = Asked::by(&call)?;
+    let asked = call.encryption()?;
     op.may(call, &asked).await?;
-    let opened = source.open(call, BODY_BYTES_MAX).await?.unshared();
+    let opened = source.open(call.sources(), BODY_BYTES_MAX).await?.unshared();
     if opened.length != op.span.end - op.span.start {
         return Err(BlobError::InvalidPageRange.into());
     }

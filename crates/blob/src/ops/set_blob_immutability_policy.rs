@@ -1,4 +1,4 @@
-//! Set Blob Immutability Policy: nobody changes or removes a blob, a snapshot or a version until a date. Neither ETag nor
+//! Set Blob Immutability Policy: a blob, a snapshot or a version can be neither changed nor deleted until a date. Neither ETag nor
 //! Last-Modified change.
 //!
 //! The service asks that the container was made for it, which only its management interface can say. There is none here,

@@ -1,4 +1,4 @@
-//! Set Blob Legal Hold: nobody changes or removes a blob, a snapshot or a version until the hold is taken away.
+//! Set Blob Legal Hold: a blob, a snapshot or a version can be neither changed nor deleted until the hold is cleared.
 
 use service::RequestError;
 use wire::http::{Reply, StatusCode};

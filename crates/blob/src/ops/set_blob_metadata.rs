@@ -8,9 +8,9 @@ use wire::names::{BlobName, ContainerName};
 
 use super::Call;
 use crate::error::BlobError;
-use crate::model::{self, Blob, Committed, Halt, blob_key, refuse};
-use crate::rules::encryption::{self, Asked};
-use crate::rules::soft_delete::{self, Keeping};
+use crate::model::{self, Blob, Committed, ContainerGuard, Halt, blob_key, refuse};
+use crate::rules::encryption;
+use crate::rules::soft_delete;
 use crate::{Failure, reply, request};
 
 /// A write that changes what is said of a blob and not its content; Set Blob Properties is the same kind.
@@ -54,13 +54,13 @@ impl WriteBlob {
         self,
         call: Call<'_>,
         version: Version,
-        change: impl Fn(&mut Committed, &dyn Rows, Tick, &mut Changes) -> Result<(), Halt> + Send + 'static,
+        change: impl Fn(&mut Committed, &ContainerGuard, &dyn Rows, Tick, &mut Changes) -> Result<(), Halt> + Send + 'static,
     ) -> Result<Committed, Failure> {
-        let (account, keeping) = (call.account, Keeping::of(&call));
+        let (account, keeping) = (call.account, call.keeping());
         let partition = model::blob_partition(account, &self.container, &self.name);
         let state = commit(call.engine, partition, move |rows, tick| {
-            let generation = model::generation(rows, account, &self.container)?;
-            let key = blob_key(generation, &self.name);
+            let container = model::guard(rows, account, &self.container)?;
+            let key = blob_key(container.generation, &self.name);
             let found = model::find_blob(rows, &key)?;
             let (mut blob, mut state) = self.decide(found, tick.now).map_err(refuse)?;
             let mut changes = Changes::none();
@@ -70,7 +70,7 @@ impl WriteBlob {
             }
             state.stamp = tick.stamp;
             state.copy = None;
-            change(&mut state, rows, tick, &mut changes)?;
+            change(&mut state, &container, rows, tick, &mut changes)?;
             blob.committed = Some(state.clone());
             changes.put(key, codec::encode(&blob));
             Ok(Commit { changes, outcome: state })
@@ -81,13 +81,12 @@ impl WriteBlob {
 
 pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
     let op = WriteBlob::parse(call.head)?;
-    let mut asked = Asked::by(&call)?;
+    let mut asked = call.encryption()?;
     let mut metadata = request::metadata(call.head)?;
     asked.seal_metadata(&mut metadata)?;
-    let (account, container) = (call.account, op.container.clone());
-    let change = move |state: &mut Committed, rows: &dyn Rows, _: Tick, _: &mut Changes| {
+    let change = move |state: &mut Committed, container: &ContainerGuard, _: &dyn Rows, _: Tick, _: &mut Changes| {
         let (wanted, stored) = (asked.encryption.as_ref(), state.encryption.as_ref());
-        encryption::same_as(rows, account, &container, wanted, stored)?;
+        encryption::same_as(container, wanted, stored)?;
         state.metadata = metadata.clone();
         encryption::with_metadata_of(&mut state.encryption, wanted);
         Ok(())
@@ -96,7 +95,7 @@ pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
     let mut answer = reply::reply(StatusCode::OK);
     reply::set_version(&mut answer.headers, state.stamp);
     reply::set_version_id(&mut answer.headers, state.version_id);
-    encryption::answer(&mut answer.headers, state.encryption.as_ref());
+    reply::set_encrypted(&mut answer.headers, state.encryption.as_ref());
     Ok(answer)
 }
 

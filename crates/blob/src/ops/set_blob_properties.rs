@@ -9,14 +9,14 @@ use wire::http::{Head, HeaderValue, Reply, StatusCode};
 use super::Call;
 use super::set_blob_metadata::{Version, WriteBlob};
 use crate::error::BlobError;
-use crate::model::{BlobType, Committed, ContentRef, Halt, HttpHeaders, refuse};
+use crate::model::{BlobType, Committed, ContainerGuard, ContentRef, Halt, HttpHeaders, refuse};
 use crate::request::{BLOB_CONTENT_LENGTH, SEQUENCE_NUMBER_MAX};
-use crate::rules::encryption::{self, Asked};
+use crate::rules::encryption;
 use crate::{Failure, reply, request};
 
 /// What is to become of a blob.
 #[derive(Clone, PartialEq, Eq, Debug)]
-struct Wanted {
+struct NewProperties {
     /// `None`: they stay, because only something of a page blob was asked for.
     headers: Option<HttpHeaders>,
     length: Option<u64>,
@@ -33,13 +33,13 @@ enum SequenceAction {
 const ACTION: &str = "x-ms-sequence-number-action";
 const NUMBER: &str = "x-ms-blob-sequence-number";
 
-fn parse(head: &Head) -> Result<Wanted, BlobError> {
+fn parse(head: &Head) -> Result<NewProperties, BlobError> {
     let (length, sequence) = (request::page_blob_length(head)?, sequence(head)?);
     let of_pages = length.is_some() || sequence.is_some();
     // One that is not sent is cleared.
     let headers = request::blob_headers(head)?;
     let headers = (!of_pages || request::BLOB_HEADERS.are_in(head)).then_some(headers);
-    Ok(Wanted { headers, length, sequence })
+    Ok(NewProperties { headers, length, sequence })
 }
 
 fn sequence(head: &Head) -> Result<Option<SequenceAction>, BlobError> {
@@ -76,7 +76,7 @@ impl SequenceAction {
     }
 }
 
-impl Wanted {
+impl NewProperties {
     /// Only page blobs have a length that can be set, and a sequence number.
     fn decide(&self, state: &Committed) -> Result<Committed, BlobError> {
         let mut after = state.clone();
@@ -117,8 +117,8 @@ impl Wanted {
 pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
     let op = WriteBlob::parse(call.head)?;
     let wanted = parse(call.head)?;
-    let asked = Asked::by(&call)?;
-    let change = move |state: &mut Committed, rows: &dyn Rows, tick, changes: &mut Changes| {
+    let asked = call.encryption()?;
+    let change = move |state: &mut Committed, _: &ContainerGuard, rows: &dyn Rows, tick, changes: &mut Changes| {
         // No byte is read or written, so no key is needed; one that comes must be the right one.
         if asked.encryption.is_some() {
             encryption::matches(state.encryption.as_ref(), asked.encryption.as_ref()).map_err(refuse)?;

@@ -3,7 +3,7 @@
 use wire::http::{Body, Reply, StatusCode};
 
 use super::Call;
-use super::get_blob_service_properties::PROPERTIES;
+use crate::model::service_properties::PROPERTIES;
 use crate::{Failure, reply};
 
 pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> {

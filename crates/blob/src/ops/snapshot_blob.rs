@@ -10,8 +10,8 @@ use wire::names::{BlobName, ContainerName};
 use super::Call;
 use crate::error::BlobError;
 use crate::model::{self, Blob, Committed, Pairs, blob_key, refuse, snapshot_key};
-use crate::rules::encryption::{self, Asked};
-use crate::rules::soft_delete::{self, Keeping, Written};
+use crate::rules::encryption;
+use crate::rules::soft_delete::{self, Written};
 use crate::{Failure, reply, request};
 
 struct SnapshotBlob {
@@ -63,18 +63,18 @@ impl SnapshotBlob {
 
 pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
     let mut op = parse(call.head)?;
-    let mut asked = Asked::by(&call)?;
+    let mut asked = call.encryption()?;
     let has_metadata = !op.metadata.is_empty();
     asked.seal_metadata(&mut op.metadata)?;
-    let (account, keeping) = (call.account, Keeping::of(&call));
+    let (account, keeping) = (call.account, call.keeping());
     let partition = model::blob_partition(account, &op.container, &op.name);
     let (at, written) = commit(call.engine, partition, move |rows, tick| {
-        let generation = model::generation(rows, account, &op.container)?;
-        let key = blob_key(generation, &op.name);
+        let container = model::guard(rows, account, &op.container)?;
+        let key = blob_key(container.generation, &op.name);
         let found = model::find_blob(rows, &key)?;
         let (mut blob, mut state) = op.decide(found, tick.now).map_err(refuse)?;
         let (wanted, stored) = (asked.encryption.as_ref(), state.encryption.as_ref());
-        encryption::same_as(rows, account, &op.container, wanted, stored)?;
+        encryption::same_as(&container, wanted, stored)?;
         let mut changes = Changes::none();
         let mut snapshot = op.snapshot(&mut state, has_metadata, &mut changes, tick);
         if has_metadata {

@@ -7,8 +7,8 @@ use content::map::PageView;
 use engine::{Changes, Key, Rows, Tick};
 use service::codec;
 
+use super::copy_source::SourceBlob;
 use crate::model::{self, BlobType, Committed, ContentRef, Halt, blob_key};
-use crate::source::Place;
 
 /// The content of a source, as it becomes that of another blob.
 pub enum Shared {
@@ -17,11 +17,11 @@ pub enum Shared {
     AfterSettling(u64),
 }
 
-/// Lets the version `tick.id(1)` of the blob at `key` refer to what `state` refers to, which was found at `place` in the same
+/// Lets the version `tick.id(1)` of the blob at `key` refer to what `state` refers to, which was found as `source` in the same
 /// step. Bytes stay where they are.
 pub fn share(
     rows: &dyn Rows,
-    place: &Place,
+    source: &SourceBlob,
     state: &Committed,
     key: &Key,
     tick: Tick,
@@ -47,7 +47,7 @@ pub fn share(
                 return Ok(Shared::AfterSettling(view.map));
             };
             if branch.needs_this {
-                keep_epoch(rows, place, view, key, changes)?;
+                keep_epoch(rows, source, view, key, changes)?;
             }
             ContentRef::Pages(branch.view)
         }
@@ -56,16 +56,22 @@ pub fn share(
 
 /// The blob that a copy was made of goes on in the next epoch, if it can change at all. If it is the one at `key`, it is being
 /// replaced, and does not.
-fn keep_epoch(rows: &dyn Rows, place: &Place, view: PageView, key: &Key, changes: &mut Changes) -> Result<(), Halt> {
-    let source = blob_key(model::generation(rows, place.account, &place.container)?, &place.name);
-    let Some(mut blob) = model::find_blob(rows, &source)? else { return Ok(()) };
+fn keep_epoch(
+    rows: &dyn Rows,
+    source: &SourceBlob,
+    view: PageView,
+    key: &Key,
+    changes: &mut Changes,
+) -> Result<(), Halt> {
+    let source_key = blob_key(model::generation(rows, source.account, &source.container)?, &source.name);
+    let Some(mut blob) = model::find_blob(rows, &source_key)? else { return Ok(()) };
     match &mut blob.committed {
-        Some(state) if state.content == ContentRef::Pages(view) && source != *key => {
+        Some(state) if state.content == ContentRef::Pages(view) && source_key != *key => {
             state.content = ContentRef::Pages(view.move_on(changes));
         }
         // A snapshot or a version.
         Some(_) | None => return Ok(()),
     }
-    changes.put(source, codec::encode(&blob));
+    changes.put(source_key, codec::encode(&blob));
     Ok(())
 }

@@ -9,18 +9,13 @@
 //! belongs to, and later writes must name the same; the bytes are not encrypted by them.
 
 use content::sealing::{self, KEY_BYTES, Salt, Secret};
-use engine::{Rows, Unread};
+use engine::Unread;
 use ring::digest::{SHA256, digest};
-use service::{RequestError, codec};
-use wire::base64;
-use wire::http::{Head, HeaderMap};
-use wire::names::ContainerName;
+use service::codec;
 
-use crate::error::BlobError;
+use crate::error::{BlobError, Failure};
 use crate::model::encryption::{Encryption, Sealed};
-use crate::model::{self, Committed, Halt, Pairs, refuse};
-use crate::ops::Call;
-use crate::{Failure, reply, request};
+use crate::model::{Committed, ContainerGuard, Halt, Pairs, refuse};
 
 /// A key as a request brings it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -29,68 +24,13 @@ pub struct CustomerKey {
     pub sha256: [u8; 32],
 }
 
-/// The names of the three headers that bring a key.
-#[derive(Debug)]
-pub struct KeyHeaders {
-    pub key: &'static str,
-    pub sha256: &'static str,
-    pub algorithm: &'static str,
-}
-
-/// The key of the blob that the request names.
-pub const OF_BLOB: KeyHeaders = KeyHeaders { key: KEY, sha256: SHA256_OF_KEY, algorithm: ALGORITHM };
-/// The key of the blob that is copied from.
-pub const OF_SOURCE: KeyHeaders = KeyHeaders {
-    key: "x-ms-source-encryption-key",
-    sha256: "x-ms-source-encryption-key-sha256",
-    algorithm: "x-ms-source-encryption-algorithm",
-};
-
-const KEY: &str = "x-ms-encryption-key";
-const SHA256_OF_KEY: &str = "x-ms-encryption-key-sha256";
-const ALGORITHM: &str = "x-ms-encryption-algorithm";
-const AES256: &str = "AES256";
-const SCOPE: &str = "x-ms-encryption-scope";
 /// The scope of whatever has none of its own.
 pub const ACCOUNT_SCOPE: &str = "$account-encryption-key";
 
-impl KeyHeaders {
-    pub fn all(&self) -> [&'static str; 3] {
-        [self.key, self.sha256, self.algorithm]
-    }
-}
-
 impl CustomerKey {
-    /// The three headers belong together. A key is never repeated in a refusal.
-    pub fn parse(head: &Head, names: &KeyHeaders) -> Result<Option<CustomerKey>, BlobError> {
-        if names.all().iter().all(|name| !head.has_header(name)) {
-            return Ok(None);
-        }
-        let hidden = || BlobError::header(names.key, "");
-        let text = request::required(head, names.key).map_err(|error| match error {
-            RequestError::InvalidHeaderValue { .. } => hidden(),
-            other => other.into(),
-        })?;
-        let secret = base64::decode_exact::<KEY_BYTES>(text).ok_or_else(hidden)?;
-        let given = request::required(head, names.sha256)?;
-        let algorithm = request::required(head, names.algorithm)?;
-        if algorithm != AES256 {
-            return Err(BlobError::header(names.algorithm, algorithm));
-        }
-        let sha256: [u8; 32] = digest(&SHA256, &secret).as_ref().try_into().unwrap_or_default();
-        if base64::decode_exact::<32>(given) != Some(sha256) {
-            return Err(BlobError::header(names.sha256, given));
-        }
-        Ok(Some(CustomerKey { secret: Secret(secret), sha256 }))
-    }
-
-    /// The headers by which another server is asked for what is sealed with it.
-    pub fn headers(&self) -> [(&'static str, String); 3] {
-        [
-            (KEY, base64::encode(&self.secret.0)),
-            (SHA256_OF_KEY, base64::encode(&self.sha256)),
-            (ALGORITHM, AES256.to_owned()),
-        ]
+    pub fn new(secret: [u8; KEY_BYTES]) -> CustomerKey {
+        let sha256 = digest(&SHA256, &secret).as_ref().try_into().unwrap_or_default();
+        CustomerKey { secret: Secret(secret), sha256 }
     }
 
     fn seal(&self, note: &[u8]) -> Result<Vec<u8>, Failure> {
@@ -98,32 +38,21 @@ impl CustomerKey {
     }
 }
 
-/// What a write asks for. The key itself stays outside of what is decided and stored.
+/// How a write is to be encrypted. The key itself stays outside of what is decided and stored.
 #[derive(Clone, Debug, Default)]
-pub struct Asked {
+pub struct WriteEncryption {
     pub key: Option<CustomerKey>,
     pub encryption: Option<Encryption>,
 }
 
-impl Asked {
-    /// By the headers, and by what the caller's signature says.
-    pub fn by(call: &Call<'_>) -> Result<Asked, BlobError> {
-        let key = CustomerKey::parse(call.head, &OF_BLOB)?;
-        let signed = call.asker.caller.grant().and_then(|grant| grant.encryption_scope.as_deref());
-        let named = scope(call, SCOPE)?;
-        let scope = match (named, signed) {
-            (Some(named), Some(signed)) if named != signed => return Err(BlobError::header(SCOPE, named)),
-            (named, signed) => named.or(signed),
-        };
-        let scope = scope.filter(|scope| *scope != ACCOUNT_SCOPE);
-        match (&key, scope) {
-            (Some(_), Some(scope)) => Err(BlobError::header(SCOPE, scope)),
-            (Some(given), None) => {
-                let sealed = Sealed { sha256: given.sha256.to_vec(), ..Sealed::default() };
-                Ok(Asked { encryption: Some(Encryption::Key(sealed)), key })
-            }
-            (None, scope) => Ok(Asked { key, encryption: scope.map(|scope| Encryption::Scope(scope.to_owned())) }),
-        }
+impl WriteEncryption {
+    pub fn by_key(key: CustomerKey) -> WriteEncryption {
+        let sealed = Sealed { sha256: key.sha256.to_vec(), ..Sealed::default() };
+        WriteEncryption { encryption: Some(Encryption::Key(sealed)), key: Some(key) }
+    }
+
+    pub fn by_scope(scope: &str) -> WriteEncryption {
+        WriteEncryption { encryption: Some(Encryption::Scope(scope.to_owned())), key: None }
     }
 
     /// Takes the metadata away and seals it, if there is a key to do that with.
@@ -147,40 +76,25 @@ impl Asked {
     }
 }
 
-/// A scope that a header names: one that the account has.
-pub fn scope<'a>(call: &Call<'a>, name: &'static str) -> Result<Option<&'a str>, BlobError> {
-    let Some(scope) = request::text(call.head, name)? else { return Ok(None) };
-    let is_known = scope == ACCOUNT_SCOPE || call.asker.settings.encryption_scopes.iter().any(|known| known == scope);
-    if is_known { Ok(Some(scope)) } else { Err(BlobError::header(name, scope)) }
-}
-
 /// How something new in the container becomes encrypted: as is asked, or by the scope of the container.
-pub fn effective(
-    rows: &dyn Rows,
-    account: u64,
-    container: &ContainerName,
-    asked: Option<&Encryption>,
-) -> Result<Option<Encryption>, Halt> {
-    let guard = model::guard(rows, account, container)?;
-    match (asked, guard.default_scope) {
-        (Some(Encryption::Scope(scope)), Some(default)) if *scope == default => Ok(asked.cloned()),
-        (Some(_), _) if guard.denies_other_scopes => {
+pub fn effective(container: &ContainerGuard, asked: Option<&Encryption>) -> Result<Option<Encryption>, Halt> {
+    match (asked, &container.default_scope) {
+        (Some(Encryption::Scope(scope)), Some(default)) if scope == default => Ok(asked.cloned()),
+        (Some(_), _) if container.denies_other_scopes => {
             Err(refuse(BlobError::RequestForbiddenByContainerEncryptionPolicy))
         }
         (Some(_), _) => Ok(asked.cloned()),
-        (None, default) => Ok(default.map(Encryption::Scope)),
+        (None, default) => Ok(default.clone().map(Encryption::Scope)),
     }
 }
 
 /// Whether what is there may be changed by a request that asks for this; and what it becomes encrypted by.
 pub fn same_as(
-    rows: &dyn Rows,
-    account: u64,
-    container: &ContainerName,
+    container: &ContainerGuard,
     asked: Option<&Encryption>,
     stored: Option<&Encryption>,
 ) -> Result<Option<Encryption>, Halt> {
-    let effective = effective(rows, account, container, asked)?;
+    let effective = effective(container, asked)?;
     matches(stored, effective.as_ref()).map_err(refuse)?;
     Ok(effective)
 }
@@ -197,7 +111,7 @@ pub fn matches(stored: Option<&Encryption>, asked: Option<&Encryption>) -> Resul
     }
 }
 
-/// Whether it is sealed with a client's key, which everybody needs who reads it.
+/// Whether it is sealed with a customer-provided key, which every read must bring.
 pub fn is_sealed(stored: Option<&Encryption>) -> bool {
     matches!(stored, Some(Encryption::Key(_)))
 }
@@ -213,7 +127,7 @@ pub fn check_read(stored: Option<&Encryption>, key: Option<&CustomerKey>) -> Res
     }
 }
 
-/// Puts what was sealed back into its place, for a reader who has the key.
+/// Opens the sealed metadata and MD5 with the key of the read.
 pub fn reveal(state: &mut Committed, key: Option<&CustomerKey>) -> Result<(), Unread> {
     let (Some(Encryption::Key(sealed)), Some(key)) = (&state.encryption, key) else { return Ok(()) };
     let open = |note: &Vec<u8>| {
@@ -235,28 +149,14 @@ pub fn with_metadata_of(stored: &mut Option<Encryption>, asked: Option<&Encrypti
     }
 }
 
-/// What the answer to a write says of it.
-pub fn answer(headers: &mut HeaderMap, encryption: Option<&Encryption>) {
-    headers.insert(&reply::REQUEST_SERVER_ENCRYPTED, reply::TRUE);
-    name(headers, encryption);
-}
-
-/// Names the key or the scope.
-pub fn name(headers: &mut HeaderMap, encryption: Option<&Encryption>) {
-    match encryption {
-        None => {}
-        Some(Encryption::Key(sealed)) => {
-            headers.insert(&reply::ENCRYPTION_KEY_SHA256, reply::value(base64::encode(&sealed.sha256)));
-        }
-        Some(Encryption::Scope(scope)) => _ = headers.insert(&reply::ENCRYPTION_SCOPE, reply::value(scope.clone())),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::encryption_headers::{ALGORITHM, KEY, OF_BLOB, OF_SOURCE, SCOPE, SHA256_OF_KEY, customer_key};
     use crate::testing::{Bench, bytes, header, refusal};
     use auth::Settings;
+    use service::RequestError;
+    use wire::base64;
     use wire::http::Reply;
 
     /// Three headers of a key, made of one byte.
@@ -574,9 +474,8 @@ mod tests {
 
     #[test]
     fn key_headers() {
-        let parse = |headers: &[(&str, &str)]| {
-            CustomerKey::parse(&crate::testing::request("GET", "cont/blob", headers), &OF_BLOB)
-        };
+        let parse =
+            |headers: &[(&str, &str)]| customer_key(&crate::testing::request("GET", "cont/blob", headers), &OF_BLOB);
         let mine = key(1);
         let all = mine.with(&[]);
         assert_eq!(parse(&[]), Ok(None));

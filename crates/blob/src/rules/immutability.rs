@@ -1,4 +1,4 @@
-//! What stands against changing or removing a state of a blob, whoever asks: a legal hold, a policy, and the archive. Every
+//! What protects a state of a blob from being changed or deleted: a legal hold, an immutability policy, and the archive. Every
 //! operation that writes asks here.
 //!
 //! A policy stands against deletion until its date, and against changes also after it: what has expired can be deleted, not
@@ -17,7 +17,9 @@ use wire::dates;
 use crate::error::BlobError;
 use crate::model::protection::{NEVER, Policy, Protection, rows_of};
 use crate::model::{Blob, Committed};
-use crate::request;
+
+/// The header that brings the date of a policy.
+pub const POLICY_UNTIL: &str = "x-ms-immutability-policy-until-date";
 
 impl Policy {
     /// A policy is set for a time to come.
@@ -25,7 +27,7 @@ impl Policy {
         if now < self.until {
             return Ok(());
         }
-        Err(BlobError::header(request::POLICY_UNTIL, dates::http_date(self.until).as_str()))
+        Err(BlobError::header(POLICY_UNTIL, dates::http_date(self.until).as_str()))
     }
 }
 

@@ -1,6 +1,7 @@
 //! What holds whichever operation asks: pure functions over rows.
 
 pub mod copy;
+pub mod copy_source;
 pub mod creation_options;
 pub mod encryption;
 pub mod immutability;

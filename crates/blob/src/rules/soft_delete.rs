@@ -6,11 +6,12 @@
 //! - With versions the old state becomes a previous version, as it is. A blob that was written before the account kept
 //!   versions has no version id; it gets the time of its creation.
 //! - Else, with soft delete, a state that is replaced becomes a snapshot that is deleted, and a blob that is deleted stays
-//!   in its row under another field, so that nobody finds it by accident.
+//!   in its row under another field, so that no lookup finds it by accident.
 //! - Else it is let go.
 //!
 //! The end of a retention is computed from the tick; a due row of each deletion brings the bytes back later.
 
+use auth::Settings;
 use bytes::Bytes;
 use concurrency::{Lease, Timestamp};
 use engine::{Changes, Key, Rows, Tick, Unread, Visit, due};
@@ -18,13 +19,12 @@ use service::{codec, space};
 
 use crate::error::BlobError;
 use crate::model::protection;
+use crate::model::service_properties::PROPERTIES;
 use crate::model::tags;
 use crate::model::{
     self, Blob, BlobType, Committed, Deletion, Halt, Past, Undeletion, VersionId, refuse, snapshot_key, snapshots_due,
     snapshots_of, version_key, versions_due, versions_of,
 };
-use crate::ops::Call;
-use crate::ops::get_blob_service_properties::PROPERTIES;
 
 /// What an account keeps. Cheap to pass into a decision, which asks for more only if there is something to keep.
 #[derive(Clone, Copy, Debug)]
@@ -35,9 +35,13 @@ pub struct Keeping {
 }
 
 impl Keeping {
-    pub fn of(call: &Call<'_>) -> Keeping {
-        let settings = call.asker.settings;
-        Keeping { account: call.account, versioning: settings.versioning, first_days: settings.blob_soft_delete_days }
+    pub fn new(account: u64, settings: &Settings) -> Keeping {
+        Keeping { account, versioning: settings.versioning, first_days: settings.blob_soft_delete_days }
+    }
+
+    /// Whether what is replaced becomes a previous version.
+    pub fn versioning(&self) -> bool {
+        self.versioning
     }
 
     /// Announces what is asked for when there is something to keep.
@@ -274,7 +278,7 @@ fn forget(blob: &mut Blob, tick: Tick, changes: &mut Changes) {
     }
 }
 
-/// Under its new uid a blob has no snapshots; those of the old one go later, and nobody can find them.
+/// Under its new uid a blob has no snapshots; those of the old one are out of reach, and are removed later.
 fn leave_snapshots(blob: &mut Blob, tick: Tick, changes: &mut Changes) {
     changes.put(snapshots_due(blob.uid, tick.now), Bytes::new());
     blob.uid = tick.id(0);

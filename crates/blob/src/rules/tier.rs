@@ -1,7 +1,7 @@
 //! Access tiers: what a blob is said to cost, and whether its bytes can be read.
 //!
-//! What is archived cannot be read or written. Whoever asks for another tier waits until it is rehydrated; the end of that
-//! is computed from the tick, so nobody has to note that it came.
+//! What is archived cannot be read or written. A blob with another tier set is on its way out until it is rehydrated; the end of that
+//! is computed from the tick, so no row has to change when it comes.
 
 use concurrency::Timestamp;
 
@@ -120,7 +120,7 @@ impl Priority {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Shown {
     pub tier: Tier,
-    /// `None`: nobody asked for it.
+    /// `None`: no request set it.
     pub since: Option<Timestamp>,
     pub rehydration: Option<Rehydration>,
 }
@@ -187,7 +187,7 @@ impl Committed {
         };
         match (here.map(|shown| shown.tier), back) {
             (_, Some(back)) if back.to != tier => Err(BlobError::BlobBeingRehydrated),
-            // Who asks again may only be in more of a hurry.
+            // A second request may only raise the priority.
             (_, Some(back)) => {
                 let faster = Rehydration::begin(tier, priority.unwrap_or(back.priority).max(back.priority), now);
                 let rehydration = if faster.end < back.end { faster } else { back };

@@ -1,18 +1,35 @@
 //! Whether a blob may be written to at all: by the holder of its lease, and while no copy into it is under way.
 
+use auth::Caller;
 use concurrency::{Lease, LeaseId, Timestamp};
 
 use crate::error::BlobError;
 use crate::model::{Blob, Committed};
 
+/// How far the right to create goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reach {
+    /// The caller may also write.
+    Overwrite,
+    /// The caller may create (signature permission `c` without `w`): what exists stays as it is.
+    CreateOnly,
+}
+
+impl Reach {
+    /// The right to create ends where something is already there; only the operation can see that.
+    pub fn of(caller: &Caller) -> Reach {
+        if caller.has(b'w') { Reach::Overwrite } else { Reach::CreateOnly }
+    }
+}
+
 impl Blob {
-    /// Whether somebody who names this lease may write, and the lease as it is afterwards. Every write asks here: while a
+    /// Whether a request with this lease id may write, and the lease as it is afterwards. Every write asks here: while a
     /// copy into the blob is under way nothing else changes it, and an incremental copy is only ever copied to.
     pub fn check_write(&self, lease: Option<LeaseId>, now: Timestamp) -> Result<Lease, BlobError> {
         let lease = self.check_free(lease, now)?;
         match &self.committed {
             Some(state) if state.is_incremental_copy() => Err(BlobError::OperationNotAllowedOnIncrementalCopyBlob),
-            _ => Ok(lease),
+            Some(_) | None => Ok(lease),
         }
     }
 

@@ -8,12 +8,14 @@
 mod class;
 mod conditions;
 mod encryption;
+mod floors;
 mod leases;
 mod pages;
 mod protections;
 mod rights;
 mod states;
 mod structured_bodies;
+mod values;
 
 use bytes::Bytes;
 use engine::{Key, Visit};

@@ -3,13 +3,12 @@
 use bytes::Bytes;
 use engine::collector::{Handled, Handler, steps};
 use engine::due::Due;
-use engine::{BoxFuture, Changes, Engine, EngineError, Rows, Tick, Unread, Visit};
+use engine::{BoxFuture, Changes, Engine, EngineError, Key, KeyReader, PREFETCH_KEYS_MAX, Rows, Tick, Unread, Visit};
 use service::{codec, space};
 
 use super::copy::{leave, origins};
 use super::group::Group;
-use super::read::live_epochs;
-use super::{compact, group_rows, key, parts, prune_due, rows_of};
+use super::{GROUP_BYTES, compact, group_rows, key, parts, prune_due, rows_of};
 
 /// How many rows, and how many runs in them, one step of pruning looks at.
 const ROWS_PER_STEP: usize = 200;
@@ -70,10 +69,10 @@ impl Task {
 /// Removes rows that no epoch reads, some groups from `from` on, and asks for the rest to be done in its turn. If nothing
 /// refers to the map, those are all.
 fn prune(rows: &dyn Rows, map: u64, from: u64, tick: Tick, changes: &mut Changes) -> Result<(), Unread> {
-    let epochs = live_epochs(rows, map)?;
-    let is_gone = epochs.is_empty();
+    let readers = readers(rows, map)?;
+    let is_gone = readers.is_empty();
     let origins = origins(rows, map)?;
-    let mut step = Step { epochs, hides_others: !origins.is_empty(), group: None, versions: Vec::new() };
+    let mut step = Step { readers, hides_others: !origins.is_empty(), group: None, versions: Vec::new() };
     let mut more = false;
     let (mut visited, mut runs) = (0, 0);
     let mut failed = None;
@@ -108,9 +107,55 @@ fn prune(rows: &dyn Rows, map: u64, from: u64, tick: Tick, changes: &mut Changes
     failed.map_or(Ok(()), Err)
 }
 
+/// An epoch of a map that is read, and which groups of it: all of them by a resource or a snapshot, and by a map in front of it
+/// those that show there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Reader {
+    epoch: u64,
+    /// The first group, and the one after the last.
+    groups: (u64, u64),
+}
+
+impl Reader {
+    fn sees(&self, group: u64) -> bool {
+        (self.groups.0..self.groups.1).contains(&group)
+    }
+}
+
+fn readers(rows: &dyn Rows, map: u64) -> Result<Vec<Reader>, Unread> {
+    let all = Key::new(space::REF).number(map);
+    let mut references: Vec<(u64, Option<u64>)> = Vec::new();
+    rows.scan(&all, &all.after_all(), 1, &mut |key, _| {
+        let mut reader = KeyReader::new(key);
+        let epoch = reader.number().and_then(|_| reader.number());
+        references.extend(epoch.map(|epoch| (epoch, reader.number())));
+        Visit::Next
+    })?;
+    let in_front = references.iter().filter_map(|(_, front)| front.map(rows_of));
+    rows.prefetch(&in_front.take(PREFETCH_KEYS_MAX).collect::<Vec<_>>());
+    let mut readers = Vec::with_capacity(references.len());
+    for (epoch, front) in references {
+        let everything = Reader { epoch, groups: (0, u64::MAX) };
+        let Some(front) = front else {
+            readers.push(everything);
+            continue;
+        };
+        let shown = origins(rows, front)?.into_iter().filter(|origin| (origin.map, origin.epoch) == (map, epoch));
+        let before = readers.len();
+        readers.extend(shown.map(|origin| {
+            let end = origin.end.map_or(u64::MAX, |end| end.div_ceil(GROUP_BYTES));
+            Reader { epoch, groups: (origin.start.unwrap_or(0) / GROUP_BYTES, end) }
+        }));
+        if readers.len() == before {
+            readers.push(everything);
+        }
+    }
+    Ok(readers)
+}
+
 /// The rows of the group at hand, by epoch.
 struct Step {
-    epochs: Vec<u64>,
+    readers: Vec<Reader>,
     /// There are maps behind this one, whose bytes even a row without runs hides.
     hides_others: bool,
     group: Option<u64>,
@@ -124,9 +169,10 @@ impl Step {
         let mut hides_something = self.hides_others;
         for (at, (epoch, version)) in versions.iter().enumerate() {
             let until = versions.get(at + 1).map_or(u64::MAX, |(next, _)| *next);
-            let is_read = self.epochs.iter().any(|live| (*epoch..until).contains(live));
+            let is_read =
+                self.readers.iter().any(|reader| (*epoch..until).contains(&reader.epoch) && reader.sees(group));
             // A row without runs hides those of an older one, or tells an earlier epoch of clears.
-            let tells = || !version.cleared.is_empty() && self.epochs.iter().any(|live| live < epoch);
+            let tells = || !version.cleared.is_empty() && self.readers.iter().any(|reader| reader.epoch < *epoch);
             if is_read && (hides_something || !version.runs.is_empty() || tells()) {
                 hides_something = true;
                 continue;

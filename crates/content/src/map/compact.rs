@@ -3,7 +3,7 @@
 //! Every write brings the row of its group along, so a group of many runs makes each write slow. More than [`RUNS_DUE`] runs
 //! ask the collector to rewrite the group; at more than [`RUNS_MAX`] a writer must do it first ([`View::crowded`]). The bytes
 //! are read and staged before the decision, which only counts if the row is still the same. It names the same bytes as
-//! before, so whoever sees the row, at any epoch, notices nothing.
+//! before, so readers at any epoch see no difference.
 //!
 //! Comparisons with a snapshot go by contents. So pages that are as the newest snapshot saw them keep their runs, unless too
 //! many runs would be left; then the next comparison tells more pages than have changed.

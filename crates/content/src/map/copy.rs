@@ -2,7 +2,8 @@
 //!
 //! A copy of a map costs the same however much it holds: the new map begins empty and reads what it does not have from the
 //! one it was copied from, at the epoch of that moment. A file that is cut short by many groups becomes such a copy of
-//! itself, with an end: beyond it the map behind shows nothing, however the file grows later.
+//! itself, with an end: beyond it the map behind shows nothing, however the file grows later. A clear of many groups does the
+//! same: what is behind shows before and after them.
 
 use std::convert::Infallible;
 
@@ -14,13 +15,13 @@ use minicbor::{Decode, Encode};
 use service::{codec, unrefused};
 
 use super::group::Group;
-use super::read::Found;
+use super::read::{Found, live_epochs};
 use super::write::Change;
 use super::{ByteSpan, FIRST_EPOCH, FRESH_IDS, GROUP_BYTES, MAP_BYTES_MAX, View, group_rows, key, prune_due, rows_of};
 
 /// How many maps may stand behind one. Every read asks all of them.
 pub const ORIGINS_MAX: usize = 8;
-/// How many groups a cut removes in its own decision.
+/// How many groups a cut or a clear removes in its own decision.
 pub const CUT_ROWS_MAX: usize = if cfg!(test) { 2 } else { 1_000 };
 /// How many groups one step of settling takes over: each needs a fresh id.
 const GROUPS_PER_STEP: usize = 8;
@@ -44,11 +45,14 @@ pub(super) struct Origin {
     /// The bytes from here on do not show. `None`: all show.
     #[n(2)]
     pub end: Option<u64>,
+    /// The groups before this byte do not show. `None`: all show.
+    #[n(3)]
+    pub start: Option<u64>,
 }
 
 impl<const UNIT: u64> From<View<UNIT>> for Origin {
     fn from(view: View<UNIT>) -> Origin {
-        Origin { map: view.map, epoch: view.epoch, end: None }
+        Origin { map: view.map, epoch: view.epoch, end: None, start: None }
     }
 }
 
@@ -57,14 +61,15 @@ impl Origin {
         View { map: self.map, epoch: self.epoch }
     }
 
-    pub fn has_end(&self) -> bool {
-        self.end.is_some()
+    /// Whether a cut or a clear has taken something of it away.
+    pub fn is_cut(&self) -> bool {
+        self.end.is_some() || self.start.is_some()
     }
 
     /// `span` without the groups that do not show. The group in which the end lies shows up to there.
-    pub fn groups_up_to_end(&self, span: ByteSpan) -> ByteSpan {
+    pub fn shown_groups(&self, span: ByteSpan) -> ByteSpan {
         let end = self.end.map_or(u64::MAX, |end| end.next_multiple_of(GROUP_BYTES));
-        ByteSpan { end: span.end.min(end), ..span }
+        ByteSpan { start: span.start.max(self.start.unwrap_or(0)), end: span.end.min(end) }
     }
 
     /// A group as it shows through.
@@ -78,9 +83,12 @@ impl Origin {
         }
     }
 
-    fn ending_at(self, end: Option<u64>) -> Origin {
-        let ends = [self.end, end].into_iter().flatten();
-        Origin { end: ends.min(), ..self }
+    /// What shows of it outside of `hole`: before it, and behind it, where the hole ends with a group.
+    fn around(self, hole: ByteSpan) -> impl Iterator<Item = Origin> {
+        let before = Origin { end: Some(self.end.map_or(hole.start, |end| end.min(hole.start))), ..self };
+        let behind = Origin { start: Some(self.start.map_or(hole.end, |start| start.max(hole.end))), ..self };
+        let shows = |origin: &Origin| origin.start.unwrap_or(0) < origin.end.unwrap_or(MAP_BYTES_MAX);
+        [before, behind].into_iter().filter(shows)
     }
 
     /// The reference of a map that stands in front of this one. It begins as that of a resource does, so that the epoch
@@ -107,33 +115,38 @@ impl<const UNIT: u64> View<UNIT> {
     /// A new map that begins as this view. It costs the same however much there is: the new map stands in front of this
     /// one. `None`: too many do so already, and [`View::settle`] must come first.
     pub fn branch(self, rows: &dyn Rows, map: u64, changes: &mut Changes) -> Result<Option<Branch<UNIT>>, Unread> {
-        self.branch_up_to(rows, map, None, changes)
+        let behind = self.origins(rows)?;
+        let needs_this = self.has_rows(rows)?;
+        Ok(self.branch_from(behind, map, needs_this, None, changes))
     }
 
-    fn branch_up_to(
+    /// The same; of the maps behind the new one nothing shows inside of `hole`.
+    fn branch_from(
         self,
-        rows: &dyn Rows,
+        behind: Vec<Origin>,
         map: u64,
-        end: Option<u64>,
+        needs_this: bool,
+        hole: Option<ByteSpan>,
         changes: &mut Changes,
-    ) -> Result<Option<Branch<UNIT>>, Unread> {
-        let mut views = self.origins(rows)?;
-        let needs_this = self.has_rows(rows)?;
+    ) -> Option<Branch<UNIT>> {
+        let mut views = behind;
         if needs_this {
             views.insert(0, self.into());
         }
-        if views.len() > ORIGINS_MAX {
-            return Ok(None);
+        if let Some(hole) = hole {
+            views = views.into_iter().flat_map(|view| view.around(hole)).collect();
         }
-        for view in &mut views {
-            *view = view.ending_at(end);
+        if views.len() > ORIGINS_MAX {
+            return None;
+        }
+        for view in &views {
             changes.put(view.held_by(map), Bytes::new());
         }
         let view = View::new(map);
         view.refer(changes);
         let row = if views.is_empty() { Bytes::new() } else { codec::encode(&Origins { views }) };
         changes.put(rows_of(map), row);
-        Ok(Some(Branch { view, needs_this }))
+        Some(Branch { view, needs_this })
     }
 
     fn has_rows(self, rows: &dyn Rows) -> Result<bool, Unread> {
@@ -176,14 +189,58 @@ impl<const UNIT: u64> View<UNIT> {
             view.create(changes);
             view
         } else {
-            let Some(branch) = self.branch_up_to(rows, map, Some(end), changes)? else { return Ok(None) };
+            let hole = ByteSpan { start: end, end: MAP_BYTES_MAX };
+            let behind = self.origins(rows)?;
+            let needs_this = self.has_rows(rows)?;
+            let Some(branch) = self.branch_from(behind, map, needs_this, Some(hole), changes) else { return Ok(None) };
             branch.view
         };
         self.let_go(changes, tick.now);
         Ok(Some(view))
     }
 
-    /// Whether a cut may remove what is there of `span` in its own decision.
+    /// Makes the bytes of `span` zeros, in a resource of `length` bytes, as [`View::clear`] does, but at the same cost however
+    /// many groups were written there. Returns the view to go on with; `map` is the id of the map if it is a new one. `None`:
+    /// too many maps stand behind this one, and [`View::settle`] must come first.
+    ///
+    /// A new map forgets which pages were written and cleared there since a snapshot.
+    pub fn clear_any(
+        self,
+        rows: &dyn Rows,
+        (length, span): (u64, ByteSpan),
+        map: u64,
+        tick: Tick,
+        changes: &mut Changes,
+    ) -> Result<Option<View<UNIT>>, Unread> {
+        // Where all of it goes, nothing is kept behind the map.
+        let frees_origins =
+            || Ok::<_, Unread>(span.start == 0 && span.end >= length && !self.origins(rows)?.is_empty());
+        if self.touches_few(rows, span)? && !frees_origins()? {
+            self.clear(rows, span, tick, changes)?;
+            return Ok(Some(self));
+        }
+        let start = span.start.next_multiple_of(GROUP_BYTES);
+        let end = if span.end >= length { MAP_BYTES_MAX } else { span.end - span.end % GROUP_BYTES };
+        // What is left of the first and of the last group is cleared in this map, which then shows around the hole.
+        let mut left = Vec::new();
+        for edge in [ByteSpan { end: start, ..span }, ByteSpan { start: end, ..span }] {
+            if !edge.is_empty() {
+                left.extend(self.load(rows, edge, true)?.into_iter().map(|(group, found)| (edge, group, found)));
+            }
+        }
+        let behind = self.origins(rows)?;
+        let needs_this = !left.is_empty() || self.has_rows(rows)?;
+        let hole = ByteSpan { start, end };
+        let Some(branch) = self.branch_from(behind, map, needs_this, Some(hole), changes) else { return Ok(None) };
+        for (edge, group, found) in left {
+            let (from, to) = Self::units_in(edge, group);
+            self.paint_end(group, found, Change::Clear(from, to), (span, tick), changes);
+        }
+        self.let_go(changes, tick.now);
+        Ok(Some(branch.view))
+    }
+
+    /// Whether a cut or a clear may remove what is there of `span` in its own decision.
     fn touches_few(self, rows: &dyn Rows, span: ByteSpan) -> Result<bool, Unread> {
         let mut count = 0;
         self.groups(rows, span, &mut |_, _| {
@@ -216,6 +273,10 @@ impl<const UNIT: u64> View<UNIT> {
         tick: Tick,
         changes: &mut Changes,
     ) -> Result<Option<u64>, Unread> {
+        // The resource may be gone meanwhile: nothing comes into a map that the collector is about to remove, or has removed.
+        if live_epochs(rows, map)?.is_empty() {
+            return Ok(None);
+        }
         let origins = origins(rows, map)?;
         let mut taken = 0;
         let mut next = Some(ByteSpan { start: from * GROUP_BYTES, end: MAP_BYTES_MAX });

@@ -287,13 +287,15 @@ mod tests {
         assert_eq!(codec::encode(&group), row);
         assert_eq!(codec::decode::<Group>(&row), Ok(group));
 
-        let origin = |map, epoch| Origin { map, epoch, end: None };
+        let origin = |map, epoch| Origin { map, epoch, end: None, start: None };
         let origins = Origins { views: vec![origin(0x8DE0_0000_0000_0064, 3), origin(9, 1)] };
         let row = bytes_of("01a10082821b8de000000000006403820901");
         assert_eq!(codec::encode(&origins), row);
         assert_eq!(codec::decode::<Origins>(&row), Ok(origins));
         let ended = Origins { views: vec![Origin { end: Some(5), ..origin(9, 1) }] };
         assert_eq!(codec::decode::<Origins>(&codec::encode(&ended)), Ok(ended));
+        let begun = Origins { views: vec![Origin { start: Some(1 << 20), ..origin(9, 1) }] };
+        assert_eq!(codec::decode::<Origins>(&codec::encode(&begun)), Ok(begun));
     }
 
     /// Rows of before there were marks.

@@ -82,7 +82,7 @@ impl<const UNIT: u64> View<UNIT> {
         let (mut found, mut last) = (BTreeMap::new(), u64::MAX);
         for (at, origin) in views.iter().enumerate() {
             let mut count = 0;
-            origin.view::<UNIT>().own_groups(rows, origin.groups_up_to_end(span), &mut |group, row| {
+            origin.view::<UNIT>().own_groups(rows, origin.shown_groups(span), &mut |group, row| {
                 count += 1;
                 if count == GROUPS_AT_ONCE {
                     last = last.min(group);
@@ -174,7 +174,7 @@ impl<const UNIT: u64> View<UNIT> {
             Some(epoch) => View { epoch, ..self }.load_group(rows, group)?,
             None => {
                 let origins = self.origins(rows)?;
-                if !origins.iter().any(Origin::has_end) {
+                if !origins.iter().any(Origin::is_cut) {
                     return Ok(None);
                 }
                 let (mut found, _) = Self::nearest(rows, &origins, Self::bytes_of(group, 0, Self::GROUP_UNITS))?;
@@ -186,8 +186,8 @@ impl<const UNIT: u64> View<UNIT> {
 
     /// Whether there is an earlier state that this one can be compared with.
     pub(super) fn has_earlier(self, rows: &dyn Rows) -> Result<bool, Unread> {
-        // A map that a cut has put in front of another goes on where that one ended.
-        if self.origins(rows)?.iter().any(Origin::has_end) {
+        // A map that a cut or a clear has put in front of another goes on where that one ended.
+        if self.origins(rows)?.iter().any(Origin::is_cut) {
             return Ok(true);
         }
         if self.epoch == FIRST_EPOCH {

@@ -112,6 +112,15 @@ impl Bench {
         self.decide(move |rows, tick, changes| view.cut(rows, (length, end), tick.id(1), tick, changes)).await
     }
 
+    /// Clears, and says how many rows that changes.
+    async fn clear_any(&self, view: FileView, length: u64, span: ByteSpan) -> (Option<FileView>, usize) {
+        let clear = move |rows: &dyn Rows, tick: Tick, changes: &mut Changes| {
+            let view = view.clear_any(rows, (length, span), tick.id(1), tick, changes)?;
+            Ok((view, changes.rows.len()))
+        };
+        self.decide(clear).await
+    }
+
     async fn bytes(&self, view: FileView, start: u64, end: u64) -> Vec<u8> {
         let pieces = self.read(move |rows| view.open(rows, start, end)).await;
         pieces::whole(pieces).await.unwrap().to_vec()
@@ -264,6 +273,91 @@ async fn cuts() {
     bench.let_go(empty).await;
     bench.sweep(&MapCollector).await;
     assert_eq!(bench.figures(), (0, 0));
+}
+
+/// A request found that its file must be settled, and before it does so the file is deleted.
+#[tokio::test]
+async fn a_file_that_is_gone_is_not_settled() {
+    let bench = Bench::new();
+    let view = bench.new_map().await;
+    let length = 12 * GROUP_BYTES;
+    bench.write(view, 0, &vec![1; length as usize]).await;
+    let cut = bench.cut(view, length, 11 * GROUP_BYTES - 1).await.unwrap();
+    let cut = bench.cut(cut, 11 * GROUP_BYTES - 1, 8 * GROUP_BYTES).await.unwrap();
+    assert_ne!(cut.map, view.map);
+    bench.let_go(cut).await;
+    // Before the collector comes to it, and afterwards.
+    let before = bench.figures();
+    FileView::settle(&*bench.0, cut.map).await.unwrap();
+    assert_eq!(bench.figures(), before);
+    bench.sweep(&MapCollector).await;
+    assert_eq!(bench.figures(), (0, 0));
+    FileView::settle(&*bench.0, cut.map).await.unwrap();
+    assert_eq!(bench.figures(), (0, 0));
+}
+
+/// A content for each group, from the first on.
+async fn groups_of_their_own(bench: &Bench, view: FileView, count: u64) {
+    for group in 0..count {
+        bench.write(view, group * GROUP_BYTES, &[group as u8 + 1; 1_000]).await;
+    }
+}
+
+/// What a cut leaves behind another map is not kept for that map.
+#[tokio::test]
+async fn what_is_cut_off_gives_its_space_back() {
+    let bench = Bench::new();
+    let view = bench.new_map().await;
+    groups_of_their_own(&bench, view, 8).await;
+    let (before, contents) = bench.figures();
+    let cut = bench.cut(view, 8 * GROUP_BYTES, 2 * GROUP_BYTES + 100).await.unwrap();
+    assert_ne!(cut.map, view.map);
+    bench.sweep(&MapCollector).await;
+    let (after, left) = bench.figures();
+    assert_eq!((contents, left), (8, 3));
+    assert!(after < before, "{after} rows after {before}");
+    let bytes = bench.bytes(cut, 0, 8 * GROUP_BYTES).await;
+    assert!(bytes[2 * GROUP_BYTES as usize..][..100] == [3; 100]);
+    assert!(bytes[2 * GROUP_BYTES as usize + 100..].iter().all(|byte| *byte == 0));
+    bench.let_go(cut).await;
+    bench.sweep(&MapCollector).await;
+    assert_eq!(bench.figures(), (0, 0));
+}
+
+/// A clear costs the same however many groups it takes out; their space is given back, and what is around them stays.
+#[tokio::test]
+async fn clears_of_many_groups() {
+    let mut costs = Vec::new();
+    for count in [8, 40] {
+        let bench = Bench::new();
+        let view = bench.new_map().await;
+        groups_of_their_own(&bench, view, count).await;
+        let length = count * GROUP_BYTES;
+        let span = ByteSpan { start: 100, end: (count - 1) * GROUP_BYTES + 700 };
+        let (cleared, cost) = bench.clear_any(view, length, span).await;
+        let cleared = cleared.unwrap();
+        assert_ne!(cleared.map, view.map);
+        costs.push(cost);
+        bench.sweep(&MapCollector).await;
+        assert_eq!(bench.figures().1, 2, "the first and the last group");
+        let mut expected = vec![0; length as usize];
+        expected[..100].fill(1);
+        expected[span.end as usize..][..300].fill(count as u8);
+        assert!(bench.bytes(cleared, 0, length).await == expected, "{count}");
+        // The page that the clear begins in and the one that it ends in stay written.
+        let last = (count - 1) * GROUP_BYTES;
+        assert_eq!(bench.ranges(cleared, length).await, [(0, 512), (last + 512, last + 1_024)]);
+        // All of it, up to the end: nothing is behind the new map.
+        bench.write(cleared, 2 * GROUP_BYTES, b"again").await;
+        bench.write(cleared, 4 * GROUP_BYTES, b"again").await;
+        let (empty, _) = bench.clear_any(cleared, length, ByteSpan { start: 0, end: length }).await;
+        bench.sweep(&MapCollector).await;
+        assert_eq!(bench.figures(), (2, 0));
+        bench.let_go(empty.unwrap()).await;
+        bench.sweep(&MapCollector).await;
+        assert_eq!(bench.figures(), (0, 0));
+    }
+    assert_eq!(costs[0], costs[1], "rows of a clear");
 }
 
 /// Too many maps stand behind one: it must stand by itself first.
@@ -607,14 +701,33 @@ impl Play {
     }
 
     async fn clear(&mut self) {
-        let span = self.span();
+        let (mut span, length) = (self.span(), self.base.length);
+        if span.end == length {
+            // The last page ends with the file.
+            span.end = span.end.next_multiple_of(PAGE_BYTES);
+        }
         let clear = move |view: FileView, rows: &dyn Rows, tick: Tick, changes: &mut Changes| {
-            view.clear(rows, span, tick, changes)
+            view.clear_any(rows, (length, span), tick.id(1), tick, changes)
         };
-        self.change(clear).await;
+        let mut view = self.change(clear).await;
+        if view.is_none() {
+            FileView::settle(&*self.bench.0, self.base.view.map).await.unwrap();
+            self.snapshots.iter_mut().for_each(|snapshot| snapshot.knows_clears = false);
+            view = self.change(clear).await;
+        }
+        let view = view.unwrap();
         if !span.is_empty() {
             self.base.model.clear(span.start as usize, span.end as usize, false, self.step);
         }
+        if view.map != self.base.view.map {
+            let end = if span.end >= length { LENGTH_MAX } else { span.end };
+            let pages = &mut self.base.model.pages[span.start as usize / PAGE..end as usize / PAGE];
+            pages.iter_mut().for_each(|page| page.cleared = 0);
+            if span.start == 0 && span.end >= length {
+                self.snapshots.iter_mut().for_each(|snapshot| snapshot.knows_clears = false);
+            }
+        }
+        self.base.view = view;
     }
 
     async fn cut(&mut self) {

@@ -154,7 +154,7 @@ impl<const UNIT: u64> View<UNIT> {
                 before.group.cleared_after_clear(from, to, tick.stamp)
             }
         };
-        // A row of an earlier epoch stays for those who read that, and this epoch gets one of its own. If nothing else
+        // A row of an earlier epoch stays for the snapshots that read it, and this epoch gets one of its own. If nothing else
         // reads it, it moves here with its id.
         let is_own = !before.is_read_by_others;
         if is_own && before.is_stored() && before.epoch != self.epoch {

@@ -48,34 +48,40 @@ BEGIN
     END IF;
 END $$;
 
--- Makes others wait until this session ends its turn: those that commit to the partition or, without one, all that commit.
--- For decisions that others keep getting ahead of. `commit_batch` takes the same locks in the same order.
-CREATE FUNCTION take_turn(p_part bigint) RETURNS void LANGUAGE plpgsql AS $$
+-- Makes others wait until this session ends its turn: those that commit to one of the partitions or, without any, all that
+-- commit. For decisions that others keep getting ahead of. `commit_batch` takes the same locks in the same order.
+CREATE FUNCTION take_turn(p_parts bigint[]) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    one_part bigint;
 BEGIN
-    IF p_part IS NULL THEN
+    IF p_parts IS NULL THEN
         PERFORM pg_advisory_lock(1, 'state'::regclass::oid::integer);
     ELSE
         PERFORM pg_advisory_lock_shared(1, 'state'::regclass::oid::integer);
-        PERFORM pg_advisory_lock(p_part);
+        FOREACH one_part IN ARRAY p_parts LOOP
+            PERFORM pg_advisory_lock(one_part);
+        END LOOP;
     END IF;
 END $$;
 
--- Commits a batch of decisions of one partition, if all they have read is still so.
+-- Commits a batch of decisions of the same partitions, if all they have read is still so. `p_parts` are the numbers of the
+-- partitions, which rise: everybody locks them in this order. The commit is noted for each of them; the first one's note is
+-- the name by which who lost an answer asks for it.
 --
--- The order matters: first whose turn it is (`take_turn`) and the partition, then every row that is read or changed, so that
+-- The order matters: first whose turn it is (`take_turn`) and the partitions, then every row that is read or changed, so that
 -- nobody changes them before this ends; then what cannot be locked (rows that are not there, ranges) is looked at, each with
 -- a fresh snapshot; then the writes. Rows are locked in the order of their keys, those that are only read among those that
 -- are changed, so that no two calls wait for each other: `p_run_end` says where each run of one kind ends, `p_run_count` how
 -- many of its rows must be of their version (the others, without one, are locked as they are). Answers `outcome`: 0
 -- committed, 1 something has changed, 2 a node whose objects are stored has ended, 3 it was decided more than 30 seconds
--- ago. `last` is the partition's last stamp.
+-- ago. `last` is the last stamp of the partitions.
 DROP FUNCTION commit_batch(
     bigint, bigint, bigint, bytea[], bytea[], bigint[], bytea[], bytea[], bigint[], bytea[], bytea[],
     bytea[], bytea[], bytea[], bytea[], bigint[], text[], bytea[], bytea[], bytea[], bigint[], bytea[],
     bytea[], bytea[], bytea[], bigint[], bytea[], bytea[], bytea[], bigint[], bigint[], bigint[], bytea[],
     bigint[], integer[], text[], bigint[], bytea[], bigint[], bigint[]);
 CREATE FUNCTION commit_batch(
-    p_part bigint, p_first bigint, p_stamp bigint,
+    p_parts bigint[], p_first bigint, p_stamp bigint,
     p_lock_head bytea[], p_lock_disc bytea[], p_lock_version bigint[],
     p_run_end integer[], p_run_count bigint[], p_run_changes boolean[],
     p_void_head bytea[], p_void_disc bytea[],
@@ -93,17 +99,22 @@ DECLARE
     found_count bigint;
     found_sum text;
     begun integer := 1;
+    one_part bigint;
+    one_last bigint;
 BEGIN
     outcome := 1;
     dropped_bytes := 0;
     PERFORM pg_advisory_xact_lock_shared(1, 'state'::regclass::oid::integer);
-    PERFORM pg_advisory_xact_lock(p_part);
-    SELECT stamp INTO last FROM committed WHERE part = p_part ORDER BY stamp DESC LIMIT 1;
-    last := coalesce(last, 0);
+    last := 0;
+    FOREACH one_part IN ARRAY p_parts LOOP
+        PERFORM pg_advisory_xact_lock(one_part);
+        SELECT stamp INTO one_last FROM committed WHERE part = one_part ORDER BY stamp DESC LIMIT 1;
+        last := greatest(last, one_last);
+    END LOOP;
     IF last >= p_first THEN
         -- Done already, by a call whose answer got lost? Then this one must not end before that one is as durable as any:
         -- a write of its own makes it wait for the standby.
-        UPDATE committed SET at = clock_timestamp() WHERE part = p_part AND stamp = p_stamp AND done;
+        UPDATE committed SET at = clock_timestamp() WHERE part = p_parts[1] AND stamp = p_stamp AND done;
         IF FOUND THEN
             outcome := 0;
         END IF;
@@ -159,7 +170,7 @@ BEGIN
         END IF;
     END IF;
 
-    INSERT INTO committed (part, stamp) VALUES (p_part, p_stamp);
+    INSERT INTO committed (part, stamp) SELECT part, p_stamp FROM unnest(p_parts) AS part;
     IF cardinality(p_new_head) > 0 THEN
         INSERT INTO entry (head, disc, rest, version, value)
             SELECT * FROM unnest(p_new_head, p_new_disc, p_new_rest, p_new_version, p_new_value) ON CONFLICT DO NOTHING;

@@ -12,7 +12,7 @@ use engine::{Changes, Rows, Tick};
 use service::{HttpHeaders, Pairs};
 
 use super::create::NewNode;
-use super::properties::{PermissionSetting, Semantics, SmbSettings, TimeSetting};
+use super::properties::{NfsSettings, PermissionSetting, Semantics, SmbSettings, TimeSetting};
 use super::write::MAP_ID;
 use super::{entry, permission};
 use crate::error::FileError;
@@ -43,6 +43,8 @@ pub struct Copying {
     pub changed: CopiedTime,
     /// `None`: that of the source.
     pub permission: Option<PermissionSetting>,
+    /// In a share for NFS.
+    pub nfs: NfsSettings,
 }
 
 /// The attributes that a copy gets.
@@ -192,6 +194,7 @@ impl Copying {
             changed,
             permission,
             semantics,
+            nfs: self.nfs,
         }
     }
 

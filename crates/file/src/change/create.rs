@@ -120,6 +120,7 @@ impl NewNode {
         let is_directory = matches!(kind, NodeKind::Directory);
         let child = if is_directory { ChildKind::Directory } else { ChildKind::File };
         let settings = &self.settings;
+        settings.check(spot.share.protocol).map_err(refuse)?;
         Ok(Node {
             id,
             name: spot.spelling.clone(),
@@ -133,6 +134,7 @@ impl NewNode {
             attributes: settings.new_attributes(is_directory),
             permission: permission::of_new(spot, settings, child, rows, changes)?,
             metadata: self.metadata.clone(),
+            nfs: settings.new_nfs(spot.share.protocol, is_directory),
         })
     }
 }

@@ -3,7 +3,8 @@
 use concurrency::Timestamp;
 use engine::Tick;
 
-use crate::model::{Attributes, Node};
+use crate::error::FileError;
+use crate::model::{Attributes, FileMode, NfsProperties, Node, Protocol};
 use crate::security::{Permission, PermissionKey};
 
 /// A time that a request sets.
@@ -39,6 +40,16 @@ pub enum Semantics {
     Restore,
 }
 
+impl Semantics {
+    /// What is restored brings the permission that it had. Without one it is created like anything new.
+    pub fn with(self, permission: &PermissionSetting) -> Semantics {
+        match permission {
+            PermissionSetting::Given(_) | PermissionSetting::Key(_) => self,
+            PermissionSetting::Preserve | PermissionSetting::Inherit => Semantics::New,
+        }
+    }
+}
+
 /// What a request sets of the properties that SMB sees.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct SmbSettings {
@@ -50,6 +61,40 @@ pub struct SmbSettings {
     pub changed: Option<Timestamp>,
     pub permission: PermissionSetting,
     pub semantics: Semantics,
+    pub nfs: NfsSettings,
+}
+
+/// What a request sets of the properties that NFS sees. Those that it leaves out stay as they are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct NfsSettings {
+    pub owner: Option<u32>,
+    pub group: Option<u32>,
+    pub mode: Option<FileMode>,
+}
+
+pub const OWNER: &str = "x-ms-owner";
+pub const GROUP: &str = "x-ms-group";
+pub const MODE: &str = "x-ms-mode";
+
+impl NfsSettings {
+    /// A share that is mounted over SMB has none of them.
+    fn check(self, protocol: Protocol) -> Result<(), FileError> {
+        let owner = self.owner.map(|owner| (OWNER, owner.to_string()));
+        let group = self.group.map(|group| (GROUP, group.to_string()));
+        let mode = self.mode.map(|mode| (MODE, mode.to_string()));
+        match (protocol, owner.or(group).or(mode)) {
+            (Protocol::Smb, Some((name, value))) => Err(FileError::header(name, value)),
+            (Protocol::Smb, None) | (Protocol::Nfs, _) => Ok(()),
+        }
+    }
+
+    fn over(self, before: NfsProperties) -> NfsProperties {
+        NfsProperties {
+            owner: self.owner.unwrap_or(before.owner),
+            group: self.group.unwrap_or(before.group),
+            mode: self.mode.unwrap_or(before.mode),
+        }
+    }
 }
 
 impl TimeSetting {
@@ -64,6 +109,11 @@ impl TimeSetting {
 }
 
 impl SmbSettings {
+    /// Whether a share that is mounted by `protocol` has the properties that are set.
+    pub fn check(&self, protocol: Protocol) -> Result<(), FileError> {
+        self.nfs.check(protocol)
+    }
+
     /// Sets attributes and times of what is there. The change time and the stamp move with every change.
     pub fn set(&self, node: &mut Node, tick: Tick) {
         if let Some(attributes) = self.attributes {
@@ -72,7 +122,13 @@ impl SmbSettings {
         node.created = self.created.over(node.created, tick.now);
         node.written = self.written.over(node.written, tick.now);
         node.changed = self.changed.unwrap_or(tick.now);
+        node.nfs = node.nfs.map(|before| self.nfs.over(before));
         node.stamp = tick.stamp;
+    }
+
+    /// What NFS sees of something new.
+    pub fn new_nfs(&self, protocol: Protocol, is_directory: bool) -> Option<NfsProperties> {
+        protocol.new_properties(is_directory).map(|usual| self.nfs.over(usual))
     }
 
     /// The attributes of something new.
@@ -128,7 +184,7 @@ mod tests {
     #[test]
     fn what_is_not_named_stays_but_the_change_time_and_the_stamp_move() {
         let key = crate::security::Permission::new(crate::security::root_directory()).unwrap().key();
-        let before = Node::root(7, 1, key, tick());
+        let before = Node::root(7, 1, Protocol::Smb, key, tick());
         let later = Tick { now: NOW.plus_seconds(9), stamp: NOW.plus_seconds(10), entropy: 1 };
         let mut node = before.clone();
         SmbSettings::default().set(&mut node, later);
@@ -149,5 +205,33 @@ mod tests {
             ..before
         };
         assert_eq!(node, expected, "a directory stays one");
+    }
+
+    #[test]
+    fn owner_group_and_mode_are_for_nfs() {
+        let settings = |owner, group, mode: Option<&str>| {
+            let nfs = NfsSettings { owner, group, mode: mode.and_then(FileMode::parse) };
+            SmbSettings { nfs, ..SmbSettings::default() }
+        };
+        assert_eq!(SmbSettings::default().check(Protocol::Smb), Ok(()));
+        for (set, name, value) in [
+            (settings(Some(7), Some(8), None), OWNER, "7"),
+            (settings(None, Some(8), Some("640")), GROUP, "8"),
+            (settings(None, None, Some("640")), MODE, "0640"),
+        ] {
+            assert_eq!(set.check(Protocol::Nfs), Ok(()));
+            assert_eq!(set.check(Protocol::Smb), Err(FileError::header(name, value)));
+            assert_eq!(set.new_nfs(Protocol::Smb, true), None);
+        }
+        let shown = |nfs: NfsProperties| format!("{} {} {}", nfs.owner, nfs.group, nfs.mode);
+        let new = |set: SmbSettings, is_directory| set.new_nfs(Protocol::Nfs, is_directory).map(shown);
+        assert_eq!(new(SmbSettings::default(), true).as_deref(), Some("0 0 0755"));
+        assert_eq!(new(settings(Some(7), None, None), false).as_deref(), Some("7 0 0664"));
+        let key = crate::security::Permission::new(crate::security::root_directory()).unwrap().key();
+        let mut node = Node::root(7, 1, Protocol::Nfs, key, tick());
+        settings(None, Some(8), Some("rwx------")).set(&mut node, tick());
+        assert_eq!(node.nfs.map(shown).as_deref(), Some("0 8 0700"));
+        settings(Some(7), None, None).set(&mut node, tick());
+        assert_eq!(node.nfs.map(shown).as_deref(), Some("7 8 0700"));
     }
 }

@@ -47,6 +47,7 @@ pub fn rename(
     changes: &mut Changes,
 ) -> Result<Node, Halt> {
     let source = renaming.source(from, to, tick).map_err(refuse)?;
+    renaming.settings.check(to.share.protocol).map_err(refuse)?;
     if let Some(replaced) = renaming.replaced(&source, to, tick).map_err(refuse)? {
         entry::remove(to, replaced, rows, tick, changes)?;
     }

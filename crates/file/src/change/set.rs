@@ -19,6 +19,7 @@ pub fn directory_properties(
     changes: &mut Changes,
 ) -> Result<Node, Halt> {
     let mut node = existing_directory(spot).map_err(refuse)?.clone();
+    settings.check(spot.share.protocol).map_err(refuse)?;
     node.permission = permission::of_changed(spot, &node, settings, rows, changes)?;
     settings.set(&mut node, tick);
     entry::replace(spot, &node, changes);
@@ -54,6 +55,7 @@ pub fn file_properties(
     changes: &mut Changes,
 ) -> Result<Node, Halt> {
     let mut node = leased_file(spot, lease, tick.now).map_err(refuse)?;
+    settings.smb.check(spot.share.protocol).map_err(refuse)?;
     let before = node.length();
     let length = settings.length.unwrap_or(before);
     if length != before {

@@ -2,7 +2,7 @@
 
 use concurrency::{LeaseId, Timestamp};
 use content::map::{ByteSpan, Crowded, Gathered, Gathering, PAGE_BYTES};
-use engine::{Changes, Rows, Staged, Tick, Unread};
+use engine::{Changes, Rows, Staged, Tick};
 
 use super::{entry, set};
 use crate::error::FileError;
@@ -58,18 +58,21 @@ impl RangeChange {
         changes: &mut Changes,
     ) -> Result<Node, Halt> {
         self.change(spot, tick, changes, |state, changes| {
-            state.view.write_gathered(rows, self.span(), gathered, tick, changes)
+            Ok(state.view.write_gathered(rows, self.span(), gathered, tick, changes)?)
         })
     }
 
     /// Makes the bytes zeros. Whole pages of them are not stored any longer; the last page of the file is whole where the file ends.
+    /// What it costs does not depend on how much was written there.
     pub fn clear(&self, spot: &Spot, rows: &dyn Rows, tick: Tick, changes: &mut Changes) -> Result<Node, Halt> {
         self.change(spot, tick, changes, |state, changes| {
             let mut span = self.span();
             if span.end == state.length {
                 span.end = span.end.next_multiple_of(PAGE_BYTES);
             }
-            state.view.clear(rows, span, tick, changes)
+            let view = state.view.clear_any(rows, (state.length, span), tick.id(MAP_ID), tick, changes)?;
+            state.view = view.ok_or(refuse(FileError::Unsettled { map: state.view.map }))?;
+            Ok(())
         })
     }
 
@@ -78,7 +81,7 @@ impl RangeChange {
         spot: &Spot,
         tick: Tick,
         changes: &mut Changes,
-        paint: impl FnOnce(&FileState, &mut Changes) -> Result<(), Unread>,
+        paint: impl FnOnce(&mut FileState, &mut Changes) -> Result<(), Halt>,
     ) -> Result<Node, Halt> {
         let mut node = self.judge(spot, tick.now).map_err(refuse)?;
         paint(node.as_written_file().map_err(refuse)?, changes)?;

@@ -13,6 +13,7 @@
 
 mod attributes;
 mod keys;
+mod nfs;
 mod node;
 mod share;
 mod usage;
@@ -23,6 +24,7 @@ use crate::error::FileError;
 
 pub use attributes::Attributes;
 pub use keys::*;
+pub use nfs::{FileMode, NfsProperties};
 pub use node::{FileState, Node, NodeKind, NodePlace};
 pub use share::{
     AccessTier, DeletedShare, Protocol, Provisioned, RootSquash, Share, ShareGuard, existing_share, find_guard,

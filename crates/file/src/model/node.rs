@@ -7,7 +7,7 @@ use engine::Tick;
 use minicbor::{Decode, Encode};
 use service::{HttpHeaders, Pairs, codec};
 
-use super::Attributes;
+use super::{Attributes, NfsProperties, Protocol};
 use crate::error::FileError;
 use crate::security::{ChildKind, PermissionKey};
 
@@ -43,6 +43,9 @@ pub struct Node {
     pub permission: PermissionKey,
     #[n(11)]
     pub metadata: Pairs,
+    /// `None` in a share that is mounted over SMB.
+    #[n(12)]
+    pub nfs: Option<NfsProperties>,
 }
 
 /// What only files, or only directories, have.
@@ -98,7 +101,7 @@ pub struct NodePlace {
 
 impl Node {
     /// The root directory of a new share.
-    pub fn root(generation: u64, epoch: u64, permission: PermissionKey, tick: Tick) -> Node {
+    pub fn root(generation: u64, epoch: u64, protocol: Protocol, permission: PermissionKey, tick: Tick) -> Node {
         Node {
             id: generation,
             name: String::new(),
@@ -112,6 +115,7 @@ impl Node {
             attributes: Attributes::DIRECTORY,
             permission,
             metadata: Pairs::new(),
+            nfs: protocol.new_properties(true),
         }
     }
 
@@ -127,8 +131,9 @@ impl Node {
         }
     }
 
+    /// NFS knows no such attribute.
     pub fn is_read_only(&self) -> bool {
-        self.attributes.contains(Attributes::READ_ONLY)
+        self.nfs.is_none() && self.attributes.contains(Attributes::READ_ONLY)
     }
 
     /// What it has as a file.

@@ -7,7 +7,7 @@ use service::{Pairs, StoredPolicy, codec};
 use wire::names::ShareName;
 
 use super::keys::share_key;
-use super::{Halt, refuse};
+use super::{Halt, NfsProperties, refuse};
 use crate::error::FileError;
 
 const GIB: u64 = 1 << 30;
@@ -148,6 +148,14 @@ impl AccessTier {
 }
 
 impl Protocol {
+    /// What NFS sees of something new; nothing in a share that is mounted over SMB.
+    pub fn new_properties(self, is_directory: bool) -> Option<NfsProperties> {
+        match self {
+            Protocol::Smb => None,
+            Protocol::Nfs => Some(NfsProperties::new(is_directory)),
+        }
+    }
+
     pub fn name(self) -> &'static str {
         match self {
             Protocol::Smb => "SMB",

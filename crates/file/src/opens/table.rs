@@ -236,7 +236,7 @@ impl Share {
         self.slots.get_mut(&id).map(Slot::next_change)
     }
 
-    /// Takes a handle out of the table, whoever asks for it.
+    /// Removes a handle from the table.
     pub fn close(&mut self, id: u64, handle: HandleId) -> Option<ClosedHandle> {
         let slot = self.slots.get_mut(&id)?;
         let (closed, wakes) = slot.close(handle)?;

@@ -55,6 +55,7 @@ fn parse(head: &Head, may_replace: bool) -> Result<(Target, Copying, Source), Fi
         written: smb.written,
         changed: smb.changed,
         permission: smb.permission,
+        nfs: smb.nfs,
     };
     Ok((target, copying, source))
 }

@@ -5,7 +5,7 @@ use concurrency::share_mode::RestAccess;
 use content::map::Gathered;
 use content::upload::{self, Received};
 use engine::{Changes, Rows, Tick};
-use service::request::{BodySums, body_sums};
+use service::request::{BodySums, body_sums, stored};
 use service::{HttpHeaders, RequestError, reply};
 use wire::http::{Body, Head, Reply, StatusCode};
 
@@ -16,11 +16,15 @@ use crate::entering::{self, Admission, NodeChange, NodeRead};
 use crate::error::FileError;
 use crate::model::{Halt, refuse};
 use crate::reply::node::ShownNode;
-use crate::request::{FILE_LENGTH, HTTP_HEADERS, required};
+use crate::request::{FILE_LENGTH, HTTP_HEADERS, required, text};
 use crate::tree::{Spot, Target};
 use crate::{Failure, request, smb_headers};
 
 const TYPE: &str = "x-ms-type";
+/// What NFS calls a file. Links are created by operations of their own.
+const FILE_TYPE: &str = "x-ms-file-file-type";
+/// Since this version a file can be created with its first bytes.
+const BODY_SINCE: &str = "2026-02-06";
 
 #[derive(Clone, Debug)]
 struct CreateFile {
@@ -38,18 +42,39 @@ fn parse(head: &Head, may_replace: bool) -> Result<(Target, CreateFile), FileErr
     if !kind.eq_ignore_ascii_case("file") {
         return Err(FileError::header(TYPE, kind));
     }
+    if let Some(kind) = text(head, FILE_TYPE)?.filter(|kind| !kind.eq_ignore_ascii_case("regular")) {
+        return Err(FileError::header(FILE_TYPE, kind));
+    }
     let length = request::file_length(head)?.ok_or(RequestError::MissingRequiredHeader { name: FILE_LENGTH })?;
-    let mut headers = HttpHeaders::parse(head, &HTTP_HEADERS)?;
-    headers.content_type.get_or_insert_with(|| reply::CONTENT_TYPE_DEFAULT.to_owned());
-    let file = NewFile { length, headers, lease: request::lease_id(head)?, may_replace };
+    let file = NewFile { length, headers: http_headers(head)?, lease: request::lease_id(head)?, may_replace };
     let new = NewNode { settings: smb_headers::parse(head)?, metadata: request::metadata(head)? };
     Ok((target, CreateFile { new, file, body: None }))
 }
 
+/// The HTTP headers of the file. Four of them may also come under the names that HTTP has for them.
+fn http_headers(head: &Head) -> Result<HttpHeaders, FileError> {
+    let own = HttpHeaders::parse(head, &HTTP_HEADERS)?;
+    let or = |own: Option<String>, name| if own.is_some() { Ok(own) } else { stored(head, name) };
+    Ok(HttpHeaders {
+        content_type: or(own.content_type, "content-type")?.or(Some(reply::CONTENT_TYPE_DEFAULT.to_owned())),
+        content_encoding: or(own.content_encoding, "content-encoding")?,
+        content_language: or(own.content_language, "content-language")?,
+        cache_control: or(own.cache_control, "cache-control")?,
+        ..own
+    })
+}
+
 /// The sums that the body must have, if one is announced. It must fit into the file.
 fn announced(head: &Head, body: &dyn Body, file: &NewFile) -> Result<Option<BodySums>, FileError> {
-    if body.length().is_none_or(|length| length == 0) {
-        return Ok(None);
+    match body.length() {
+        Some(0) => return Ok(None),
+        // A body whose length is not told is refused; a request that tells none at all has no body.
+        None if head.has_header("transfer-encoding") => return Err(RequestError::MissingContentLengthHeader.into()),
+        None => return Ok(None),
+        Some(length) if !head.since(BODY_SINCE) => {
+            return Err(FileError::header("content-length", length.to_string()));
+        }
+        Some(_) => {}
     }
     let length = upload::announced(head, body, BODY_BYTES_MAX)?.length;
     if length > file.length {
@@ -173,9 +198,30 @@ mod tests {
         ] {
             assert_eq!(header(&told, name), Some(value), "{name}");
         }
-        let restore = [("x-ms-file-attributes", "System"), ("x-ms-file-property-semantics", "Restore")];
+        let restore = [("x-ms-file-attributes", "System"), ("x-ms-file-property-semantics", "Restore"), headers[9]];
         let made = bench.call("PUT", "share/as-given", &[&CREATE[..], &restore].concat(), b"").await.unwrap();
         assert_eq!(header(&made, "x-ms-file-attributes"), Some("System"));
+    }
+
+    /// Clients may leave `x-ms-` out. The names of the service count first.
+    #[tokio::test]
+    async fn four_properties_have_the_names_of_http_too() {
+        let bench = Bench::with_share().await;
+        let plain = [
+            ("content-type", "text/plain"),
+            ("content-encoding", "gzip"),
+            ("content-language", "de"),
+            ("cache-control", "no-store"),
+        ];
+        bench.call("PUT", "share/file", &[&CREATE[..], &plain].concat(), b"").await.unwrap();
+        let told = bench.file("file").await;
+        for (name, value) in plain {
+            assert_eq!(header(&told, name), Some(value), "{name}");
+        }
+        let own = [("x-ms-content-type", "a/b"), ("x-ms-cache-control", "private")];
+        bench.call("PUT", "share/file", &[&CREATE[..], &plain, &own].concat(), b"").await.unwrap();
+        let told = bench.file("file").await;
+        assert_eq!((header(&told, "content-type"), header(&told, "cache-control")), (Some("a/b"), Some("private")));
     }
 
     #[tokio::test]
@@ -201,6 +247,45 @@ mod tests {
         bench.call("DELETE", "share/file", &[lease], b"").await.unwrap();
         let stats = bench.text("GET", "share?restype=share&comp=stats").await;
         assert!(stats.contains("<ShareUsageBytes>0</ShareUsageBytes>"), "{stats}");
+    }
+
+    /// Older versions create files of zeros only.
+    #[tokio::test]
+    async fn first_bytes_have_their_version() {
+        let bench = Bench::with_share().await;
+        let create = async |version: &str| {
+            let mut head = head_of("PUT", "share/file", &[CREATE[0], ("x-ms-content-length", "10")]);
+            head.version = version.into();
+            bench.send(head, &mut FixedBody::new(&b"hello"[..])).await
+        };
+        for version in ["2021-06-08", "2026-01-06"] {
+            assert_eq!(refusal(create(version).await), FileError::header("content-length", "5"), "{version}");
+        }
+        assert!(bench.names("").await.is_empty());
+        create("2026-02-06").await.unwrap();
+        assert_eq!(bench.read("file").await, b"hello\0\0\0\0\0");
+    }
+
+    /// A body of a length that the client does not tell is not thrown away in silence.
+    #[tokio::test]
+    async fn a_body_without_a_length_is_refused() {
+        struct Chunked(Option<&'static [u8]>);
+        impl Body for Chunked {
+            fn length(&self) -> Option<u64> {
+                None
+            }
+            fn next(&mut self) -> wire::http::BoxFuture<'_, Option<Result<bytes::Bytes, wire::http::BodyError>>> {
+                let piece = self.0.take();
+                Box::pin(async move { piece.map(|piece| Ok(bytes::Bytes::from_static(piece))) })
+            }
+        }
+        let bench = Bench::with_share().await;
+        let chunked = [CREATE[0], CREATE[1], ("transfer-encoding", "chunked")];
+        let refused = bench.send(head_of("PUT", "share/file", &chunked), &mut Chunked(Some(b"hello"))).await;
+        assert_eq!(refusal(refused), RequestError::MissingContentLengthHeader.into());
+        assert!(bench.names("").await.is_empty());
+        // Without a body there is no length to tell.
+        bench.send(head_of("PUT", "share/file", &CREATE), &mut Chunked(None)).await.unwrap();
     }
 
     #[tokio::test]

@@ -63,7 +63,7 @@ impl Operation for CreateShare {
         let permission = Permission::new(root_directory()).map_err(|error| refuse(error.into()))?;
         let row = permission_key(share.generation, permission.key());
         changes.put(row, Bytes::copy_from_slice(permission.as_bytes()));
-        let root = Node::root(share.generation, share.epoch, permission.key(), tick);
+        let root = Node::root(share.generation, share.epoch, share.protocol, permission.key(), tick);
         changes.put(root_key(share.generation), codec::encode(&root));
         Ok(share)
     }

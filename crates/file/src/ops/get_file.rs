@@ -49,14 +49,14 @@ impl GetFile {
 }
 
 #[derive(Debug)]
-struct Found {
+struct FileBytes {
     shown: ShownNode,
     span: Option<Span>,
     pieces: VecDeque<Piece>,
 }
 
 impl NodeRead for GetFile {
-    type Outcome = Found;
+    type Outcome = FileBytes;
 
     fn admission(&self, spot: &Spot) -> Admission {
         let length = spot.node.as_ref().map_or(0, |node| node.length());
@@ -70,20 +70,20 @@ impl NodeRead for GetFile {
         Admission::of(RestAccess::Read).at(Some(span).filter(|span| span.length > 0))
     }
 
-    fn read(&self, spot: &Spot, rows: &dyn Rows, now: Timestamp) -> Result<Found, Halt> {
+    fn read(&self, spot: &Spot, rows: &dyn Rows, now: Timestamp) -> Result<FileBytes, Halt> {
         let shown = self.read.look(spot, now).map_err(refuse)?;
         let state = shown.node.as_read_file().map_err(refuse)?;
         let span = self.span(state.length).map_err(refuse)?;
         let (start, end) = span.map_or((0, state.length), |span| (span.first, span.last + 1));
         let pieces = state.view.open(rows, start, end)?;
-        Ok(Found { shown, span, pieces })
+        Ok(FileBytes { shown, span, pieces })
     }
 }
 
 pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
     let (target, get) = parse(call.head)?;
     let is_structured = structured_body(call.head).map_err(FileError::from)?;
-    let Found { shown, span, pieces } = entering::read(call, &target, get).await?;
+    let FileBytes { shown, span, pieces } = entering::read(call, &target, get).await?;
     let mut answer = reply::reply(if span.is_some() { StatusCode::PARTIAL_CONTENT } else { StatusCode::OK });
     shown.set_on(&mut answer.headers, call.head);
     answer.headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));

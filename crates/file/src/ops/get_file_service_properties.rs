@@ -18,7 +18,7 @@ pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
     Ok(reply::xml(StatusCode::OK, xml))
 }
 
-/// What holds until somebody sets something.
+/// The settings of an account that has set none.
 fn defaults(settings: &Settings) -> ServiceProperties {
     let first_days = settings.share_soft_delete_days;
     ServiceProperties {

@@ -167,8 +167,10 @@ fn document(head: &Head, target: &Target, page: &Page, pending: &HashSet<u64>, i
             xml.number("FileId", node.id);
         }
         properties(&mut xml, node, include);
-        xml.leaf_if("Attributes", include.attributes.then(|| node.attributes.to_string()));
-        xml.leaf_if("PermissionKey", include.permission_key.then(|| node.permission.to_string()));
+        // NFS has neither.
+        let is_smb = node.nfs.is_none();
+        xml.leaf_if("Attributes", (include.attributes && is_smb).then(|| node.attributes.to_string()));
+        xml.leaf_if("PermissionKey", (include.permission_key && is_smb).then(|| node.permission.to_string()));
         xml.close(element);
     }
     xml.close("Entries");

@@ -65,7 +65,7 @@ fn no_previous_snapshot(head: &Head) -> Result<(), FileError> {
 }
 
 #[derive(Debug)]
-struct Found {
+struct FileRanges {
     shown: ShownNode,
     length: u64,
     ranges: Vec<ByteSpan>,
@@ -83,18 +83,18 @@ impl ListRanges {
 }
 
 impl NodeRead for ListRanges {
-    type Outcome = Found;
+    type Outcome = FileRanges;
 
     fn admission(&self, _: &Spot) -> Admission {
         Admission::of(RestAccess::Read)
     }
 
-    fn read(&self, spot: &Spot, rows: &dyn Rows, now: Timestamp) -> Result<Found, Halt> {
+    fn read(&self, spot: &Spot, rows: &dyn Rows, now: Timestamp) -> Result<FileRanges, Halt> {
         let shown = self.read.look(spot, now).map_err(refuse)?;
         let state = shown.node.as_read_file().map_err(refuse)?;
         let length = state.length;
         let (ranges, next) = state.view.ranges(rows, self.span(length).map_err(refuse)?, self.most)?;
-        Ok(Found { length, ranges, next, shown })
+        Ok(FileRanges { length, ranges, next, shown })
     }
 }
 
@@ -107,7 +107,7 @@ pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
     Ok(answer)
 }
 
-fn document(found: &Found, is_paged: bool) -> XmlWriter {
+fn document(found: &FileRanges, is_paged: bool) -> XmlWriter {
     let mut xml = XmlWriter::document();
     xml.reserve(found.ranges.len() * 64);
     xml.open("Ranges");

@@ -116,7 +116,7 @@ pub async fn run(op: Op, call: Call<'_>, body: &mut dyn Body) -> Result<Reply, F
         Op::ListDirectoriesAndFiles => list_directories_and_files::run(call).await,
         Op::ListHandles => list_handles::run(call).await,
         Op::ForceCloseHandles => force_close_handles::run(call).await,
-        Op::CreateFile => create_file::run(call, body).await,
+        Op::CreateFile => Box::pin(create_file::run(call, body)).await,
         Op::GetFile => get_file::run(call).await,
         Op::GetFileProperties => get_file_properties::run(call).await,
         Op::SetFileProperties => set_file_properties::run(call).await,
@@ -125,8 +125,8 @@ pub async fn run(op: Op, call: Call<'_>, body: &mut dyn Body) -> Result<Reply, F
         Op::DeleteFile => delete_file::run(call).await,
         Op::RenameFile => rename_file::run(call).await,
         Op::LeaseFile => lease_file::run(call).await,
-        Op::PutRange => put_range::run(call, body).await,
-        // Boxed: the future of a copy is large, and every request's future would otherwise be as large.
+        // Boxed: their futures are large, and every request's future would otherwise be as large.
+        Op::PutRange => Box::pin(put_range::run(call, body)).await,
         Op::PutRangeFromUrl => Box::pin(put_range_from_url::run(call, body)).await,
         Op::ListRanges => list_ranges::run(call).await,
         Op::CopyFile => Box::pin(copy_file::run(call, body)).await,

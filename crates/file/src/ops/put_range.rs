@@ -3,7 +3,7 @@
 use concurrency::Timestamp;
 use concurrency::range_lock::Transfer;
 use concurrency::share_mode::RestAccess;
-use content::map::{Crowded, Gathered, compact};
+use content::map::{Crowded, FileView, Gathered, compact};
 use content::upload::{self, Received, Wanted};
 use engine::{Changes, Rows, Tick};
 use service::RequestError;
@@ -13,6 +13,7 @@ use wire::http::{Body, Head, Reply, StatusCode};
 use wire::ranges::RangeHeader;
 
 use super::Call;
+use super::set_file_properties::SETTLINGS_MAX;
 use crate::change::write::{PreparedWrite, RangeChange};
 use crate::entering::{self, Admission, NodeChange, NodeRead};
 use crate::error::FileError;
@@ -111,6 +112,7 @@ impl NodeRead for PutRange {
 }
 
 /// The range with the bytes that have come, and with the neighbours that they are stored with.
+#[derive(Clone)]
 pub struct WriteRange {
     pub put: PutRange,
     pub received: Option<Received>,
@@ -143,7 +145,7 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
         }
     };
     let received = write.received.clone();
-    let node = entering::commit_at(call, &target, spot, write).await?;
+    let node = commit(call, &target, spot, write).await?;
     let mut answer = reply::reply(StatusCode::CREATED);
     reply::set_version(&mut answer.headers, node.stamp);
     answer.headers.insert(&REQUEST_SERVER_ENCRYPTED, TRUE);
@@ -152,6 +154,17 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
         set_sums(&mut answer, call.head, &received);
     }
     Ok(answer)
+}
+
+/// A clear of much may first have to make the map of the file stand by itself.
+async fn commit(call: Call<'_>, target: &Target, mut spot: Option<Spot>, write: WriteRange) -> Result<Node, Failure> {
+    for _ in 0..SETTLINGS_MAX {
+        match entering::commit_at(call, target, spot.take(), write.clone()).await {
+            Err(Failure::Refused(FileError::Unsettled { map })) => FileView::settle(call.engine, map).await?,
+            result => return result,
+        }
+    }
+    Err(FileError::Moved.into())
 }
 
 /// How often a write rewrites a group of the map before it goes ahead.
@@ -318,6 +331,43 @@ mod tests {
         put(&[CLEAR, (RANGE, "bytes=0-4398046511103")], 0).await.unwrap();
         let ranges = bench.text("GET", "share/file?comp=rangelist").await;
         assert!(ranges.ends_with("<Ranges></Ranges>"), "{ranges}");
+    }
+
+    /// More groups than a decision takes out one by one: the clear puts a new map in front, and only so many of them stand behind
+    /// each other.
+    #[tokio::test]
+    async fn a_large_part_can_be_cleared_again_and_again() {
+        const GROUP: u64 = content::map::GROUP_BYTES;
+        let bench = Bench::with_share().await;
+        let length = 1_100 * GROUP;
+        bench.create("file", length).await;
+        let clear = async |first: u64, end: u64| {
+            let range = format!("bytes={first}-{}", end - 1);
+            bench.call("PUT", URL, &[CLEAR, (RANGE, &*range)], b"").await.unwrap();
+        };
+        bench.write("file", 0, b"begin").await;
+        bench.write("file", length - 3, b"end").await;
+        for _ in 0..=content::map::ORIGINS_MAX {
+            // Each write touches two groups.
+            for group in (1..content::map::CUT_ROWS_MAX as u64 + 4).step_by(2) {
+                bench.write("file", group * GROUP - 1, b"xy").await;
+            }
+            clear(5, length - 3).await;
+            let ranges = bench.text("GET", "share/file?comp=rangelist").await;
+            let last = (length - 512).to_string();
+            assert_eq!(crate::testing::between(&ranges, "<Start>", "<"), ["0", &*last], "{ranges}");
+        }
+        let read = bench.call("GET", "share/file", &[(RANGE, "bytes=0-9")], b"").await.unwrap();
+        assert_eq!(bytes(read).await, b"begin\0\0\0\0\0");
+        let range = format!("bytes={}-", length - 5);
+        let read = bench.call("GET", "share/file", &[(RANGE, &*range)], b"").await.unwrap();
+        assert_eq!(bytes(read).await, b"\0\0end");
+        bench.sweep().await;
+        assert_eq!(service::testing::figure(&*bench.engine, "contents"), 2);
+        clear(0, length).await;
+        bench.sweep().await;
+        assert_eq!(service::testing::figure(&*bench.engine, "contents"), 0);
+        bench.check_rows().await;
     }
 
     #[tokio::test]

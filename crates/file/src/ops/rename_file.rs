@@ -38,14 +38,18 @@ pub fn parse(head: &Head, kind: RenamedKind) -> Result<RenameNode, FileError> {
     Ok(RenameNode { source, target, renaming })
 }
 
-/// The path of the source: the header has its URL, and the source must be in the same share.
+/// The path of the source: the header has its URL, and the source must be in the same share. A snapshot never changes, so its files
+/// cannot be renamed.
 fn source(head: &Head, share: &ShareName, kind: PathKind) -> Result<FilePath, FileError> {
     let url = required(head, SOURCE)?;
     let wrong = || FileError::header(SOURCE, without_signature(url));
-    let (path, _query) = url.split_once('?').unwrap_or((url, ""));
+    let (path, query) = url.split_once('?').unwrap_or((url, ""));
     let path = below_account(head, path).and_then(|path| percent::decode_path(path).ok()).ok_or_else(wrong)?;
     let (name, rest) = path.split_once('/').unwrap_or((&path, ""));
-    if name != share.as_str() {
+    let names_snapshot = percent::query_pairs(query)
+        .flatten()
+        .any(|(parameter, _)| parameter.eq_ignore_ascii_case(request::SHARE_SNAPSHOT));
+    if name != share.as_str() || names_snapshot {
         return Err(wrong());
     }
     Ok(FilePath::parse(rest, kind, request::source_trailing_dots(head)?)?)
@@ -66,8 +70,16 @@ async fn check_source(call: Call<'_>, rename: &RenameNode) -> Result<(), Failure
     if covers_source(call.asker.caller, &rename.source, &rename.target.path) {
         return Ok(());
     }
-    let url = required(call.head, SOURCE).map_err(FileError::from)?;
-    if call.asker.sources.may_write(url).await? { Ok(()) } else { Err(FileError::UnauthorizedSource.into()) }
+    let url = source_at_endpoint(call.head)?;
+    if call.asker.sources.may_write(&url).await? { Ok(()) } else { Err(FileError::UnauthorizedSource.into()) }
+}
+
+/// The URL of the source, with the endpoint that the request came to. The host of the source's URL may place the account elsewhere
+/// than the request does; a signature must be judged for the path that is renamed, and for no other reading of the URL.
+fn source_at_endpoint(head: &Head) -> Result<String, FileError> {
+    let url = required(head, SOURCE)?;
+    let below = below_account(head, url).ok_or_else(|| FileError::header(SOURCE, without_signature(url)))?;
+    Ok(format!("{}/{below}", head.endpoint))
 }
 
 /// Whether the signature of the request is good for the source, too. One for a single file is not, unless that is renamed to another
@@ -241,6 +253,10 @@ mod tests {
         ] {
             assert_eq!(parsed(by_path, url), Err(FileError::header(SOURCE, url)), "{url}");
         }
+        for query in ["sharesnapshot=2026-11-15T18:00:00.0000000Z", "sv=1&ShareSnapshot=", "%73haresnapshot=x"] {
+            let url = format!("http://h/acct/share/file?{query}");
+            assert_eq!(parsed(by_path, &url), Err(FileError::header(SOURCE, &*url)), "{query}");
+        }
         let told = parsed(by_path, "http://h/acct/other/file?sig=secret&sr=s");
         assert_eq!(told, Err(FileError::header(SOURCE, "http://h/acct/other/file?sr=s")), "no signature is shown");
         let wrong = RequestError::InvalidResourceName.into();
@@ -249,6 +265,24 @@ mod tests {
         }
         let missing = parse(&head_of("PUT", "share/new?comp=rename", &[]), RenamedKind::File).unwrap_err();
         assert_eq!(missing, RequestError::MissingRequiredHeader { name: SOURCE }.into());
+    }
+
+    /// The account is where the request has it, whatever host the URL of the source names.
+    #[test]
+    fn a_signature_is_judged_for_the_path_that_is_renamed() {
+        let judged = |endpoint: &str, url: &str| {
+            let mut head = head_of("PUT", "share/new?comp=rename", &[(SOURCE, url)]);
+            head.endpoint = endpoint.into();
+            source_at_endpoint(&head)
+        };
+        let (by_path, by_host) = ("http://127.0.0.1:10003/acct", "http://acct.file.localhost:10003");
+        for (endpoint, url, expected) in [
+            (by_path, "http://127.0.0.1:10003/acct/share/a%20b?sig=s", "http://127.0.0.1:10003/acct/share/a%20b?sig=s"),
+            (by_path, "http://acct.file.localhost/acct/share/f?sig=s", "http://127.0.0.1:10003/acct/share/f?sig=s"),
+            (by_host, "http://127.0.0.1:10003/acct/f?sig=s", "http://acct.file.localhost:10003/acct/f?sig=s"),
+        ] {
+            assert_eq!(judged(endpoint, url).as_deref(), Ok(expected), "{url}");
+        }
     }
 
     /// The server is not asked for sources here, so no signature in the URL of a source counts.

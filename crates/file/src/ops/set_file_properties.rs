@@ -58,7 +58,7 @@ impl NodeChange for SetFileProperties {
 }
 
 /// How often the map of a file is made to stand by itself before the operation gives up.
-const SETTLINGS_MAX: usize = 4;
+pub const SETTLINGS_MAX: usize = 4;
 
 pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
     let (target, set) = parse(call.head)?;

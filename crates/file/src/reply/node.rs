@@ -8,7 +8,7 @@ use service::reply::{
 use wire::dates;
 use wire::http::{Head, HeaderMap, HeaderName, HeaderValue, Reply, StatusCode};
 
-use crate::model::{FileState, Node};
+use crate::model::{FileState, NfsProperties, Node};
 use crate::smb_headers::SMB_HEADERS_SINCE;
 use crate::tree::{Spot, shown_id};
 
@@ -28,8 +28,16 @@ names! {
     FILE_LAST_WRITE_TIME = "x-ms-file-last-write-time";
     FILE_PARENT_ID = "x-ms-file-parent-id";
     FILE_PERMISSION_KEY = "x-ms-file-permission-key";
+    FILE_TYPE = "x-ms-file-file-type";
+    GROUP = "x-ms-group";
+    LINK_COUNT = "x-ms-link-count";
+    MODE = "x-ms-mode";
+    OWNER = "x-ms-owner";
     TYPE = "x-ms-type";
 }
+
+/// A file has one name as long as there are no hard links.
+const LINKS_OF_A_FILE: u32 = 1;
 
 /// A file or directory as answers show it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -79,13 +87,30 @@ impl ShownNode {
             return;
         }
         let node = &self.node;
-        headers.insert(&FILE_ATTRIBUTES, value(node.attributes.to_string()));
+        match node.nfs {
+            None => {
+                headers.insert(&FILE_ATTRIBUTES, value(node.attributes.to_string()));
+                headers.insert(&FILE_PERMISSION_KEY, value(node.permission.to_string()));
+            }
+            Some(nfs) => self.set_nfs(headers, nfs),
+        }
         headers.insert(&FILE_CREATION_TIME, time(node.created));
         headers.insert(&FILE_LAST_WRITE_TIME, time(node.written));
         headers.insert(&FILE_CHANGE_TIME, time(node.changed));
-        headers.insert(&FILE_PERMISSION_KEY, value(node.permission.to_string()));
         headers.insert(&FILE_ID, HeaderValue::from(self.id));
         headers.insert(&FILE_PARENT_ID, HeaderValue::from(self.parent));
+    }
+
+    /// What NFS sees in the place of attributes and permission.
+    fn set_nfs(&self, headers: &mut HeaderMap, nfs: NfsProperties) {
+        headers.insert(&OWNER, HeaderValue::from(nfs.owner));
+        headers.insert(&GROUP, HeaderValue::from(nfs.group));
+        headers.insert(&MODE, value(nfs.mode.to_string()));
+        let is_directory = self.node.is_directory();
+        headers.insert(&FILE_TYPE, HeaderValue::from_static(if is_directory { "Directory" } else { "Regular" }));
+        if !is_directory {
+            headers.insert(&LINK_COUNT, HeaderValue::from(LINKS_OF_A_FILE));
+        }
     }
 }
 

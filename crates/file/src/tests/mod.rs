@@ -5,7 +5,9 @@
 //! - `share_modes`: REST operations beside open SMB handles.
 //! - `tree_model`: random trees against a plain model.
 //! - `races`: writers while their directory is renamed.
+//! - `dropped`: requests that are dropped while their commit waits.
 
+mod dropped;
 mod leases;
 mod races;
 mod refusals;

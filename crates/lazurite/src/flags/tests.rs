@@ -128,8 +128,9 @@ fn tokens() {
 
 #[test]
 fn what_to_make() {
-    let names =
-        |text| -> Vec<String> { options(&["--create", text], &[]).create.iter().map(Wanted::to_string).collect() };
+    let names = |text| -> Vec<String> {
+        options(&["--create", text], &[]).create.iter().map(InitialResource::to_string).collect()
+    };
     assert_eq!(names("blob:one"), ["Container one"]);
     assert_eq!(names("blob:one, queue:two,"), ["Container one", "Queue two"]);
     assert_eq!(names("table:Three"), ["Table Three"]);

@@ -26,7 +26,8 @@ pub const KEY: &str = "MDEyMzQ1Njc4OWFiY2RlZg==";
 /// Signed by itself for localhost and 127.0.0.1, and for these tests only.
 pub const CERTIFICATE: &[u8] = include_bytes!("localhost.crt");
 const CERTIFICATE_KEY: &[u8] = include_bytes!("localhost.key");
-pub const PATIENCE: Duration = Duration::from_secs(10);
+/// Only against hanging: a busy machine takes its time.
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A running server. It ends when it is dropped, or by `stop`.
 pub struct Running {
@@ -423,4 +424,16 @@ impl Client {
             Err(error) => panic!("the server neither answers nor closes: {error}"),
         }
     }
+}
+
+/// A connection from another address of this machine.
+pub fn client_from(address: [u8; 4], to: SocketAddr) -> Client {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let tcp = runtime.block_on(async {
+        let socket = tokio::net::TcpSocket::new_v4().unwrap();
+        socket.bind(SocketAddr::from((address, 0))).unwrap();
+        socket.connect(to).await.unwrap().into_std().unwrap()
+    });
+    tcp.set_nonblocking(false).unwrap();
+    Client::over(tcp)
 }

@@ -1,0 +1,176 @@
+//! Operations as values: what another protocol than HTTP does with them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bytes::Bytes;
+use concurrency::{Conditions, LeaseDuration};
+use content::upload::Received;
+use engine::memory::MemoryEngine;
+use engine::{Changes, Content, ContentId, Key, Rows, Stop, Tick, Unread, Visit};
+use service::{Failure, LeaseAction, LeaseOutcome, Operation, commit, read, space};
+use wire::names::{BlobName, ContainerName};
+use wire::ranges::RangeHeader;
+
+use crate::model::container_key;
+use crate::testing::MINE;
+use crate::*;
+
+const ACCOUNT: u64 = 1;
+
+fn container() -> ContainerName {
+    ContainerName::parse("cont").unwrap()
+}
+
+fn name() -> BlobName {
+    BlobName::parse("blob").unwrap()
+}
+
+fn put() -> PutBlob {
+    PutBlob {
+        container: container(),
+        name: name(),
+        conditions: Conditions::default(),
+        lease: None,
+        headers: HttpHeaders::default(),
+        metadata: vec![("colour".into(), "blue".into())],
+        options: CreationOptions::default(),
+        kind: BlobType::Page { sequence: 0 },
+        pages: 1_024,
+        encryption: None,
+        body: Received::nothing(0),
+        keeping: Keeping::new(ACCOUNT, &auth::Settings::USUAL),
+        reach: Reach::Overwrite,
+    }
+}
+
+fn delete() -> DeleteBlob {
+    DeleteBlob {
+        container: container(),
+        name: name(),
+        which: Which::Base,
+        conditions: Conditions::default(),
+        lease: None,
+        snapshots: None,
+        delete_type: DeleteType::default(),
+        tier: TierConditions::default(),
+        keeping: Keeping::new(ACCOUNT, &auth::Settings::USUAL),
+    }
+}
+
+async fn done<O: Operation<Refusal = BlobError>>(
+    engine: &MemoryEngine,
+    operation: O,
+) -> Result<O::Outcome, Failure<BlobError>> {
+    commit(engine, ACCOUNT, &Arc::new(operation)).await
+}
+
+fn refused<T: std::fmt::Debug>(result: Result<T, Failure<BlobError>>) -> BlobError {
+    match result {
+        Err(Failure::Refused(error)) => error,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The life of a blob without a request: create, put, lease, read, list, delete.
+#[tokio::test]
+async fn a_protocol_without_http_has_the_same_rules() {
+    let engine = MemoryEngine::new(1);
+    assert_eq!(refused(done(&engine, put()).await), BlobError::ContainerNotFound);
+    done(&engine, CreateContainer::named(container())).await.unwrap();
+    let again = done(&engine, CreateContainer::named(container())).await;
+    assert_eq!(refused(again), BlobError::ContainerAlreadyExists);
+
+    read(&engine, ACCOUNT, &Arc::new(put())).await.unwrap();
+    let (written, _) = done(&engine, put()).await.unwrap();
+    let action = LeaseAction::Acquire { proposed: Some(MINE), duration: LeaseDuration::Infinite };
+    let lease = LeaseBlob { container: container(), name: name(), conditions: Conditions::default(), action };
+    assert_eq!(done(&engine, lease).await.unwrap(), (LeaseOutcome::Acquired(MINE), Some(written.stamp)));
+    assert_eq!(refused(done(&engine, put()).await), BlobError::LeaseIdMissing);
+    assert_eq!(refused(read(&engine, ACCOUNT, &Arc::new(put())).await), BlobError::LeaseIdMissing);
+
+    let conditions = Conditions::default();
+    let blob =
+        ReadBlob { container: container(), name: name(), which: Which::Base, conditions, lease: None, key: None };
+    let get = GetBlob { read: blob, range: RangeHeader::Span { first: 512, last: None }, sum: None };
+    let found = read(&engine, ACCOUNT, &Arc::new(get)).await.unwrap();
+    assert_eq!(found.seen.state.metadata, put().metadata);
+    assert_eq!(found.span.map(|span| (span.first, span.count())), Some((512, 512)));
+
+    let list = ListBlobs {
+        container: container(),
+        prefix: String::new(),
+        delimiter: None,
+        after: None,
+        start_from: None,
+        end_before: None,
+        max: 10,
+        include: IncludeBlobs::default(),
+    };
+    let page = read(&engine, ACCOUNT, &Arc::new(list)).await.unwrap();
+    assert!(matches!(&page.entries[..], [ListedEntry::Blob(blob)] if blob.name == "blob"), "{:?}", page.entries);
+
+    assert_eq!(refused(done(&engine, delete()).await), BlobError::LeaseIdMissing);
+    assert_eq!(done(&engine, DeleteBlob { lease: Some(MINE), ..delete() }).await.unwrap(), Fate::Gone);
+    assert_eq!(refused(done(&engine, delete()).await), BlobError::BlobNotFound);
+    let conditions = Conditions::default();
+    let delete = DeleteContainer { container: container(), conditions, lease: None, soft_delete_days: None };
+    done(&engine, delete.clone()).await.unwrap();
+    assert_eq!(refused(done(&engine, delete).await), BlobError::ContainerNotFound);
+}
+
+/// An operation whose looks at the row of its container are counted.
+struct Watched(PutBlob, AtomicUsize);
+
+struct CountedRows<'a>(&'a dyn Rows, &'a AtomicUsize);
+
+impl Rows for CountedRows<'_> {
+    fn get(&self, key: &Key) -> Result<Option<Bytes>, Unread> {
+        self.1.fetch_add(usize::from(*key == container_key(ACCOUNT, &container())), Ordering::Relaxed);
+        self.0.get(key)
+    }
+
+    fn scan(
+        &self,
+        from: &Key,
+        to: &Key,
+        about: usize,
+        visit: &mut dyn FnMut(&[u8], &Bytes) -> Visit,
+    ) -> Result<(), Unread> {
+        assert_ne!(from.as_bytes().first(), Some(&space::CONTAINER));
+        self.0.scan(from, to, about, visit)
+    }
+
+    fn content(&self, id: ContentId) -> Result<Content, Unread> {
+        self.0.content(id)
+    }
+}
+
+impl Operation for Watched {
+    type Outcome = <PutBlob as Operation>::Outcome;
+    type Refusal = BlobError;
+
+    fn partition(&self, account: u64) -> Key {
+        self.0.partition(account)
+    }
+
+    fn apply(
+        &self,
+        rows: &dyn Rows,
+        account: u64,
+        tick: Tick,
+        changes: &mut Changes,
+    ) -> Result<Self::Outcome, Stop<BlobError>> {
+        self.1.store(0, Ordering::Relaxed);
+        Operation::apply(&self.0, &CountedRows(rows, &self.1), account, tick, changes)
+    }
+}
+
+#[tokio::test]
+async fn a_decision_looks_at_its_container_once() {
+    let engine = MemoryEngine::new(1);
+    done(&engine, CreateContainer::named(container())).await.unwrap();
+    let watched = Arc::new(Watched(put(), AtomicUsize::new(0)));
+    commit(&engine, ACCOUNT, &watched).await.unwrap();
+    assert_eq!(watched.1.load(Ordering::Relaxed), 1);
+}

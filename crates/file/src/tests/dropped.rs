@@ -1,0 +1,126 @@
+//! Requests that are dropped while their commit waits: what they hold in the table of opens stays until the commit has ended.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
+
+use concurrency::share_mode::Access;
+use engine::memory::MemoryEngine;
+use engine::{BoxFuture, Decision, Engine, EngineError, Wrapper};
+
+use super::{CLEAR, CREATE, UPDATE};
+use crate::opens::{OpenRefusal, Reach, Scope};
+use crate::testing::Bench;
+
+/// Keeps decisions until it is told to run them, whether or not somebody still waits for them.
+struct Waiting {
+    inner: Arc<MemoryEngine>,
+    decisions: Mutex<Option<Vec<Box<dyn Decision>>>>,
+}
+
+impl std::fmt::Debug for Waiting {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Waiting").finish_non_exhaustive()
+    }
+}
+
+impl Waiting {
+    async fn run(&self) {
+        let decisions = self.decisions.lock().unwrap().take().unwrap_or_default();
+        for decision in decisions {
+            self.inner.commit(decision).await.unwrap();
+        }
+    }
+}
+
+impl Wrapper for Waiting {
+    fn inner(&self) -> &dyn Engine {
+        &*self.inner
+    }
+
+    fn commit(&self, decision: Box<dyn Decision>) -> BoxFuture<'_, Result<(), EngineError>> {
+        match &mut *self.decisions.lock().unwrap() {
+            None => self.inner.commit(decision),
+            Some(decisions) => {
+                decisions.push(decision);
+                Box::pin(std::future::pending())
+            }
+        }
+    }
+}
+
+async fn bench() -> (Bench, Arc<Waiting>) {
+    let engine = Arc::new(MemoryEngine::default());
+    let waiting = Arc::new(Waiting { inner: Arc::clone(&engine), decisions: Mutex::default() });
+    let bench = Bench::over(Arc::clone(&waiting) as Arc<dyn Engine>, engine);
+    bench.call("PUT", "share?restype=share", &[], b"").await.unwrap();
+    bench.mkdir("dir").await;
+    bench.create("dir/file", 1_024).await;
+    (bench, waiting)
+}
+
+/// Begins a request and drops it once its commit waits.
+fn begin_and_drop(bench: &Bench, waiting: &Waiting, ask: (&str, &str, &[(&str, &str)], &[u8])) {
+    *waiting.decisions.lock().unwrap() = Some(Vec::new());
+    let (method, url, headers, body) = ask;
+    let mut request = pin!(bench.call(method, url, headers, body));
+    let mut context = Context::from_waker(Waker::noop());
+    assert!(request.as_mut().poll(&mut context).is_pending(), "{method} {url}");
+    assert_eq!(waiting.decisions.lock().unwrap().as_ref().map(Vec::len), Some(1), "{method} {url}");
+}
+
+const TO_MOVED: &[(&str, &str)] = &[("x-ms-file-rename-source", "http://127.0.0.1:10003/acct/share/dir/file")];
+const DIRECTORY: &[(&str, &str)] = &[("x-ms-file-rename-source", "http://127.0.0.1:10003/acct/share/dir")];
+
+/// An SMB open that does not share what the request needs waits until the commit is there, and only so long.
+#[tokio::test]
+async fn an_open_waits_for_the_commit_of_a_request_that_is_gone() {
+    for ask in [
+        ("PUT", "share/dir/file?comp=range", UPDATE, &b"data"[..]),
+        ("PUT", "share/dir/file?comp=range", CLEAR, b""),
+        ("PUT", "share/dir/file", CREATE, b""),
+        ("PUT", "share/dir/file?comp=metadata", &[("x-ms-meta-a", "b")], b""),
+        ("DELETE", "share/dir/file", &[], b""),
+        ("PUT", "share/moved?comp=rename", TO_MOVED, b""),
+        ("PUT", "share/other?restype=directory&comp=rename", DIRECTORY, b""),
+    ] {
+        let (bench, waiting) = bench().await;
+        let request = bench.open_request("dir/file", Access::READ, Access::READ).await;
+        begin_and_drop(&bench, &waiting, ask);
+        {
+            let mut open = pin!(bench.opens.open(request));
+            let mut context = Context::from_waker(Waker::noop());
+            assert!(open.as_mut().poll(&mut context).is_pending(), "{ask:?}");
+            waiting.run().await;
+            match open.as_mut().poll(&mut context) {
+                Poll::Ready(Ok(_) | Err(OpenRefusal::LookAgain)) => {}
+                other => panic!("{ask:?}: {other:?}"),
+            }
+        }
+        assert!(bench.opens.is_empty(), "{ask:?}");
+    }
+}
+
+/// A commit that never came leaves nothing in the table either.
+#[tokio::test]
+async fn a_decision_that_is_dropped_leaves_the_table() {
+    let (bench, waiting) = bench().await;
+    begin_and_drop(&bench, &waiting, ("DELETE", "share/dir/file", &[], b""));
+    assert!(!bench.opens.is_empty());
+    *waiting.decisions.lock().unwrap() = None;
+    assert!(bench.opens.is_empty());
+}
+
+/// Handles of a file go along with a rename whose request was dropped.
+#[tokio::test]
+async fn handles_go_along_with_a_rename_of_a_request_that_is_gone() {
+    let (bench, waiting) = bench().await;
+    let handle = bench.open("dir/file", Access::READ, Access::ALL).await;
+    begin_and_drop(&bench, &waiting, ("PUT", "share/moved?comp=rename", TO_MOVED, b""));
+    waiting.run().await;
+    let page = bench.opens.handles(Scope { file: handle.file(), reach: Reach::Node }, None, 10);
+    assert_eq!(page.handles.first().map(|handle| handle.place.path.as_str()), Some("moved"));
+    drop(handle);
+    assert!(bench.opens.is_empty());
+}
