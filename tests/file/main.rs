@@ -3,6 +3,8 @@
 //! One file per operation, by Azure's name; what goes across operations has files of its own. Each test has a server to
 //! itself.
 
+#[path = "../blob/elsewhere.rs"]
+mod elsewhere;
 #[path = "../harness/mod.rs"]
 mod harness;
 mod signatures;
@@ -11,6 +13,7 @@ mod stage;
 // Across operations.
 mod directory_operations;
 mod file_operations;
+mod file_sources;
 mod names;
 mod nfs_properties;
 mod not_yet;
@@ -47,12 +50,15 @@ mod set_directory_metadata;
 mod set_directory_properties;
 
 // Files.
+mod abort_copy_file;
+mod copy_file;
 mod create_file;
 mod delete_file;
 mod get_file;
 mod lease_file;
 mod list_ranges;
 mod put_range;
+mod put_range_from_url;
 mod rename_file;
 mod set_file_metadata;
 mod set_file_properties;

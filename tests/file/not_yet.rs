@@ -53,7 +53,7 @@ const REQUESTS: &[(&str, &str, Headers<'static>, &str)] = &[
     ("PutRangeFromUrl",          "PUT share/file?comp=range", &[COPY, UPDATE, ("x-ms-range", "bytes=0-0"), ("x-ms-source-range", "bytes=0-0")], ""),
     ("ListRanges",               "GET share/file?comp=rangelist", &[], ""),
     ("CopyFile",                 "PUT share/copy", &[COPY], ""),
-    ("AbortCopyFile",            "PUT share/file?comp=copy&copyid=1", &[("x-ms-copy-action", "abort")], ""),
+    ("AbortCopyFile",            "PUT share/file?comp=copy&copyid=aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa", &[("x-ms-copy-action", "abort")], ""),
     ("CreateSymbolicLink",       "PUT share/link?restype=symboliclink", &[LINK], ""),
     ("GetSymbolicLink",          "GET share/link?restype=symboliclink", &[], ""),
     ("CreateHardLink",           "PUT share/hard?restype=hardlink", &[FILE, ("x-ms-file-target-file", "/share/file")], ""),

@@ -26,10 +26,12 @@ pub struct Server {
 struct Node {
     process: Child,
     address: SocketAddr,
+    /// Where blobs are, beside files.
+    blobs: Option<SocketAddr>,
     admin: SocketAddr,
 }
 
-/// The service that a suite is about; the others have no port.
+/// The service that a suite is about; the others have no port, except that files have blobs beside them.
 #[allow(dead_code)]
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Service {
@@ -155,6 +157,12 @@ impl Server {
         client.with_others(self.others.iter().map(|node| node.address).collect())
     }
 
+    /// The same for the blobs beside the files.
+    #[allow(dead_code)]
+    pub fn blob_client(&self) -> Client {
+        Client::new(self.node.blobs.expect("a server of files"))
+    }
+
     /// Whether the killed server has left everything in order: every row readable, every content whole, no reference
     /// to nothing.
     fn check(&self) -> Result<(), String> {
@@ -247,7 +255,10 @@ fn launch(folder: &Path, service: Service, port: u16, cluster: &Environment) -> 
     command.env_clear().envs(cluster.iter().cloned()).arg("--location").arg(folder.join("data"));
     for one in ["blob", "queue", "table", "file", "dfs"] {
         let is_wanted = one.eq_ignore_ascii_case(service.name());
-        let port = if is_wanted { port.to_string() } else { "off".to_owned() };
+        // Files are copied from blobs, and blobs from files.
+        let is_beside = service == Service::File && one == "blob";
+        let port = if is_wanted { port } else { 0 };
+        let port = if is_wanted || is_beside { port.to_string() } else { "off".to_owned() };
         command.arg(format!("--{one}-port")).arg(port);
     }
     command.args(["--admin-port", "0", "--test-clock", "--silent", "--copy-sources", "loopback"]);
@@ -261,7 +272,8 @@ fn launch(folder: &Path, service: Service, port: u16, cluster: &Environment) -> 
         address.unwrap_or_else(|| panic!("no {who} in {said:?}; see {}", folder.display()))
     };
     let address = port_of(&format!("{} service", service.name()));
-    Node { process, address, admin: port_of("Admin") }
+    let blobs = (service == Service::File).then(|| port_of("Blob service"));
+    Node { process, address, blobs, admin: port_of("Admin") }
 }
 
 #[allow(dead_code)] // Not every suite has folders of before.

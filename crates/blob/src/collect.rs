@@ -76,7 +76,7 @@ impl Handler for BlobService {
                 Task::EndContainer(key) => {
                     steps(engine, due, move |rows, tick, changes| end_container(rows, &key, tick, changes))
                 }
-                Task::Copy(id) => return self.tend(id, due).await,
+                Task::Copy(id) => return self.copier.tend(id, due).await,
             }
             .await?;
             Ok(Handled::Done)

@@ -1,6 +1,7 @@
 //! Why the service refuses a request: every code with its status and text, in one place.
 
 use concurrency::{LeaseRefusal, Unmet};
+use content::source::CopySourceFault;
 use service::RequestError;
 use wire::http::ErrorReply;
 use wire::metadata::MetadataError;
@@ -123,17 +124,6 @@ pub enum BlobError {
     LeaseNotPresentWithLeaseOperation,
     /// The same code, of a container.
     ContainerLeaseNotPresentWithLeaseOperation,
-}
-
-/// What the source of a copy answered, or why it did not.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct CopySourceFault {
-    /// Of the answer to the copy.
-    pub status: u16,
-    /// Of the answer of the source, if there was one.
-    pub source_status: Option<u16>,
-    pub source_code: Option<String>,
-    pub message: String,
 }
 
 impl BlobError {
@@ -466,19 +456,7 @@ impl BlobError {
                 .detail("QueryParameterName", "where")
                 .detail("QueryParameterValue", query)
                 .detail("Reason", "This query parameter value is invalid."),
-            BlobError::CannotVerifyCopySource(fault) => {
-                let mut reply = ErrorReply::new(status, code, &*fault.message);
-                if let Some(status) = fault.source_status {
-                    let status = status.to_string();
-                    reply =
-                        reply.header("x-ms-copy-source-status-code", &*status).detail("CopySourceStatusCode", status);
-                }
-                if let Some(code) = &fault.source_code {
-                    reply = reply.header("x-ms-copy-source-error-code", code).detail("CopySourceErrorCode", code);
-                    reply = reply.detail("CopySourceErrorMessage", &*fault.message);
-                }
-                reply
-            }
+            BlobError::CannotVerifyCopySource(fault) => fault.to_reply(code),
             BlobError::InvalidRange { length } => reply.header("content-range", format!("bytes */{length}")),
             _ => reply,
         }
@@ -486,6 +464,12 @@ impl BlobError {
 }
 
 const CONDITION_NOT_MET: &str = "The condition specified using HTTP conditional header(s) is not met.";
+
+impl From<CopySourceFault> for BlobError {
+    fn from(fault: CopySourceFault) -> BlobError {
+        BlobError::CannotVerifyCopySource(Box::new(fault))
+    }
+}
 
 /// Why a request has no result.
 pub type Failure = service::Failure<BlobError>;

@@ -57,6 +57,8 @@ mod website;
 
 use std::sync::Arc;
 
+use content::background_copy::Copier;
+use content::source::SourceReader;
 use engine::{Engine, EngineError};
 use service::properties::{KnownRules, Rules};
 use service::{StoredPolicy, unrefused};
@@ -64,6 +66,7 @@ use wire::http::{Body, Head, Reply};
 use wire::names::ContainerName;
 
 pub use check::check;
+pub use content::source::{Fetched, Outside, Running, Unreached};
 pub use error::{BlobError, Failure};
 pub use listing::After;
 pub use model::encryption::Encryption;
@@ -82,7 +85,7 @@ pub use rules::immutability::Standing;
 pub use rules::soft_delete::{Fate, Keeping, Written};
 pub use rules::writable::Reach;
 pub use service::Asker;
-pub use source::{Fetched, Outside, Running, Unreached};
+pub use source::BlobReader;
 
 use model::service_properties::PROPERTIES;
 
@@ -94,8 +97,7 @@ pub const REFERRED: [u8; 2] = [service::space::BLOCK_LIST, service::space::PAGE_
 pub struct BlobService {
     engine: Arc<dyn Engine>,
     rules: Arc<KnownRules>,
-    outside: Option<Arc<dyn Outside>>,
-    copies: Arc<background_copy::Copies>,
+    copier: background_copy::BlobCopier,
 }
 
 /// Public access and stored access policies of a container.
@@ -108,13 +110,19 @@ pub struct ContainerAccess {
 impl BlobService {
     #[must_use]
     pub fn new(engine: Arc<dyn Engine>) -> BlobService {
-        BlobService { engine, rules: Arc::default(), outside: None, copies: Arc::default() }
+        BlobService { copier: Copier::new(Arc::clone(&engine)), engine, rules: Arc::default() }
     }
 
     /// Lets copies read sources outside of this server.
     #[must_use]
     pub fn reaching(self, outside: Arc<dyn Outside>) -> BlobService {
-        BlobService { outside: Some(outside), ..self }
+        BlobService { copier: self.copier.reaching(outside), ..self }
+    }
+
+    /// Copies from files of this server, too.
+    #[must_use]
+    pub fn copying_from(self, files: Arc<dyn SourceReader>) -> BlobService {
+        BlobService { copier: self.copier.copying_from(files), ..self }
     }
 
     /// Runs an operation for the owner of the account.
@@ -136,7 +144,7 @@ impl BlobService {
         account: u64,
         body: &mut dyn Body,
     ) -> Result<Reply, Failure> {
-        let (reach, outside) = (Reach::of(asker.caller), self.outside.as_deref());
+        let (reach, outside) = (Reach::of(asker.caller), self.copier.outside.as_deref());
         let call = ops::Call { engine: &*self.engine, account, head, reach, asker, outside, service: self };
         ops::run(op, call, body).await
     }

@@ -1,6 +1,7 @@
 //! What operations have in common in what they answer: headers of containers and blobs.
 
 use concurrency::{Lease, Timestamp};
+use content::copy_state::CopyState;
 pub use service::reply::{
     CONTENT_MD5, CONTENT_TYPE_DEFAULT, FALSE, REQUEST_SERVER_ENCRYPTED, SERVER_ENCRYPTED, SNAPSHOT, TRUE, date, flag,
     lease_duration, lease_state, lease_status, metadata_element, reply, set_crc64, set_lease, set_md5, set_metadata,
@@ -10,7 +11,6 @@ use wire::http::{HeaderMap, HeaderName, HeaderValue, header};
 use wire::xml::XmlWriter;
 use wire::{base64, dates};
 
-use crate::model::copy_state::CopyState;
 use crate::model::encryption::Encryption;
 use crate::model::tier::Tier;
 use crate::model::{BlobType, Committed, PublicAccess, VersionId};
@@ -106,7 +106,7 @@ pub fn set_blob(headers: &mut HeaderMap, blob: &Committed, lease: Option<&Lease>
         BlobType::Page { sequence } => _ = headers.insert(&BLOB_SEQUENCE_NUMBER, HeaderValue::from(sequence)),
     }
     if let Some(copy) = &blob.copy {
-        set_copy(headers, copy, now);
+        copy.tell(headers, now);
     }
     blob.headers.set_on(headers);
 }
@@ -137,28 +137,7 @@ fn set_protection(headers: &mut HeaderMap, blob: &Committed) {
     }
 }
 
-/// What reads tell of the copy that a blob came from.
-fn set_copy(headers: &mut HeaderMap, copy: &CopyState, now: Timestamp) {
-    let (status, progress, completed) = copy.shown(now);
-    let mut set = |name: &'static str, text: &str| _ = headers.insert(name, value(text.to_owned()));
-    set("x-ms-copy-id", &copy.id);
-    set("x-ms-copy-source", &copy.source);
-    set("x-ms-copy-progress", &progress);
-    if let Some(description) = &copy.description {
-        set("x-ms-copy-status-description", description);
-    }
-    headers.insert("x-ms-copy-status", HeaderValue::from_static(status.name()));
-    if let Some(at) = completed {
-        headers.insert("x-ms-copy-completion-time", date(at));
-    }
-    if let Some(incremental) = &copy.incremental {
-        headers.insert("x-ms-incremental-copy", TRUE);
-        let at = dates::iso_ticks(incremental.snapshot).as_str().to_owned();
-        headers.insert("x-ms-copy-destination-snapshot", value(at));
-    }
-}
-
-/// The same in a listing.
+/// What a listing tells of the copy that a blob came from.
 pub fn copy_elements(xml: &mut XmlWriter, copy: &CopyState, now: Timestamp) {
     let (status, progress, completed) = copy.shown(now);
     xml.leaf("CopyId", &copy.id).leaf("CopyStatus", status.name()).leaf("CopySource", &copy.source);

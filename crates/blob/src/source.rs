@@ -5,24 +5,29 @@
 //! the same URL would be. Nothing here knows a socket.
 
 use std::collections::VecDeque;
-use std::fmt::Debug;
+use std::sync::Arc;
 
 use auth::Service;
-use bytes::Bytes;
-use concurrency::Conditions;
+use concurrency::{Conditions, ETag, Timestamp, Unmet, Version};
+use content::map::ByteSpan;
 use content::pieces::{self, Piece};
+use content::source::{
+    self, CopySourceFault, Extent, Fetched, LocalPlace, LocalSource, Outside, PieceBody, SourceBytes, SourceReader,
+};
 use content::upload::{self, Announced, Received, Wanted};
-use engine::{BoxFuture, Engine, Rows, read};
+use engine::{Engine, NotCommitted, Rows, Stop, Unread, read};
 use service::RequestError;
 use service::sources::{Located, Manner, Sources, Wish, without_signature};
-use wire::http::{Body, BodyError, Head, HeaderMap, HeaderValue, header};
+use wire::dates;
+use wire::http::{Body, ErrorReply, Head, HeaderMap, HeaderValue, header};
+use wire::names::{BlobName, ContainerName};
 use wire::ranges::{RangeHeader, Span};
 use wire::tags::Tags;
 
 use crate::encryption_headers::{self, OF_SOURCE};
-use crate::error::{BlobError, CopySourceFault, Failure};
+use crate::error::{BlobError, Failure};
 use crate::model::blocks::for_each_chunk;
-use crate::model::{Committed, ContentRef, refuse};
+use crate::model::{self, Committed, ContentRef, Halt, VersionId, Which, refuse};
 use crate::request::BodySums;
 use crate::rules::copy_source::{SourceBlob, fault, nowhere, refused};
 use crate::rules::encryption::{self, CustomerKey};
@@ -34,43 +39,8 @@ const URL_BYTES_MAX: usize = 2 * 1024;
 const VERSION: &str = "2023-11-03";
 /// Ten tags of the longest kind, with every character escaped.
 const TAGS_BYTES_MAX: usize = 32 * 1024;
-/// The longest document in which a source elsewhere says why it refuses.
-const ERROR_BYTES_MAX: usize = 16 * 1024;
 /// Bytes that are shared by reference are read for their checksum only up to this size.
 pub const SUMMED_BYTES_MAX: u64 = 4 * 1024 * 1024;
-
-/// What is elsewhere.
-pub trait Outside: Debug + Send + Sync {
-    /// Asks for a URL. An answer with an error status is an answer.
-    fn fetch<'a>(&'a self, url: &'a str, headers: HeaderMap) -> BoxFuture<'a, Result<Fetched, Unreached>>;
-
-    /// Runs something beside the requests. What it returns ends it when it is dropped.
-    fn spawn(&self, work: BoxFuture<'static, ()>) -> Box<dyn Running>;
-}
-
-/// Something that runs beside the requests, until this is dropped.
-pub trait Running: Debug + Send + Sync {}
-
-/// What came from elsewhere.
-pub struct Fetched {
-    pub status: u16,
-    pub headers: HeaderMap,
-    pub body: Box<dyn Body>,
-}
-
-impl Debug for Fetched {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Fetched({})", self.status)
-    }
-}
-
-/// Nothing did.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Unreached {
-    /// We may not go there, and trying again does not help.
-    pub is_forbidden: bool,
-    pub message: String,
-}
 
 /// Where the sources of copies are found.
 #[derive(Clone, Copy, Debug)]
@@ -80,6 +50,8 @@ pub struct CopySources<'a> {
     pub sources: &'a dyn Sources,
     /// `None`: this server copies only from itself.
     pub outside: Option<&'a dyn Outside>,
+    /// The files of this server.
+    pub files: Option<&'a Arc<dyn SourceReader>>,
 }
 
 /// A source as a request describes it.
@@ -145,26 +117,35 @@ impl Source {
         })
     }
 
-    /// Finds out what the URL names; `None`: something elsewhere.
-    pub async fn find(&self, from: CopySources<'_>) -> Result<Option<SourceBlob>, Failure> {
-        match from.sources.locate(&self.wish).await? {
-            Located::There => Ok(None),
-            Located::Unclear => Err(BlobError::header("x-ms-copy-source", without_signature(&self.wish.url)).into()),
-            Located::Refused(refusal) => Err(refused(refusal).into()),
-            Located::Here { service: Service::Queue | Service::Table | Service::File, .. } => {
-                Err(nowhere("The copy source is neither a blob nor elsewhere.").into())
-            }
-            Located::Here { service: Service::Blob, account, head } => {
-                let blob = self.blob(account, &head).map_err(|error| refused(error.to_reply()))?;
-                Ok(Some(blob))
-            }
+    /// Finds out which blob the URL names; `None`: something elsewhere.
+    pub async fn find_blob(&self, from: CopySources<'_>) -> Result<Option<SourceBlob>, Failure> {
+        match self.find(from).await? {
+            Origin::Blob(blob) => Ok(Some(blob)),
+            Origin::Elsewhere => Ok(None),
+            Origin::File(..) => Err(not_copied().into()),
         }
     }
 
-    /// The blob of this server that a request for the source names.
-    fn blob(&self, account: u64, head: &Head) -> Result<SourceBlob, BlobError> {
-        let ((container, name), which) = (request::blob(head)?, request::which(head)?);
-        Ok(SourceBlob { account, container, name, which, manner: self.wish.manner, key: self.key.clone() })
+    /// Finds out what the URL names.
+    pub async fn find(&self, from: CopySources<'_>) -> Result<Origin, Failure> {
+        let manner = self.wish.manner;
+        match from.sources.locate(&self.wish).await? {
+            Located::There => Ok(Origin::Elsewhere),
+            Located::Unclear => Err(BlobError::header("x-ms-copy-source", without_signature(&self.wish.url)).into()),
+            Located::Refused(refusal) => Err(refused(refusal).into()),
+            Located::Here { service: Service::Queue | Service::Table, .. } => Err(not_copied().into()),
+            Located::Here { service: Service::File, account, head } => {
+                let files = from.files.ok_or_else(not_copied)?;
+                let place = files.place(account, &head).map_err(refused)?;
+                Ok(Origin::File(place, Arc::clone(files)))
+            }
+            Located::Here { service: Service::Blob, account, head } => {
+                let parsed = request::blob(&head).and_then(|names| Ok((names, request::which(&head)?)));
+                let ((container, name), which) = parsed.map_err(|error| refused(error.to_reply()))?;
+                let key = self.key.clone();
+                Ok(Origin::Blob(SourceBlob { account, container, name, which, manner, key }))
+            }
+        }
     }
 
     /// Asks for the source elsewhere, or for `span` of it. What comes back is its head, and a body to be read.
@@ -252,7 +233,8 @@ impl Source {
     /// Opens the bytes that are meant, wherever they are.
     pub async fn open(&self, from: CopySources<'_>, most: u64) -> Result<Opened, Failure> {
         let opened = match self.find(from).await? {
-            Some(blob) => {
+            Origin::File(place, files) => self.open_file(from, &place, &files).await?.0,
+            Origin::Blob(blob) => {
                 let source = self.clone();
                 read(from.engine, move |rows, now| {
                     let mut state = blob.look(rows, &source.conditions, now)?.state;
@@ -264,13 +246,13 @@ impl Source {
                     );
                     encryption::reveal(&mut state, source.key.as_ref())?;
                     let length = span.map_or(state.length, |span| span.count());
-                    let body = PieceBody { pieces, length };
+                    let body = PieceBody::new(pieces, length);
                     let sealed_with = source.key.as_ref().map(|key| key.sha256);
                     Ok(Opened { length, share, sealed_with, body: Box::new(body), state: Some(state) })
                 })
                 .await?
             }
-            None => {
+            Origin::Elsewhere => {
                 let fetched = self.fetch(from.outside).await?;
                 let length = length(&fetched)?;
                 Opened::fetched(length, fetched.body)
@@ -282,6 +264,34 @@ impl Source {
         Ok(opened)
     }
 
+    /// Opens a file of this server, or the range of it that is meant, if it is as the conditions want it. Files have no tags.
+    pub async fn open_file(
+        &self,
+        from: CopySources<'_>,
+        place: &LocalPlace,
+        files: &Arc<dyn SourceReader>,
+    ) -> Result<(Opened, LocalSource), Failure> {
+        let opened = source::open_local(from.engine, files, place, self.range).await;
+        let opened = opened.map_err(|error| match error {
+            NotCommitted::Refused(refusal) => Failure::Refused(refused(refusal)),
+            NotCommitted::Failed(error) => Failure::Failed(error),
+        })?;
+        let stamp = opened.source.stamp;
+        let version = Version { etag: ETag::new(stamp), last_modified: stamp, tags: &[] };
+        self.conditions.check_read(&version).map_err(|unmet| self.unmet(unmet, &version))?;
+        Ok((Opened::fetched(opened.length, opened.body), opened.source))
+    }
+
+    /// A condition that a source in this server does not meet.
+    fn unmet(&self, unmet: Unmet, version: &Version<'_>) -> BlobError {
+        match self.wish.manner {
+            // Only the tags are not as they should be: the service has no code of its own for a source's.
+            Manner::Copy if self.conditions.without_tags().check_read(version).is_ok() => unmet.into(),
+            Manner::Copy => BlobError::SourceConditionNotMet,
+            Manner::FromUrl => refused(BlobError::from(unmet).to_reply()),
+        }
+    }
+
     /// The bytes that are meant, of a source of `length` bytes; `None` for all of them.
     fn span(&self, length: u64) -> Result<Option<Span>, BlobError> {
         let outside = |_| fault(416, Some("InvalidRange"), "The range is not within the copy source.");
@@ -289,17 +299,26 @@ impl Source {
     }
 }
 
-/// The length that an answer announces. Without one a whole answer cannot be told from a cut one.
+/// The length that an answer announces.
 pub fn length(fetched: &Fetched) -> Result<u64, BlobError> {
-    fetched.body.length().ok_or_else(|| nowhere("The copy source does not say how long it is."))
+    Ok(source::announced_length(fetched)?)
 }
 
-/// The same of a source elsewhere: with its own message, or `otherwise` if it gives none.
-async fn refused_elsewhere(mut fetched: Fetched, otherwise: &str) -> BlobError {
-    let document = wire::http::collect(&mut *fetched.body, ERROR_BYTES_MAX).await.unwrap_or_default();
-    let message = wire::xml::parse_error_message(&document);
-    let code = fetched.headers.get("x-ms-error-code").and_then(|code| code.to_str().ok());
-    fault(fetched.status, code, message.as_deref().unwrap_or(otherwise))
+/// A source elsewhere that refuses: with its own message, or `otherwise` if it gives none.
+async fn refused_elsewhere(fetched: Fetched, otherwise: &str) -> BlobError {
+    CopySourceFault::refused_elsewhere(fetched, otherwise).await.into()
+}
+
+fn not_copied() -> BlobError {
+    nowhere("The copy source is neither a blob, nor a file, nor elsewhere.")
+}
+
+/// Where a source is.
+#[derive(Clone, Debug)]
+pub enum Origin {
+    Blob(SourceBlob),
+    File(LocalPlace, Arc<dyn SourceReader>),
+    Elsewhere,
 }
 
 /// The content that holds exactly these bytes, if there is one.
@@ -389,29 +408,96 @@ impl Opened {
 /// It is the source that did not send its bytes, not the client.
 fn broken(failure: Failure) -> Failure {
     match failure {
-        Failure::Body(_) => BlobError::CannotVerifyCopySource(Box::new(CopySourceFault {
-            status: 500,
-            source_status: None,
-            source_code: None,
-            message: "The copy source ended before its end.".to_owned(),
-        }))
-        .into(),
+        Failure::Body(_) => BlobError::from(CopySourceFault::broken_off()).into(),
         other => other,
     }
 }
 
-/// The bytes of a blob of this server, as if a client had sent them.
-struct PieceBody {
-    pieces: VecDeque<Piece>,
-    length: u64,
+/// How the File service copies from blobs.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct BlobReader;
+
+impl SourceReader for BlobReader {
+    fn place(&self, account: u64, head: &Head) -> Result<LocalPlace, ErrorReply> {
+        let (container, name) = request::blob(head).map_err(|error| error.to_reply())?;
+        request::which(head).map_err(|error| error.to_reply())?;
+        let text = |name| head.query.get(name).map(str::to_owned);
+        Ok(LocalPlace {
+            account,
+            container: container.as_str().to_owned(),
+            name: name.as_str().to_owned(),
+            snapshot: text("snapshot"),
+            version: text("versionid"),
+        })
+    }
+
+    fn look(&self, place: &LocalPlace, rows: &dyn Rows, now: Timestamp) -> Result<LocalSource, Stop<ErrorReply>> {
+        let state = found(place, rows, now).map_err(|halt| match halt {
+            Stop::Refused(error) => Stop::Refused(error.to_reply()),
+            Stop::Unread(unread) => Stop::Unread(unread),
+        })?;
+        Ok(LocalSource {
+            length: state.length,
+            stamp: state.stamp,
+            headers: state.headers.clone(),
+            metadata: state.metadata.clone(),
+            bytes: Arc::new(BlobBytes(state)),
+        })
+    }
 }
 
-impl Body for PieceBody {
-    fn length(&self) -> Option<u64> {
-        Some(self.length)
+/// The blob that a place names, if it can be copied: a sealed one cannot without its key, and neither can an archived one.
+fn found(place: &LocalPlace, rows: &dyn Rows, now: Timestamp) -> Result<Committed, Halt> {
+    let (container, name) = (ContainerName::parse(&place.container), BlobName::parse(&place.name));
+    let (container, name) =
+        (container.map_err(|error| refuse(error.into()))?, name.map_err(|error| refuse(error.into()))?);
+    let at = |text: &Option<String>| text.as_deref().and_then(dates::parse_iso_ticks);
+    let which = match (at(&place.snapshot), at(&place.version)) {
+        (Some(snapshot), _) => Which::Snapshot(snapshot),
+        (None, Some(version)) => Which::Version(VersionId(version)),
+        (None, None) => Which::Base,
+    };
+    let generation = model::generation(rows, place.account, &container)?;
+    let seen = model::see(rows, generation, &name, which)?.ok_or(refuse(BlobError::BlobNotFound))?;
+    encryption::check_read(seen.state.encryption.as_ref(), None).map_err(refuse)?;
+    seen.state.check_no_copy(now).map_err(refuse)?;
+    seen.state.check_not_archived(now).map_err(refuse)?;
+    Ok(seen.state)
+}
+
+#[derive(Debug)]
+struct BlobBytes(Committed);
+
+impl SourceBytes for BlobBytes {
+    fn open(&self, rows: &dyn Rows, span: ByteSpan) -> Result<VecDeque<Piece>, Unread> {
+        if span.start >= span.end {
+            return Ok(VecDeque::new());
+        }
+        download::open(rows, &self.0, Some(Span { first: span.start, last: span.end - 1 }))
     }
 
-    fn next(&mut self) -> BoxFuture<'_, Option<Result<Bytes, BodyError>>> {
-        Box::pin(async { pieces::next(&mut self.pieces).await.map_err(|_| BodyError::Incomplete).transpose() })
+    fn extents(&self, rows: &dyn Rows, span: ByteSpan, most: usize) -> Result<Option<Vec<Extent>>, Unread> {
+        match self.0.content {
+            ContentRef::Empty => Ok(Some(Vec::new())),
+            ContentRef::Whole(content) => Ok(Some(vec![Extent { span, content, skip: span.start }])),
+            ContentRef::Blocks(list) | ContentRef::Shared(list) => block_extents(rows, list, span, most),
+            ContentRef::Pages(view) => view.extents(rows, span, most),
+        }
     }
+}
+
+fn block_extents(rows: &dyn Rows, list: u64, span: ByteSpan, most: usize) -> Result<Option<Vec<Extent>>, Unread> {
+    let mut extents = Vec::new();
+    for_each_chunk(rows, list, span.start, |chunk| {
+        let mut start = chunk.start;
+        for entry in &chunk.entries {
+            let part = ByteSpan { start: start.max(span.start), end: (start + entry.size).min(span.end) };
+            if part.start < part.end {
+                extents.push(Extent { span: part, content: entry.content, skip: part.start - start });
+            }
+            start += entry.size;
+        }
+        start < span.end && extents.len() <= most
+    })?;
+    Ok(Some(extents).filter(|extents| extents.len() <= most))
 }

@@ -1,9 +1,7 @@
 //! What the tests share: requests from text, a service on the memory engine, and a few values.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use crate::source::{Fetched, Outside, Running, Unreached};
 use auth::Settings;
 use bytes::Bytes;
 use concurrency::{Lease, LeaseDuration, LeaseId, Timestamp, Until};
@@ -11,7 +9,7 @@ use content::map::MapCollector;
 use engine::memory::MemoryEngine;
 use engine::{BoxFuture, Decision, Engine, EngineError, Tick, Wrapper};
 use service::sources::{Located, Sources, Wish};
-use wire::http::{Body, BodyError, ErrorReply, FixedBody, Head, HeaderMap, HeaderValue, Reply};
+use wire::http::{Body, BodyError, ErrorReply, FixedBody, Head, Reply};
 
 use crate::model::{BlobType, Committed, Container, ContentRef, PublicAccess};
 use crate::{Asker, BlobService, Failure, Op};
@@ -49,6 +47,7 @@ pub fn committed() -> Committed {
 /// A request as tests write it: method, URL below the account, headers, body.
 pub type Ask<'a> = (&'a str, &'a str, &'a [(&'a str, &'a str)], &'a [u8]);
 
+pub use content::testing::{Elsewhere, Script, Then};
 pub use service::testing::{between, bytes, header, refusal, request};
 
 /// A service on an engine of its own.
@@ -158,6 +157,8 @@ pub fn url(rest: &str) -> String {
     format!("{HERE}{rest}")
 }
 
+/// Blobs stand for files there.
+pub const FILES: &str = "http://127.0.0.1:10003/acct/";
 const HERE: &str = "http://127.0.0.1:10000/acct/";
 
 /// Finds sources: those of the account are here, `http://private/` lets nobody in, other hosts are elsewhere.
@@ -174,6 +175,13 @@ impl Sources for Urls {
                     head: Box::new(request("GET", rest, &[])),
                 });
             }
+            if let Some(rest) = wish.url.strip_prefix(FILES) {
+                return Ok(Located::Here {
+                    service: auth::Service::File,
+                    account: ACCOUNT,
+                    head: Box::new(request("GET", rest, &[])),
+                });
+            }
             Ok(match wish.url.as_str() {
                 text if text.starts_with("http://private/") => {
                     Located::Refused(ErrorReply::new(401, "NoAuthenticationInformation", "Nobody is let in."))
@@ -181,105 +189,6 @@ impl Sources for Urls {
                 text if text.starts_with("http://") => Located::There,
                 _ => Located::Unclear,
             })
-        })
-    }
-}
-
-/// What is to be had elsewhere, by URL.
-#[derive(Debug, Default)]
-pub struct Elsewhere(pub Mutex<HashMap<&'static str, Script>>);
-
-/// How a source elsewhere behaves.
-#[derive(Clone, Debug)]
-pub struct Script {
-    pub status: u16,
-    pub headers: Vec<(&'static str, String)>,
-    pub length: u64,
-    pub bytes: Vec<Bytes>,
-    pub then: Then,
-}
-
-/// What comes after the bytes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Then {
-    End,
-    Cut,
-    Stall,
-}
-
-impl Script {
-    pub fn of(bytes: &[u8]) -> Script {
-        let bytes = Bytes::copy_from_slice(bytes);
-        Script { status: 200, headers: vec![], length: bytes.len() as u64, bytes: vec![bytes], then: Then::End }
-    }
-
-    pub fn header(mut self, name: &'static str, value: &str) -> Script {
-        self.headers.push((name, value.to_owned()));
-        self
-    }
-}
-
-impl Outside for Elsewhere {
-    fn fetch<'a>(&'a self, url: &'a str, headers: HeaderMap) -> BoxFuture<'a, Result<Fetched, Unreached>> {
-        Box::pin(async move {
-            let script = self.0.lock().unwrap().get(url).cloned();
-            let unreached =
-                || Unreached { is_forbidden: url.contains("forbidden"), message: "It is not there.".into() };
-            let mut script = script.ok_or_else(unreached)?;
-            let etag = script.headers.iter().find(|(name, _)| *name == "etag").map(|(_, etag)| etag.clone());
-            if let (Some(wanted), Some(etag)) = (headers.get("if-match"), etag)
-                && wanted.to_str().unwrap() != etag
-            {
-                script = Script { status: 412, ..Script::of(b"") };
-            }
-            if let Some(range) = headers.get("range") {
-                let (first, last) = range.to_str().unwrap().strip_prefix("bytes=").unwrap().split_once('-').unwrap();
-                let whole = script.bytes.concat();
-                let part = &whole[first.parse().unwrap()..=last.parse::<usize>().unwrap().min(whole.len() - 1)];
-                script = Script { status: 206, ..Script::of(part) };
-            }
-            let mut map = HeaderMap::new();
-            for (name, value) in &script.headers {
-                map.insert(*name, HeaderValue::from_str(value).unwrap());
-            }
-            let status = script.status;
-            Ok(Fetched { status, headers: map, body: Box::new(Scripted(script)) })
-        })
-    }
-
-    fn spawn(&self, work: BoxFuture<'static, ()>) -> Box<dyn Running> {
-        Box::new(Task(tokio::spawn(work).abort_handle()))
-    }
-}
-
-#[derive(Debug)]
-struct Task(tokio::task::AbortHandle);
-
-impl Running for Task {}
-
-impl Drop for Task {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
-
-struct Scripted(Script);
-
-impl Body for Scripted {
-    fn length(&self) -> Option<u64> {
-        Some(self.0.length)
-    }
-
-    fn next(&mut self) -> BoxFuture<'_, Option<Result<Bytes, BodyError>>> {
-        Box::pin(async {
-            if !self.0.bytes.is_empty() {
-                return Some(Ok(self.0.bytes.remove(0)));
-            }
-            match self.0.then {
-                Then::End => None,
-                Then::Cut => Some(Err(BodyError::Incomplete)),
-                Then::Stall => std::future::pending().await,
-            }
         })
     }
 }

@@ -5,10 +5,12 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use bytes::Bytes;
+use content::background_copy::Job;
 use engine::due::Due;
 use engine::{Engine, EngineError, Key, KeyReader, Rows, Unread};
 use service::{codec, each_row, space};
 
+use crate::background_copy::FileDestination;
 use crate::collect::Task;
 use crate::model::{
     DeletedShare, Node, NodePlace, Share, Usage, deleted_share_due, entries_of, permission_key, place_key, root_key,
@@ -26,6 +28,7 @@ pub async fn check(engine: &dyn Engine, problem: &mut (dyn FnMut(String) + Send)
         (space::PLACE, place),
         (space::PERMISSION, permission),
         (space::SHARE_USAGE, usage),
+        (space::FILE_COPY, copy),
     ];
     for (space, look) in inner {
         each_row(engine, space, look, &mut |row| survey.found_inside(row, problem)).await?;
@@ -129,7 +132,7 @@ fn due(_: &dyn Rows, key: &Key, _: &Bytes) -> Result<Finding, Unread> {
     let task = Due::from_key(key.as_bytes()).and_then(|due| Task::of(&due));
     let generation = match task {
         Some(Task::Purge { generation }) => Some(generation),
-        Some(Task::EndRetention { .. }) | None => None,
+        Some(Task::EndRetention { .. } | Task::Copy(_)) | None => None,
     };
     Ok(Finding { generation, ..Finding::default() })
 }
@@ -155,7 +158,21 @@ fn entry(rows: &dyn Rows, key: &Key, row: &Bytes) -> Result<Finding, Unread> {
     if rows.get(&permission_key(generation, node.permission))?.is_none() {
         problems.push(format!("the permission of {:?} ({:x}) is not there", node.name, node.id));
     }
+    let waiting = node.file().and_then(|state| state.copy.as_deref()).and_then(|copy| copy.job);
+    if let Some(id) = waiting
+        && rows.get(&Job::key::<FileDestination>(id))?.is_none()
+    {
+        problems.push(format!("{:?} ({:x}) waits for a copy that is not there", node.name, node.id));
+    }
     Ok(Finding { generation: Some(generation), length: node.length(), problems, ..Finding::default() })
+}
+
+/// A copy that is under way is looked after. One that no file waits for ends when that is done.
+fn copy(rows: &dyn Rows, key: &Key, row: &Bytes) -> Result<Finding, Unread> {
+    let Ok(job) = codec::decode::<Job>(row) else { return Ok(unreadable(key)) };
+    let is_tended = job.is_tended::<FileDestination>(rows)?;
+    let problems = if is_tended { Vec::new() } else { vec![format!("no node looks after the copy {:x}", job.id)] };
+    Ok(Finding { problems, ..Finding::default() })
 }
 
 /// A place leads to the file or directory of its id.
@@ -209,7 +226,7 @@ type Look = fn(&dyn Rows, &Key, &Bytes) -> Result<Finding, Unread>;
 mod tests {
     use super::*;
     use crate::FileError;
-    use crate::testing::Bench;
+    use crate::testing::{Bench, Script, Then};
     use engine::{Changes, Commit, Visit};
 
     async fn problems(bench: &Bench) -> Vec<String> {
@@ -320,6 +337,26 @@ mod tests {
         let found = problems(&bench).await;
         assert_eq!(found.len(), 1, "{found:?}");
         assert!(found[0].starts_with("deleted share share of account 1: nothing is going to end"), "{found:?}");
+    }
+
+    #[tokio::test]
+    async fn a_copy_under_way_must_be_there_and_be_looked_after() {
+        let of_copy: fn(&Key) -> bool =
+            |key| Due::from_key(key.as_bytes()).is_some_and(|due| due.space == space::FILE_COPY);
+        let any: fn(&Key) -> bool = |_| true;
+        for (space, which, expected) in [
+            (space::FILE_COPY, any, "waits for a copy that is not there"),
+            (space::DUE, of_copy, "no node looks after the copy"),
+        ] {
+            let (bench, elsewhere) = Bench::with_elsewhere().await;
+            let stalled = Script { length: 1_000, then: Then::Stall, ..Script::of(b"begin") };
+            elsewhere.0.lock().unwrap().insert("http://a/x", stalled);
+            bench.call("PUT", "share/file", &[("x-ms-copy-source", "http://a/x")], b"").await.unwrap();
+            assert_eq!(problems(&bench).await, [""; 0]);
+            damage(&bench, space, which, None).await;
+            let found = problems(&bench).await;
+            assert!(found.len() == 1 && found[0].contains(expected), "{found:?}");
+        }
     }
 
     /// A row that cannot be read is named, and the others are looked at all the same.

@@ -23,7 +23,7 @@ const ROWS_PER_STEP: usize = 500;
 
 impl Handler for FileService {
     fn spaces(&self) -> &[u8] {
-        &[space::SHARE, space::SHARE_DELETED]
+        &[space::SHARE, space::SHARE_DELETED, space::FILE_COPY]
     }
 
     fn handle<'a>(&'a self, engine: &'a dyn Engine, due: &'a Due) -> BoxFuture<'a, Result<Handled, EngineError>> {
@@ -36,6 +36,7 @@ impl Handler for FileService {
                     });
                     self.purges.reached(generation, steps.await?);
                 }
+                Task::Copy(id) => return self.copier.tend(id, due).await,
                 Task::EndRetention { deleted, share } => {
                     steps_in(share, engine, due, move |rows, tick, changes| {
                         end_retention(rows, &deleted, tick, changes)?;
@@ -56,12 +57,15 @@ pub enum Task {
     Purge { generation: u64 },
     /// To end the time in which the share at the key `deleted` can be restored. `share` is the key that it had.
     EndRetention { deleted: Key, share: Key },
+    /// To look after a copy that is under way.
+    Copy(u64),
 }
 
 impl Task {
     pub fn of(due: &Due) -> Option<Task> {
         match due.space {
             space::SHARE => due.owner_id().map(|generation| Task::Purge { generation }),
+            space::FILE_COPY => due.owner_id().map(Task::Copy),
             space::SHARE_DELETED => {
                 let mut reader = KeyReader::new(&due.owner);
                 let (account, name) = (reader.number()?, reader.text()?);

@@ -28,6 +28,8 @@ const SHORT: &[(&str, &str)] = &[("x-ms-type", "file"), ("x-ms-content-length", 
 const UPDATE: &[(&str, &str)] = &[("x-ms-write", "update"), ("x-ms-range", "bytes=0-4")];
 const CLEAR: &[(&str, &str)] = &[("x-ms-write", "clear"), ("x-ms-range", "bytes=0-4")];
 const FROM_DIR: &[(&str, &str)] = &[("x-ms-file-rename-source", "http://127.0.0.1:10003/acct/share/dir")];
+const COPY: &[(&str, &str)] = &[("x-ms-copy-source", "http://127.0.0.1:10003/acct/share/moved/file")];
+const COPY_RANGE: &[(&str, &str)] = &[COPY[0], ("x-ms-write", "update"), ("x-ms-range", "bytes=0-49")];
 /// `VERSION` stands for the version of the deleted share.
 const DELETED: &[(&str, &str)] = &[("x-ms-deleted-share-name", "share"), ("x-ms-deleted-share-version", "VERSION")];
 
@@ -46,6 +48,10 @@ const STORY: &[Act] = &[
     ("PUT", "share/moved/file?comp=metadata", &[("x-ms-meta-c", "3")], b""),
     ("PUT", "share/other", FILE, b""),
     ("PUT", "share/other", SHORT, b""),
+    ("PUT", "share/other", COPY, b""),
+    ("PUT", "share/file", COPY, b""),
+    ("PUT", "share/file?comp=range", COPY_RANGE, b""),
+    ("DELETE", "share/file", &[], b""),
     ("DELETE", "share/other", &[], b""),
     ("PUT", "share?restype=share&comp=lease", ACQUIRE, b""),
     ("DELETE", SHARE, HOLDER, b""),

@@ -138,6 +138,13 @@ pub async fn look<R: NodeRead>(call: Call<'_>, target: &Target, read: R) -> Resu
     Ok((spot, outcome?))
 }
 
+/// Enters the table for the file or directory that stands at a path, and tells its id.
+pub async fn enter_file(call: Call<'_>, target: &Target, access: RestAccess) -> Result<(u64, Entry), Failure> {
+    let spot = call.read(&Arc::new(Looking(Arc::new(target.clone())))).await?;
+    let file = file_id(&spot).ok_or(FileError::ResourceNotFound)?;
+    Ok((file.id, call.opens.enter(file, access, None).await.map_err(FileError::from)?))
+}
+
 /// Commits a change of what stands at a path, if the table lets the operation in.
 pub async fn commit<C: NodeChange>(call: Call<'_>, target: &Target, change: C) -> Result<C::Outcome, Failure> {
     commit_at(call, target, None, change).await

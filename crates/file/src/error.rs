@@ -1,6 +1,7 @@
 //! Why the service refuses a request: every code with its status and text, in one place.
 
 use concurrency::LeaseRefusal;
+use content::source::CopySourceFault;
 use service::RequestError;
 use wire::file_path::PathError;
 use wire::http::ErrorReply;
@@ -49,6 +50,13 @@ pub enum FileError {
     /// The caller may write the target of a rename, but not its source.
     UnauthorizedSource,
 
+    // Copies.
+    CannotVerifyCopySource(Box<CopySourceFault>),
+    CopyIdMismatch,
+    NoPendingCopyOperation,
+    PendingCopyOperation,
+    SourceConditionNotMet,
+
     // Others have it open over SMB.
     FileLockConflict,
     SharingViolation,
@@ -61,6 +69,8 @@ pub enum FileError {
 
     /// Another file or directory, or none, stands at the path since it was looked up. It is never an answer: the operation begins anew.
     Moved,
+    /// The same of the source of a copy.
+    SourceMoved,
     /// Too many maps stand behind that of a file to put another in front. It is never an answer: the operation makes the map stand by
     /// itself and begins anew.
     Unsettled {
@@ -78,6 +88,7 @@ pub enum Leased {
 /// The code of a file that SMB is about to delete. The reference's error table has `DeletePending`; its page on file locks has this
 /// one, and so does our promise.
 const SMB_DELETE_PENDING: &str = "SMBDeletePending";
+const CANNOT_VERIFY_COPY_SOURCE: &str = "CannotVerifyCopySource";
 
 impl FileError {
     pub(crate) fn header(name: &'static str, value: impl Into<String>) -> FileError {
@@ -154,6 +165,26 @@ impl FileError {
                 "This request is not authorized to perform this operation using this permission.",
             ),
 
+            FileError::CannotVerifyCopySource(fault) => {
+                (fault.status, CANNOT_VERIFY_COPY_SOURCE, "The copy source could not be read.")
+            }
+            FileError::CopyIdMismatch => (
+                409,
+                "CopyIdMismatch",
+                "The specified copy ID did not match the copy ID for the pending copy operation.",
+            ),
+            FileError::NoPendingCopyOperation => {
+                (409, "NoPendingCopyOperation", "There is currently no pending copy operation.")
+            }
+            FileError::PendingCopyOperation => {
+                (409, "PendingCopyOperation", "There is currently a pending copy operation.")
+            }
+            FileError::SourceConditionNotMet => (
+                412,
+                "SourceConditionNotMet",
+                "The source condition specified using HTTP conditional header(s) is not met.",
+            ),
+
             FileError::FileLockConflict => {
                 (409, "FileLockConflict", "A portion of the specified file is locked by an SMB client.")
             }
@@ -170,7 +201,9 @@ impl FileError {
             ),
 
             FileError::Lease(of, refusal) => lease(*of, *refusal),
-            FileError::Moved => (503, "ServerBusy", "The path changes all the time. Try again."),
+            FileError::Moved | FileError::SourceMoved => {
+                (503, "ServerBusy", "The path changes all the time. Try again.")
+            }
             FileError::Unsettled { .. } => (503, "ServerBusy", "The file is being rewritten. Try again."),
         }
     }
@@ -240,8 +273,15 @@ impl From<FileError> for ErrorReply {
             FileError::Request(error) => error.into(),
             FileError::InvalidRange { length } => reply.header("content-range", format!("bytes */{length}")),
             FileError::InvalidInput { reason } => reply.detail("Reason", reason),
+            FileError::CannotVerifyCopySource(fault) => fault.to_reply(CANNOT_VERIFY_COPY_SOURCE),
             _ => reply,
         }
+    }
+}
+
+impl From<CopySourceFault> for FileError {
+    fn from(fault: CopySourceFault) -> FileError {
+        FileError::CannotVerifyCopySource(Box::new(fault))
     }
 }
 

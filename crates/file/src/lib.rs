@@ -14,6 +14,8 @@
 //! - `permission_format`: the two forms in which a permission is sent and told.
 //! - `share_settings`: the headers that set quota, tier and the like of a share.
 //! - `smb_headers`: the headers that set attributes, times and permission.
+//! - `source`: the source of a copy: a file or a blob of this server, or something elsewhere.
+//! - `background_copy`: copies into files that go on after their answer.
 //! - `collect`: what is done later: the purge of deleted shares.
 //! - `check`: holds the rows of a stopped server against each other.
 //!
@@ -26,6 +28,7 @@
 //! - No change is committed while an SMB open that was there before it excludes it.
 //! - The usage of a share is the sum of the lengths of its files, in every state of the store.
 
+mod background_copy;
 mod change;
 mod check;
 mod collect;
@@ -51,6 +54,7 @@ mod route;
 pub mod security;
 mod share_settings;
 mod smb_headers;
+mod source;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]
@@ -59,6 +63,8 @@ mod tree;
 
 use std::sync::Arc;
 
+use content::background_copy::Copier;
+use content::source::{Outside, SourceReader};
 use engine::{Engine, Rows, Unread};
 use service::properties::Properties;
 use service::{Call, HttpService, ServiceState, StoredPolicy};
@@ -75,7 +81,9 @@ pub use ops::{
     SharesPage, WriteShare,
 };
 pub use share_settings::ShareSettings;
+pub use source::FileReader;
 
+use background_copy::FileCopier;
 use opens::Opens;
 use ops::get_file_service_properties::PROPERTIES;
 
@@ -87,13 +95,31 @@ pub type Failure = service::Failure<FileError>;
 pub struct FileService {
     state: ServiceState,
     opens: Arc<Opens>,
+    copier: FileCopier,
     purges: Arc<collect::Purges>,
 }
 
 impl FileService {
     #[must_use]
     pub fn new(engine: Arc<dyn Engine>, opens: Arc<Opens>) -> FileService {
-        FileService { state: ServiceState::new(engine), opens, purges: Arc::default() }
+        FileService {
+            copier: Copier::new(Arc::clone(&engine)),
+            state: ServiceState::new(engine),
+            opens,
+            purges: Arc::default(),
+        }
+    }
+
+    /// Copies from elsewhere, too.
+    #[must_use]
+    pub fn reaching(self, outside: Arc<dyn Outside>) -> FileService {
+        FileService { copier: self.copier.reaching(outside), ..self }
+    }
+
+    /// Copies from blobs of this server, too.
+    #[must_use]
+    pub fn copying_from(self, blobs: Arc<dyn SourceReader>) -> FileService {
+        FileService { copier: self.copier.copying_from(blobs), ..self }
     }
 }
 
@@ -110,7 +136,7 @@ impl HttpService for FileService {
     }
 
     async fn answer(&self, op: Op, call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> {
-        ops::run(op, ops::Call { base: call, opens: &self.opens }, body).await
+        ops::run(op, ops::Call { base: call, opens: &self.opens, copier: &self.copier }, body).await
     }
 
     fn find_policies(rows: &dyn Rows, account: u64, share: &str) -> Result<Option<Vec<StoredPolicy>>, Unread> {

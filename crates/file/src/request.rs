@@ -113,7 +113,7 @@ pub const HTTP_HEADERS: HttpHeaderNames = HttpHeaderNames {
 };
 
 /// The longest file.
-const FILE_BYTES_MAX: u64 = 4 << 40;
+pub const FILE_BYTES_MAX: u64 = 4 << 40;
 /// Before this version files were not as long.
 const LONG_FILES_SINCE: &str = "2020-02-10";
 const FILE_BYTES_MAX_BEFORE: u64 = 1 << 40;

@@ -1,9 +1,11 @@
 //! The headers that set what SMB sees of a file or directory: attributes, times and permission.
 
 use concurrency::Timestamp;
+use service::RequestError;
 use wire::dates;
 use wire::http::Head;
 
+use crate::change::copy::{AttributesSetting, CopiedTime};
 use crate::change::properties::{
     GROUP, MODE, NfsSettings, OWNER, PermissionSetting, Semantics, SmbSettings, TimeSetting,
 };
@@ -25,6 +27,13 @@ const CHANGE_TIME: &str = "x-ms-file-change-time";
 const PERMISSION: &str = "x-ms-file-permission";
 const PERMISSION_KEY: &str = "x-ms-file-permission-key";
 const SEMANTICS: &str = "x-ms-file-property-semantics";
+/// How a copy takes owner, group and mode of a file for NFS.
+const MODES_OF_NFS: [&str; 2] = ["x-ms-file-mode-copy-mode", "x-ms-file-owner-copy-mode"];
+const PERMISSION_COPY_MODE: &str = "x-ms-file-permission-copy-mode";
+/// Before this version a copy had none of these headers.
+const COPY_SETTINGS_SINCE: &str = "2019-07-07";
+
+const SOURCE: &str = "source";
 const NOW: &str = "now";
 const PRESERVE: &str = "preserve";
 const INHERIT: &str = "inherit";
@@ -60,6 +69,81 @@ pub fn parse_optional(head: &Head) -> Result<SmbSettings, FileError> {
         nfs: nfs(head)?,
     };
     Ok(SmbSettings { semantics: settings.semantics.with(&settings.permission), ..settings })
+}
+
+/// What a copy sets of the properties that SMB sees.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CopySettings {
+    pub attributes: AttributesSetting,
+    pub created: CopiedTime,
+    pub written: CopiedTime,
+    pub changed: CopiedTime,
+    /// `None`: the permission of the source.
+    pub permission: Option<PermissionSetting>,
+    pub nfs: NfsSettings,
+}
+
+/// The settings of a copy. What it does not name is as in a new file.
+pub fn parse_copy(head: &Head) -> Result<CopySettings, FileError> {
+    if !head.since(COPY_SETTINGS_SINCE) {
+        let now = CopiedTime::Set(TimeSetting::Now);
+        let attributes = AttributesSetting::New;
+        return Ok(CopySettings {
+            attributes,
+            created: now,
+            written: now,
+            changed: now,
+            permission: Some(PermissionSetting::Inherit),
+            nfs: NfsSettings::default(),
+        });
+    }
+    for name in MODES_OF_NFS {
+        if let Some(value) = text(head, name)? {
+            return Err(FileError::header(name, value));
+        }
+    }
+    let is_of_source =
+        |name| text(head, name).map(|value| value.is_some_and(|value| value.eq_ignore_ascii_case(SOURCE)));
+    let of_time = |name| match is_of_source(name)? {
+        true => Ok::<_, FileError>(CopiedTime::OfSource),
+        false => Ok(CopiedTime::Set(time(head, name)?)),
+    };
+    Ok(CopySettings {
+        attributes: match is_of_source(ATTRIBUTES)? {
+            true => AttributesSetting::OfSource,
+            false => attributes(head)?.map_or(AttributesSetting::New, AttributesSetting::Given),
+        },
+        created: of_time(CREATION_TIME)?,
+        written: of_time(LAST_WRITE_TIME)?,
+        changed: match is_of_source(CHANGE_TIME)? && head.since(OPTIONAL_SINCE) {
+            true => CopiedTime::OfSource,
+            false => CopiedTime::Set(change_time(head)?.map_or(TimeSetting::Now, TimeSetting::At)),
+        },
+        permission: copied_permission(head)?,
+        nfs: nfs(head)?,
+    })
+}
+
+/// A permission is given only if the mode says that it overrides that of the source.
+fn copied_permission(head: &Head) -> Result<Option<PermissionSetting>, FileError> {
+    let given = permission(head)?;
+    match text(head, PERMISSION_COPY_MODE)? {
+        Some(mode) if mode.eq_ignore_ascii_case(SOURCE) => match given {
+            PermissionSetting::Preserve => Ok(None),
+            PermissionSetting::Inherit | PermissionSetting::Given(_) | PermissionSetting::Key(_) => {
+                Err(FileError::header(PERMISSION_COPY_MODE, mode))
+            }
+        },
+        Some(mode) if mode.eq_ignore_ascii_case("override") => match given {
+            PermissionSetting::Preserve => Err(RequestError::MissingRequiredHeader { name: PERMISSION }.into()),
+            given => Ok(Some(given)),
+        },
+        Some(mode) => Err(FileError::header(PERMISSION_COPY_MODE, mode)),
+        None => match given {
+            PermissionSetting::Preserve => Ok(Some(PermissionSetting::Inherit)),
+            given => Ok(Some(given)),
+        },
+    }
 }
 
 fn attributes(head: &Head) -> Result<Option<Attributes>, FileError> {
@@ -145,7 +229,6 @@ mod tests {
     use super::*;
     use crate::security::Permission;
     use crate::testing::request;
-    use service::RequestError;
 
     const PERMISSION_FORMAT: &str = "x-ms-file-permission-format";
 

@@ -8,15 +8,17 @@ use concurrency::share_mode::{Access, Open};
 use concurrency::{Lease, LeaseId, Timestamp};
 use content::map::MapCollector;
 use engine::memory::MemoryEngine;
-use engine::{Engine, Tick};
+use engine::{BoxFuture, Engine, EngineError, Tick};
+use service::sources::{Located, Sources, Wish};
 use service::{Asker, HttpService};
-use wire::http::{Body, FixedBody, Head, Reply};
+use wire::http::{Body, ErrorReply, FixedBody, Head, Reply};
 use wire::names::ShareName;
 
 use crate::model::{AccessTier, Protocol, Provisioned, Share};
 use crate::opens::{Client, FileId, Handle, HandleId, Holder, OpenRequest, Opens, Place, Removal};
-use crate::{Failure, FileError, FileService, Op};
+use crate::{Failure, FileError, FileReader, FileService, Op};
 
+pub use content::testing::{Elsewhere, Script, Then};
 pub use service::testing::{between, bytes, header, refusal, text};
 
 pub const NOW: Timestamp = Timestamp(0x8DE_0000_0000_0000);
@@ -69,6 +71,19 @@ impl Bench {
         Bench::over(Arc::clone(&engine) as Arc<dyn Engine>, engine)
     }
 
+    /// The same, which also copies from elsewhere, and from files of the account as if they were blobs.
+    pub fn reaching(self, elsewhere: Arc<Elsewhere>) -> Bench {
+        let files = Arc::new(FileReader::new(Arc::clone(&self.opens)));
+        let service = self.service.clone().reaching(elsewhere).copying_from(files);
+        Bench { service, ..self }
+    }
+
+    /// A share, and what is to be had elsewhere.
+    pub async fn with_elsewhere() -> (Bench, Arc<Elsewhere>) {
+        let elsewhere = Arc::new(Elsewhere::default());
+        (Bench::with_share().await.reaching(Arc::clone(&elsewhere)), elsewhere)
+    }
+
     /// A service on an engine that stands before the one whose clock and figures are looked at.
     pub fn over(front: Arc<dyn Engine>, engine: Arc<MemoryEngine>) -> Bench {
         let opens = Arc::new(Opens::new(7));
@@ -89,7 +104,7 @@ impl Bench {
 
     pub async fn send(&self, head: Head, body: &mut dyn Body) -> Result<Reply, Failure> {
         let op = Op::named_by(&head)?;
-        let asker = Asker { settings: &self.settings, ..Asker::OWNER };
+        let asker = Asker { settings: &self.settings, sources: &Urls, ..Asker::OWNER };
         self.service.run_for(asker, op, &head, ACCOUNT, body).await
     }
 
@@ -137,6 +152,45 @@ impl Bench {
     /// How many rows and contents there are, and their bytes.
     pub fn figures(&self) -> Vec<(&'static str, u64)> {
         self.engine.figures().into_iter().filter(|(name, _)| *name != "commits").collect()
+    }
+}
+
+/// Where the files of the account are, and where they are as if they were blobs.
+const FILES: &str = "http://127.0.0.1:10003/acct/";
+const BLOBS: &str = "http://127.0.0.1:10000/acct/";
+
+/// The URL of a file in the share, as the source of a copy.
+pub fn url(path: &str) -> String {
+    format!("{FILES}share/{path}")
+}
+
+/// The same as if it were a blob.
+pub fn blob_url(path: &str) -> String {
+    format!("{BLOBS}share/{path}")
+}
+
+/// Which URLs name what.
+#[derive(Debug)]
+struct Urls;
+
+impl Sources for Urls {
+    fn locate<'a>(&'a self, wish: &'a Wish) -> BoxFuture<'a, Result<Located, EngineError>> {
+        let here = |service, rest: &str| Located::Here {
+            service,
+            account: ACCOUNT,
+            head: Box::new(request("GET", rest, &[])),
+        };
+        let located = match wish.url.as_str() {
+            url if url.starts_with(FILES) => here(auth::Service::File, &url[FILES.len()..]),
+            url if url.starts_with(BLOBS) => here(auth::Service::Blob, &url[BLOBS.len()..]),
+            "http://127.0.0.1:10001/acct/queue" => here(auth::Service::Queue, "queue"),
+            url if url.starts_with("http://private/") => {
+                Located::Refused(ErrorReply::new(401, "NoAuthenticationInformation", "Nobody is let in."))
+            }
+            url if url.starts_with("http://") => Located::There,
+            _ => Located::Unclear,
+        };
+        Box::pin(async { Ok(located) })
     }
 }
 

@@ -10,10 +10,12 @@ mod queue;
 mod table;
 
 use std::fmt::Debug;
+use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
 use ::blob::Outside;
+use ::file::opens::Opens;
 use ::service::properties::Rules;
 use ::service::{Asker, StoredPolicy};
 use auth::Need;
@@ -70,6 +72,16 @@ impl<O> SourceReads<O> {
     }
 }
 
+/// What services are made of.
+#[derive(Debug)]
+pub(crate) struct Parts {
+    engine: Arc<dyn Engine>,
+    /// Where copies may come from, apart from this server itself.
+    outside: Arc<dyn Outside>,
+    /// The table of open files.
+    opens: Arc<Opens>,
+}
+
 /// A service that answers REST requests.
 pub(crate) trait RestService: Handler + Debug + Sized + 'static {
     type Op: RestOperation;
@@ -77,8 +89,7 @@ pub(crate) trait RestService: Handler + Debug + Sized + 'static {
     /// How its resources are read when they are the source of a copy. `None`: copies cannot read from this service.
     const AS_SOURCE: Option<SourceReads<Self::Op>>;
 
-    /// `outside` is where copies may come from, apart from this server itself.
-    fn new(engine: Arc<dyn Engine>, outside: Arc<dyn Outside>) -> Self;
+    fn new(parts: &Parts) -> Self;
 
     fn run(
         &self,
@@ -206,8 +217,12 @@ macro_rules! services {
         impl Services {
             /// `outside` is where copies may come from, apart from this server itself.
             pub(crate) fn new(engine: &Arc<dyn Engine>, outside: &Arc<dyn Outside>) -> Services {
+                // The hasher's keys are random for each process. Numbers of handles need no more than that.
+                let random = RandomState::new().hash_one(std::process::id());
+                let opens = Arc::new(Opens::new(random));
+                let parts = Parts { engine: Arc::clone(engine), outside: Arc::clone(outside), opens };
                 Services {
-                    $($field: Arc::new(RestService::new(Arc::clone(engine), Arc::clone(outside))),)*
+                    $($field: Arc::new(RestService::new(&parts)),)*
                 }
             }
 

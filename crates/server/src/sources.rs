@@ -20,6 +20,8 @@ use crate::service::Service;
 use crate::services::{Op, SourceReads};
 use crate::target::{self, Hosts, Target};
 
+const INTENT: &str = "x-ms-file-request-intent";
+
 /// Finds sources for one request.
 pub(crate) struct CallersSources<'a> {
     pub pipeline: &'a Pipeline,
@@ -107,6 +109,10 @@ impl CallersSources<'_> {
         set(http::HeaderName::from_static("x-ms-version"), &self.entered.head.version);
         if let Some(token) = authorization {
             set(header::AUTHORIZATION, token);
+            // A token for a file must come with it.
+            if let Some(intent) = self.entered.head.header(INTENT) {
+                set(http::HeaderName::from_static(INTENT), intent);
+            }
         }
         let head = Head {
             method: Method::GET,
@@ -279,7 +285,9 @@ mod tests {
     fn what_is_copied_from() {
         let reads = Op::reading_source(Service::Blob).expect("blobs are copied");
         assert_eq!((reads.content.name(), reads.tags.map(Op::name)), ("GetBlob", Some("GetBlobTags")));
-        for service in [Service::Queue, Service::Table, Service::File, Service::Dfs] {
+        let reads = Op::reading_source(Service::File).expect("files are copied");
+        assert_eq!((reads.content.name(), reads.tags), ("GetFile", None));
+        for service in [Service::Queue, Service::Table, Service::Dfs] {
             assert_eq!(Op::reading_source(service), None, "{service:?}");
         }
     }

@@ -69,3 +69,5 @@ pub const SHARE_USAGE: u8 = 0x47;
 pub const PERMISSION: u8 = 0x48;
 /// Files that have several names, by share generation and id.
 pub const LINKED_FILE: u8 = 0x49;
+/// Copies into files that are under way, by id.
+pub const FILE_COPY: u8 = 0x4C;

@@ -1,7 +1,16 @@
 use super::*;
 use crate::BlobError;
 use crate::testing::{Bench, Elsewhere, Script, Then, header, refusal};
+use bytes::Bytes;
+use content::background_copy::{
+    ATTEMPTS_MAX, Attempt, COPIES_AT_ONCE_MAX, GRACE_SECONDS, Halted, Job, LOOK_SECONDS, PAGES_BYTES, SECONDS_MAX,
+    WAIT_SECONDS, give_up,
+};
+use content::source::{Fetched, Outside, Running, Unreached};
+use engine::Engine;
+use std::convert::Infallible;
 use std::sync::Arc;
+use wire::http::{Body, HeaderMap, HeaderValue, header as names};
 
 /// A request that changes a blob: method, URL and headers.
 type Write<'a> = (&'a str, &'a str, &'a [(&'a str, &'a str)]);
@@ -296,10 +305,10 @@ async fn an_attempt_that_another_has_replaced_changes_nothing() {
     assert_eq!(told(&bench, "x-ms-copy-progress").await.as_deref(), Some("5/1000"));
     let current = stored_job(&bench).await;
     let stale = Job { claim: Some(1), ..current.clone() };
-    give_up(&*bench.engine, stale.clone(), None).await.unwrap();
-    give_up(&*bench.engine, stale.clone(), Some("500 Over".to_owned())).await.unwrap();
+    give_up::<BlobDestination>(&*bench.engine, stale.clone(), None).await.unwrap();
+    give_up::<BlobDestination>(&*bench.engine, stale.clone(), Some("500 Over".to_owned())).await.unwrap();
     assert!(stored_job(&bench).await == current);
-    let attempt = Copy { engine: &*bench.engine, job: stale };
+    let attempt = Attempt::<BlobDestination>::new(&*bench.engine, stale);
     assert!(matches!(attempt.tell(700).await, Err(Halted::Unwanted)));
     assert!(matches!(attempt.finish(Vec::new(), 1_000).await, Err(Halted::Unwanted)));
     assert_eq!(told(&bench, "x-ms-copy-progress").await.as_deref(), Some("5/1000"));
@@ -333,9 +342,9 @@ async fn an_answer_with_another_etag_fails_the_copy() {
     bench.call("PUT", "cont/blob", &COPY, b"").await.unwrap();
     told(&bench, "x-ms-copy-status").await;
     let job = Job { etag: Some("\"1\"".to_owned()), ..stored_job(&bench).await };
-    let headers = HeaderMap::from_iter([(header::ETAG, HeaderValue::from_static("\"2\""))]);
+    let headers = HeaderMap::from_iter([(names::ETAG, HeaderValue::from_static("\"2\""))]);
     let body = Box::new(wire::http::FixedBody::new(Bytes::from_static(&[7; 1_000])));
-    let attempt = Copy { engine: &*bench.engine, job };
+    let attempt = Attempt::<BlobDestination>::new(&*bench.engine, job);
     let outcome = attempt.run(Fetched { status: 200, headers, body }, true).await;
     assert!(matches!(outcome, Err(Halted::Failed(why)) if why.starts_with("412 ")));
 }
@@ -371,28 +380,12 @@ async fn copies_that_find_no_room_stay_pending_and_wait() {
     assert_eq!(progress(&last).await, "5/1000");
 }
 
-#[test]
-fn a_source_is_slow_when_too_little_came_while_it_was_waited_for() {
-    let seconds = |seconds| Timestamp::default().plus_seconds(seconds).0;
-    let mut pace = Pace::default();
-    assert!(pace.is_kept(seconds(PACE_SECONDS - 1), 0));
-    assert!(pace.is_kept(seconds(1), PACE_BYTES));
-    assert!(pace.is_kept(seconds(PACE_SECONDS - 1), PACE_BYTES - 1));
-    assert!(!pace.is_kept(seconds(1), 0));
-    // A server that is slow to write has asked for nothing meanwhile.
-    assert!((0..10_000).all(|_| pace.is_kept(0, 1)));
-}
-
 /// Sends one byte every 29 seconds.
 #[derive(Debug)]
 struct Dripping(Arc<engine::memory::MemoryEngine>);
 
-impl crate::source::Outside for Dripping {
-    fn fetch<'a>(
-        &'a self,
-        _: &'a str,
-        _: HeaderMap,
-    ) -> engine::BoxFuture<'a, Result<Fetched, crate::source::Unreached>> {
+impl Outside for Dripping {
+    fn fetch<'a>(&'a self, _: &'a str, _: HeaderMap) -> engine::BoxFuture<'a, Result<Fetched, Unreached>> {
         let body = Box::new(Drips(self.0.clone()));
         Box::pin(async { Ok(Fetched { status: 200, headers: HeaderMap::new(), body }) })
     }

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use concurrency::{ETag, Lease, Timestamp, Version};
+use content::copy_state::CopyState;
 use content::map::PageView;
 use engine::{Changes, ContentId, Key, Rows, Tick, Unread};
 use minicbor::{Decode, Encode};
@@ -9,7 +10,6 @@ use service::{Deletion, HttpHeaders, Pairs, codec, space};
 use wire::names::BlobName;
 
 use super::blocks::Staging;
-use super::copy_state::CopyState;
 use super::encryption::Encryption;
 use super::keys::{blob_key, snapshot_key, snapshots_due, version_key, versions_due};
 use super::protection::{self, Protection};

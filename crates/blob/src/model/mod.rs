@@ -14,7 +14,6 @@
 pub mod blob;
 pub mod blocks;
 pub mod container;
-pub mod copy_state;
 pub mod encryption;
 pub mod keys;
 pub mod protection;

@@ -2,14 +2,13 @@
 
 use concurrency::{LeaseId, Timestamp};
 use engine::{Changes, Commit, commit};
-use service::{RequestError, codec};
+use service::RequestError;
 use wire::http::{Head, Reply, StatusCode};
 use wire::names::{BlobName, ContainerName};
 
 use super::Call;
 use crate::background_copy;
 use crate::error::BlobError;
-use crate::model::copy_state::CopyStatus;
 use crate::model::{self, Blob, blob_key, refuse};
 use crate::{Failure, reply, request};
 
@@ -60,13 +59,13 @@ pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
         op.judge(found.as_ref(), tick.now).map_err(refuse)?;
         let mut blob = found.ok_or(refuse(BlobError::BlobNotFound))?;
         let mut changes = Changes::none();
-        let job = background_copy::end(rows, &mut blob, CopyStatus::Aborted, None, tick, &mut changes)?;
-        changes.put(key, codec::encode(&blob));
+        let state = blob.committed.take().ok_or(refuse(BlobError::BlobNotFound))?;
+        let job = background_copy::abort(rows, key, (blob, state), tick, &mut changes)?;
         Ok(Commit { changes, outcome: job })
     })
     .await?;
     if let Some(job) = job {
-        call.service.abandon(job);
+        call.service.copier.abandon(job);
     }
     Ok(reply::reply(StatusCode::NO_CONTENT))
 }
@@ -75,9 +74,9 @@ pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
 mod tests {
     use super::*;
     use crate::model::Committed;
-    use crate::model::copy_state::CopyState;
     use crate::testing::{HELD, MINE, NOW, YOURS, committed, request, tick};
     use concurrency::Lease;
+    use content::copy_state::CopyState;
 
     #[test]
     fn each_refusal_and_two_at_once() {

@@ -5,9 +5,14 @@
 //!
 //! Copy Blob From URL and Put Blob From URL make a blob of a whole source, too, and share what is here.
 
+use std::sync::Arc;
+
 use auth::{Kind, Settings};
 use concurrency::{Conditions, DurationKind, Lease, LeaseId, Timestamp};
+use content::background_copy::{Job, JobSource};
+use content::copy_state::{CopyState, CopyStatus};
 use content::map::{PAGE_BYTES, PageView};
+use content::source::{Fetched, LocalPlace, LocalSource, SourceReader, answered_properties};
 use content::upload::{Received, Wanted};
 use engine::{Changes, Commit, Tick, commit, read};
 use service::RequestError;
@@ -16,10 +21,9 @@ use wire::http::{Body, Head, HeaderMap, HeaderValue, Reply, StatusCode, header};
 use wire::names::{BlobName, ContainerName};
 
 use super::Call;
-use crate::background_copy;
+use crate::background_copy::BlobDestination;
 use crate::encryption_headers;
 use crate::error::BlobError;
-use crate::model::copy_state::{CopyState, CopyStatus};
 use crate::model::encryption::Encryption;
 use crate::model::tags::Tagged;
 use crate::model::tier::{Priority, Tier};
@@ -30,7 +34,7 @@ use crate::rules::creation_options::CreationOptions;
 use crate::rules::encryption::{self, WriteEncryption};
 use crate::rules::soft_delete::{self, Written};
 use crate::rules::writable;
-use crate::source::{self, Opened, Source};
+use crate::source::{self, Opened, Origin, Source};
 use crate::{Failure, Reach, reply, request};
 
 /// A copy of a whole source.
@@ -146,17 +150,7 @@ impl Described {
             }
             _ => BlobType::Block,
         };
-        let pairs = headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
-        // What is no metadata of ours is left behind.
-        let metadata = wire::metadata::Metadata::parse(pairs).map(|metadata| metadata.into_pairs()).unwrap_or_default();
-        let headers = HttpHeaders {
-            content_type: text(header::CONTENT_TYPE.as_str()).or(Some(reply::CONTENT_TYPE_DEFAULT.to_owned())),
-            content_encoding: text(header::CONTENT_ENCODING.as_str()),
-            content_language: text(header::CONTENT_LANGUAGE.as_str()),
-            content_disposition: text(header::CONTENT_DISPOSITION.as_str()),
-            cache_control: text(header::CACHE_CONTROL.as_str()),
-            content_md5: text("content-md5").and_then(|text| wire::base64::decode(&text)),
-        };
+        let (headers, metadata) = answered_properties(headers);
         Described { length, kind, headers, metadata, tags: None, is_archived: false }
     }
 }
@@ -288,9 +282,10 @@ impl WholeCopy {
     pub(super) async fn run(self, call: Call<'_>) -> Result<Reply, Failure> {
         self.may(call).await?;
         match (self.source.find(call.sources()).await?, self.result) {
-            (Some(place), _) => self.copy_here(call, place).await,
-            (None, Makes::Copy) => self.copy_later(call).await,
-            (None, Makes::CopyInRequest | Makes::BlockBlob) => self.take_in(call).await,
+            (Origin::Blob(place), _) => self.copy_here(call, place).await,
+            (Origin::File(place, files), _) => self.copy_file(call, place, files).await,
+            (Origin::Elsewhere, Makes::Copy) => self.copy_later(call).await,
+            (Origin::Elsewhere, Makes::CopyInRequest | Makes::BlockBlob) => self.take_in(call).await,
         }
     }
 
@@ -392,6 +387,25 @@ impl WholeCopy {
         self.take(call, Opened::fetched(length, fetched.body), Described { kind: BlobType::Block, ..described }).await
     }
 
+    /// A file of this server. It becomes a block blob, whose contents cannot be those of a map, so its bytes are read: in the request,
+    /// or, if they are many, beside the requests.
+    async fn copy_file(
+        self,
+        call: Call<'_>,
+        place: LocalPlace,
+        files: Arc<dyn SourceReader>,
+    ) -> Result<Reply, Failure> {
+        let (opened, file) = self.source.open_file(call.sources(), &place, &files).await?;
+        self.check_length(file.length)?;
+        let (length, etag) = (file.length, file.etag());
+        let LocalSource { headers, metadata, .. } = file;
+        let described = Described { length, kind: BlobType::Block, headers, metadata, tags: None, is_archived: false };
+        if self.result == Makes::Copy && length > COPY_BYTES_MAX {
+            return self.begin(call, described, (Some(etag), Some(place)), None).await;
+        }
+        self.take(call, opened, described).await
+    }
+
     /// Whether so many bytes are copied within a request, wherever the source is.
     fn check_length(&self, length: u64) -> Result<(), BlobError> {
         let most = match self.result {
@@ -447,8 +461,20 @@ impl WholeCopy {
         if length > described.kind.bytes_max() {
             return Err(copy_source::nowhere("The copy source is larger than a blob of its type may be.").into());
         }
-        let asked = call.encryption()?;
         let etag = fetched.headers.get(header::ETAG).and_then(|etag| etag.to_str().ok()).map(str::to_owned);
+        self.begin(call, described, (etag, None), Some(fetched)).await
+    }
+
+    /// Begins a copy that goes on after the answer. `begun`: the answer of the source is already there.
+    async fn begin(
+        self,
+        call: Call<'_>,
+        described: Described,
+        (etag, local): (Option<String>, Option<LocalPlace>),
+        begun: Option<Fetched>,
+    ) -> Result<Reply, Failure> {
+        let length = described.length;
+        let asked = call.encryption()?;
         let (op, account, keeping) = (self.clone(), call.account, call.keeping());
         let partition = model::blob_partition(account, &op.container, &op.name);
         let (done, job) = commit(call.engine, partition, move |rows, tick| {
@@ -460,7 +486,9 @@ impl WholeCopy {
             let (lease, mut state) = op.decide(there, &described, tick).map_err(refuse)?;
             let mut changes = Changes::none();
             let md5 = state.headers.content_md5.take();
-            let job = background_copy::Job::new(&op.source.wish.url, etag.clone(), md5, &key, tick);
+            let url = op.source.wish.url.clone();
+            let source = JobSource { url, etag: etag.clone(), content_md5: md5, local: local.clone() };
+            let job = Job::new(source, &BlobDestination(key.clone()), tick);
             let copy = CopyState::pending(&op.source.wish.url, length, tick);
             let copy = Some(Box::new(CopyState { job: Some(job.id), ..copy }));
             state.copy = copy.clone();
@@ -472,14 +500,14 @@ impl WholeCopy {
                     state.content = ContentRef::Pages(view);
                 }
             }
-            job.begin(&mut changes);
+            job.begin::<BlobDestination>(&mut changes);
             state.encryption = encryption::effective(&container, asked.encryption.as_ref())?;
             let encryption = state.encryption.clone();
             let written = soft_delete::replace(rows, key, found, (lease, state), keeping, tick, &mut changes)?;
             Ok(Commit { changes, outcome: (Done { written, copy, encryption }, job) })
         })
         .await?;
-        call.service.pursue(job, Some(fetched));
+        call.service.copier.pursue(job, begun);
         Ok(self.answer(call, done, &Received::nothing(length)))
     }
 

@@ -13,10 +13,10 @@ use super::Call;
 use super::get_blob::ReadBlob;
 use crate::error::BlobError;
 use crate::model::Which;
-use crate::model::copy_state::Incremental;
 use crate::model::{self, Committed, ContentRef, Halt, Seen, refuse};
 use crate::request;
 use crate::{Failure, listing, reply};
+use content::copy_state::Incremental;
 
 /// The default and the cap of a page of ranges.
 const RESULTS_MAX: usize = 10_000;

@@ -14,7 +14,6 @@ use super::Call;
 use super::copy_blob::tell_copy;
 use crate::error::BlobError;
 use crate::model::Which;
-use crate::model::copy_state::{CopyState, CopyStatus, Incremental};
 use crate::model::{self, Blob, BlobType, Committed, ContentRef, blob_key, refuse};
 use crate::rules::copy;
 use crate::rules::copy_source::{self, SourceBlob};
@@ -23,6 +22,7 @@ use crate::rules::soft_delete;
 use crate::rules::writable;
 use crate::source::Source;
 use crate::{Failure, Reach, reply, request};
+use content::copy_state::{CopyState, CopyStatus, Incremental};
 
 #[derive(Clone)]
 struct IncrementalCopyBlob {
@@ -150,7 +150,7 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
     request::no_body(body)?;
     let op = parse(call.head, call.reach)?;
     // What elsewhere has changed between two snapshots cannot be asked for like a blob.
-    let place = op.source.find(call.sources()).await?;
+    let place = op.source.find_blob(call.sources()).await?;
     let place = place.ok_or_else(|| copy_source::nowhere("An incremental copy is made within this server only."))?;
     let Which::Snapshot(at) = place.which else {
         return Err(BlobError::IncrementalCopySourceMustBeSnapshot.into());

@@ -113,7 +113,12 @@ impl Call<'_> {
 
     /// Where the source of a copy is found.
     pub fn sources(&self) -> CopySources<'_> {
-        CopySources { engine: self.engine, sources: self.asker.sources, outside: self.outside }
+        CopySources {
+            engine: self.engine,
+            sources: self.asker.sources,
+            outside: self.outside,
+            files: self.service.copier.neighbour.as_ref(),
+        }
     }
 }
 

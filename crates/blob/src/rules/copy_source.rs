@@ -1,13 +1,14 @@
 //! The blob that a copy is made of: what it must be, and what its reader is told if it is not.
 
 use concurrency::{Conditions, Timestamp};
+use content::source::CopySourceFault;
 use engine::{Rows, Stop};
 use service::sources::Manner;
 use wire::http::ErrorReply;
 use wire::names::{BlobName, ContainerName};
 
 use super::encryption::{self, CustomerKey};
-use crate::error::{BlobError, CopySourceFault};
+use crate::error::BlobError;
 use crate::model::{self, Halt, Seen, Which, refuse};
 
 /// A blob of this server that is copied from.
@@ -52,26 +53,15 @@ impl SourceBlob {
 
 /// A read that the source refuses.
 pub fn refused(refusal: ErrorReply) -> BlobError {
-    fault(refusal.status, Some(refusal.code), &refusal.message)
+    CopySourceFault::refused(&refusal).into()
 }
 
 /// An answer of the source that is not its bytes.
 pub fn fault(status: u16, code: Option<&str>, message: &str) -> BlobError {
-    BlobError::CannotVerifyCopySource(Box::new(CopySourceFault {
-        // A read may be told that nothing has changed; a write that was not done has failed.
-        status: if (400..500).contains(&status) { status } else { 412 },
-        source_status: Some(status),
-        source_code: code.map(str::to_owned),
-        message: message.to_owned(),
-    }))
+    CopySourceFault::answered(status, code, message).into()
 }
 
 /// No answer of the source.
 pub fn nowhere(message: &str) -> BlobError {
-    BlobError::CannotVerifyCopySource(Box::new(CopySourceFault {
-        status: 400,
-        source_status: None,
-        source_code: None,
-        message: message.to_owned(),
-    }))
+    CopySourceFault::unanswered(message).into()
 }

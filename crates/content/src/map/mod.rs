@@ -21,6 +21,7 @@
 //! - `copy`: copies and cuts, which put one map in front of another.
 //! - `gather`: small writes to files, which take small neighbours along.
 //! - `group`: one row.
+//! - `share`: contents of another resource, as runs of a map.
 //! - `read`: the rows of a view, and opening its bytes.
 //! - `ranges`: what is written, and what has changed.
 //! - `write`: writes and clears.
@@ -32,6 +33,7 @@ mod gather;
 mod group;
 mod ranges;
 mod read;
+mod share;
 #[cfg(test)]
 mod tests;
 mod write;
@@ -49,6 +51,7 @@ pub use compact::{Crowded, RUNS_DUE, RUNS_MAX, compact};
 pub use copy::{Branch, CUT_ROWS_MAX, ORIGINS_MAX};
 pub use gather::{GATHERED_BYTES_MAX, Gathered, Gathering};
 pub use ranges::Changed;
+pub use share::SHARED_GROUPS_MAX;
 
 /// What clients see of maps counts in pages of this size.
 pub const PAGE_BYTES: u64 = 512;

@@ -5,7 +5,7 @@ use content::map::{ByteSpan, FileView};
 use engine::{Changes, Rows, Staged, Tick};
 use service::{HttpHeaders, Pairs};
 
-use super::properties::SmbSettings;
+use super::properties::{PermissionSetting, SmbSettings};
 use super::write::MAP_ID;
 use super::{entry, permission};
 use crate::error::FileError;
@@ -29,6 +29,11 @@ pub struct NewFile {
     pub lease: Option<LeaseId>,
     /// Whether a file that is there may be replaced.
     pub may_replace: bool,
+}
+
+/// The settings of a file that inherits its permission.
+pub fn inheriting() -> SmbSettings {
+    SmbSettings { permission: PermissionSetting::Inherit, ..SmbSettings::default() }
 }
 
 /// Asks for what a creation at a spot looks at.
@@ -64,7 +69,8 @@ pub fn file(
     let before = spot.node.as_ref();
     let lease = file.judge(spot, tick.now).map_err(refuse)?;
     let view = FileView::new(tick.id(MAP_ID));
-    let state = FileState { length: file.length, view, born: tick.stamp, headers: file.headers.clone(), lease };
+    let state =
+        FileState { length: file.length, view, born: tick.stamp, headers: file.headers.clone(), lease, copy: None };
     let id = before.map_or(tick.id(0), |node| node.id);
     let node = new.node(id, NodeKind::File(state), spot, rows, tick, changes)?;
     spot.share.count(rows, before.map_or(0, Node::length), file.length, changes)?;
@@ -96,12 +102,13 @@ impl NewFile {
             return Err(FileError::UnauthorizedOverwrite);
         }
         let lease = state.lease.check_write(self.lease, now).map_err(FileError::file_lease)?;
+        state.check_no_copy(now)?;
         if node.is_read_only() { Err(FileError::ReadOnlyAttribute) } else { Ok(lease) }
     }
 }
 
 impl NewNode {
-    fn node(
+    pub fn node(
         &self,
         id: u64,
         kind: NodeKind,

@@ -2,8 +2,9 @@
 //!
 //! - `entry`: the only place that writes and removes the rows of files and directories.
 //! - `permission`: the descriptors that the rows name by their keys.
-//! - `create`, `set`, `remove`, `rename`, `write`: the changes themselves.
+//! - `create`, `set`, `remove`, `rename`, `write`, `copy`: the changes themselves.
 
+pub mod copy;
 pub mod create;
 pub mod entry;
 pub mod permission;

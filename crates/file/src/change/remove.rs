@@ -37,6 +37,7 @@ pub fn file(
     let node = spot.existing().map_err(refuse)?;
     let state = node.file().ok_or(refuse(FileError::ResourceTypeMismatch))?;
     state.lease.check_write(lease, tick.now).map_err(|refusal| refuse(FileError::file_lease(refusal)))?;
+    state.check_no_copy(tick.now).map_err(refuse)?;
     entry::remove(spot, node, rows, tick, changes)
 }
 

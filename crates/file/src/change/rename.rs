@@ -69,6 +69,7 @@ impl Renaming {
         match (&mut node.kind, self.kind) {
             (NodeKind::File(state), RenamedKind::File) => {
                 state.lease = state.lease.check_write(self.source_lease, tick.now).map_err(FileError::file_lease)?;
+                state.check_no_copy(tick.now)?;
             }
             (NodeKind::Directory, RenamedKind::Directory) => {}
             (NodeKind::File(_), RenamedKind::Directory) | (NodeKind::Directory, RenamedKind::File) => {
@@ -86,6 +87,7 @@ impl Renaming {
         let Some(node) = to.node.as_ref().filter(|node| node.id != source.id) else { return Ok(None) };
         let state = node.file().filter(|_| self.replaces).ok_or(FileError::ResourceAlreadyExists)?;
         state.lease.check_write(self.target_lease, tick.now).map_err(FileError::file_lease)?;
+        state.check_no_copy(tick.now)?;
         if node.is_read_only() && !self.ignores_read_only {
             return Err(FileError::ReadOnlyAttribute);
         }

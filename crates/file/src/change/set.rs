@@ -68,8 +68,12 @@ pub fn file_properties(
     }
     node.permission = permission::of_changed(spot, &node, &settings.smb, rows, changes)?;
     settings.smb.set(&mut node, tick);
-    if let (NodeKind::File(state), Some(headers)) = (&mut node.kind, &settings.headers) {
-        state.headers = headers.clone();
+    if let NodeKind::File(state) = &mut node.kind {
+        // From here on it is not what was copied.
+        state.copy = None;
+        if let Some(headers) = &settings.headers {
+            state.headers = headers.clone();
+        }
     }
     entry::replace(spot, &node, changes);
     Ok(node)
@@ -123,5 +127,6 @@ fn leased_file(spot: &Spot, lease: Option<LeaseId>, now: Timestamp) -> Result<No
     let mut node = spot.existing()?.clone();
     let NodeKind::File(state) = &mut node.kind else { return Err(FileError::ResourceTypeMismatch) };
     state.lease = state.lease.check_write(lease, now).map_err(FileError::file_lease)?;
+    state.check_no_copy(now)?;
     Ok(node)
 }

@@ -1,6 +1,7 @@
 //! Files and directories: the row of a directory entry.
 
 use concurrency::{Lease, Timestamp};
+use content::copy_state::CopyState;
 use content::map::FileView;
 use engine::Tick;
 use minicbor::{Decode, Encode};
@@ -73,6 +74,19 @@ pub struct FileState {
     pub headers: HttpHeaders,
     #[cbor(n(4), with = "codec::lease")]
     pub lease: Lease,
+    /// The copy that it came from, or that it waits for.
+    #[n(5)]
+    pub copy: Option<Box<CopyState>>,
+}
+
+impl FileState {
+    /// While a copy into the file is under way nothing else changes it.
+    pub fn check_no_copy(&self, now: Timestamp) -> Result<(), FileError> {
+        match &self.copy {
+            Some(copy) if copy.is_pending(now) => Err(FileError::PendingCopyOperation),
+            Some(_) | None => Ok(()),
+        }
+    }
 }
 
 /// Where a node is: under which directory, and with which folded name.

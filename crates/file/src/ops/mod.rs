@@ -64,6 +64,7 @@ use std::ops::Deref;
 
 use wire::http::{Body, Reply};
 
+use crate::background_copy::FileCopier;
 use crate::opens::Opens;
 use crate::{Failure, Op};
 
@@ -72,6 +73,8 @@ use crate::{Failure, Op};
 pub struct Call<'a> {
     pub base: service::Call<'a>,
     pub opens: &'a Opens,
+    /// For sources of copies, and for copies that go on after the answer.
+    pub copier: &'a FileCopier,
 }
 
 impl<'a> Deref for Call<'a> {
@@ -124,9 +127,9 @@ pub async fn run(op: Op, call: Call<'_>, body: &mut dyn Body) -> Result<Reply, F
         Op::LeaseFile => lease_file::run(call).await,
         // Boxed: their futures are large, and every request's future would otherwise be as large.
         Op::PutRange => Box::pin(put_range::run(call, body)).await,
-        Op::PutRangeFromUrl => put_range_from_url::run(call).await,
+        Op::PutRangeFromUrl => Box::pin(put_range_from_url::run(call, body)).await,
         Op::ListRanges => list_ranges::run(call).await,
-        Op::CopyFile => copy_file::run(call).await,
+        Op::CopyFile => Box::pin(copy_file::run(call, body)).await,
         Op::AbortCopyFile => abort_copy_file::run(call).await,
         Op::CreateSymbolicLink => create_symbolic_link::run(call).await,
         Op::GetSymbolicLink => get_symbolic_link::run(call).await,

@@ -28,17 +28,17 @@ use crate::{Failure, request, smb_headers};
 pub const BODY_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
 const RANGE: &str = "x-ms-range";
-const WRITE: &str = "x-ms-write";
+pub const WRITE: &str = "x-ms-write";
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct PutRange {
-    kind: RangeWrite,
-    range: RangeChange,
-    sums: BodySums,
+pub struct PutRange {
+    pub kind: RangeWrite,
+    pub range: RangeChange,
+    pub sums: BodySums,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum RangeWrite {
+pub enum RangeWrite {
     Update,
     Clear,
 }
@@ -70,7 +70,7 @@ fn parse(head: &Head, body: &dyn Body) -> Result<(Target, PutRange), FileError> 
     Ok((target, PutRange { kind, range, sums }))
 }
 
-fn kind(head: &Head) -> Result<RangeWrite, FileError> {
+pub fn kind(head: &Head) -> Result<RangeWrite, FileError> {
     match required(head, WRITE)? {
         value if value.eq_ignore_ascii_case("update") => Ok(RangeWrite::Update),
         value if value.eq_ignore_ascii_case("clear") => Ok(RangeWrite::Clear),
@@ -79,7 +79,7 @@ fn kind(head: &Head) -> Result<RangeWrite, FileError> {
 }
 
 /// The bytes that are meant: the first, and the first behind them. Here a `Range` that means nothing cannot be ignored.
-fn span(head: &Head) -> Result<(u64, u64), FileError> {
+pub fn span(head: &Head) -> Result<(u64, u64), FileError> {
     let given = || text(head, RANGE).ok().flatten().or_else(|| head.header("range")).unwrap_or_default().to_owned();
     match range(head)? {
         RangeHeader::None => Err(RequestError::MissingRequiredHeader { name: RANGE }.into()),
@@ -113,10 +113,10 @@ impl NodeRead for PutRange {
 
 /// The range with the bytes that have come, and with the neighbours that they are stored with.
 #[derive(Clone)]
-struct WriteRange {
-    put: PutRange,
-    received: Option<Received>,
-    gathered: Gathered,
+pub struct WriteRange {
+    pub put: PutRange,
+    pub received: Option<Received>,
+    pub gathered: Gathered,
 }
 
 impl NodeChange for WriteRange {
@@ -172,7 +172,7 @@ const REWRITES_MAX: usize = 4;
 
 /// Whether the range may be written, where it is, and what is stored along with it. A group that has become too many runs is
 /// rewritten first.
-async fn prepare(call: Call<'_>, target: &Target, put: PutRange) -> Result<(Spot, Gathered), Failure> {
+pub async fn prepare(call: Call<'_>, target: &Target, put: PutRange) -> Result<(Spot, Gathered), Failure> {
     let mut rewrites = 0;
     loop {
         let (spot, PreparedWrite { gathering, crowded }) = entering::look(call, target, put).await?;

@@ -75,6 +75,9 @@ impl ShownNode {
             headers.insert(&TYPE, HeaderValue::from_static("File"));
             state.headers.set_on(headers);
             set_lease(headers, &state.lease, self.now);
+            if let Some(copy) = &state.copy {
+                copy.tell(headers, self.now);
+            }
         }
     }
 

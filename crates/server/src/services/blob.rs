@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use auth::Need;
-use blob::{BlobService, Op, Outside};
-use engine::{Engine, EngineError};
+use blob::{BlobService, Op};
+use engine::EngineError;
+use file::FileReader;
 use service::properties::Rules;
 use service::{Asker, StoredPolicy};
 use wire::http::{Body, ErrorReply, Head, Reply};
 
-use super::{RestOperation, RestService, SourceReads};
+use super::{Parts, RestOperation, RestService, SourceReads};
 use crate::pipeline::Stop;
 use crate::timeouts;
 
@@ -102,8 +103,9 @@ impl RestService for BlobService {
 
     const AS_SOURCE: Option<SourceReads<Op>> = Some(SourceReads { content: Op::GetBlob, tags: Some(Op::GetBlobTags) });
 
-    fn new(engine: Arc<dyn Engine>, outside: Arc<dyn Outside>) -> BlobService {
-        BlobService::new(engine).reaching(outside)
+    fn new(parts: &Parts) -> BlobService {
+        let files = Arc::new(FileReader::new(Arc::clone(&parts.opens)));
+        BlobService::new(Arc::clone(&parts.engine)).reaching(Arc::clone(&parts.outside)).copying_from(files)
     }
 
     async fn run(

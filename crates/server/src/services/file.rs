@@ -1,19 +1,17 @@
 //! The File service, as the server sees it.
 
-use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
 use auth::Need;
-use blob::Outside;
-use engine::{Engine, EngineError};
-use file::opens::Opens;
+use blob::BlobReader;
+use engine::EngineError;
 use file::{FileService, Op};
 use service::properties::Rules;
 use service::{Asker, HttpService, StoredPolicy};
 use wire::http::{Body, ErrorReply, Head, Reply};
 
-use super::{RestOperation, RestService, SourceReads};
+use super::{Parts, RestOperation, RestService, SourceReads};
 use crate::pipeline::Stop;
 use crate::timeouts;
 
@@ -94,13 +92,11 @@ impl RestOperation for Op {
 impl RestService for FileService {
     type Op = Op;
 
-    const AS_SOURCE: Option<SourceReads<Op>> = None;
+    const AS_SOURCE: Option<SourceReads<Op>> = Some(SourceReads { content: Op::GetFile, tags: None });
 
-    /// The table of open files is made here, once for the server.
-    fn new(engine: Arc<dyn Engine>, _: Arc<dyn Outside>) -> FileService {
-        // The hasher's keys are random for each process. Numbers of handles need no more than that.
-        let random = RandomState::new().hash_one(std::process::id());
-        FileService::new(engine, Arc::new(Opens::new(random)))
+    fn new(parts: &Parts) -> FileService {
+        let service = FileService::new(Arc::clone(&parts.engine), Arc::clone(&parts.opens));
+        service.reaching(Arc::clone(&parts.outside)).copying_from(Arc::new(BlobReader))
     }
 
     async fn run(

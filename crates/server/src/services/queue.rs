@@ -3,14 +3,13 @@
 use std::sync::Arc;
 
 use auth::Need;
-use blob::Outside;
-use engine::{Engine, EngineError};
+use engine::EngineError;
 use queue::{Op, QueueService};
 use service::properties::Rules;
 use service::{Asker, HttpService, StoredPolicy};
 use wire::http::{Body, ErrorReply, Head, Reply};
 
-use super::{RestOperation, RestService, SourceReads};
+use super::{Parts, RestOperation, RestService, SourceReads};
 use crate::pipeline::Stop;
 
 impl RestOperation for Op {
@@ -42,8 +41,8 @@ impl RestService for QueueService {
 
     const AS_SOURCE: Option<SourceReads<Op>> = None;
 
-    fn new(engine: Arc<dyn Engine>, _: Arc<dyn Outside>) -> QueueService {
-        QueueService::new(engine)
+    fn new(parts: &Parts) -> QueueService {
+        QueueService::new(Arc::clone(&parts.engine))
     }
 
     async fn run(

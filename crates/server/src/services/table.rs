@@ -3,14 +3,13 @@
 use std::sync::Arc;
 
 use auth::Need;
-use blob::Outside;
-use engine::{Engine, EngineError};
+use engine::EngineError;
 use service::properties::Rules;
 use service::{Asker, HttpService, StoredPolicy};
 use table::{Op, TableService};
 use wire::http::{Body, ErrorReply, Head, Reply};
 
-use super::{RestOperation, RestService, SourceReads};
+use super::{Parts, RestOperation, RestService, SourceReads};
 use crate::pipeline::Stop;
 
 impl RestOperation for Op {
@@ -47,8 +46,8 @@ impl RestService for TableService {
 
     const AS_SOURCE: Option<SourceReads<Op>> = None;
 
-    fn new(engine: Arc<dyn Engine>, _: Arc<dyn Outside>) -> TableService {
-        TableService::new(engine)
+    fn new(parts: &Parts) -> TableService {
+        TableService::new(Arc::clone(&parts.engine))
     }
 
     async fn run(

@@ -682,3 +682,30 @@ async fn a_source_here_may_be_too_large() {
         assert_eq!(copy(&bench, "cont/other", "cont/source", &[]).await.unwrap().status, 202);
     }
 }
+
+/// Blobs stand for files here: what counts is that another service tells where the bytes are.
+#[tokio::test]
+async fn a_file_becomes_a_block_blob() {
+    let Bench { engine, service, settings } = Bench::with_container().await;
+    let bench = Bench { engine, service: service.copying_from(Arc::new(crate::BlobReader)), settings };
+    let properties = [PUT, ("x-ms-meta-a", "1"), ("x-ms-blob-content-language", "de")];
+    bench.call("PUT", "cont/source", &properties, b"some bytes").await.unwrap();
+    let file = format!("{}cont/source", crate::testing::FILES);
+    for (to, more, status) in [("cont/copy", None, 202), ("cont/sync", Some(SYNC), 202), ("cont/put", Some(PUT), 201)] {
+        let source = ("x-ms-copy-source", file.as_str());
+        let headers: Vec<(&str, &str)> = [Some(source), more].into_iter().flatten().collect();
+        let done = bench.call("PUT", to, &headers, b"").await.unwrap();
+        assert_eq!(done.status.as_u16(), status, "{to}");
+        assert_eq!(bench.get(to).await, b"some bytes", "{to}");
+        let told = bench.call("HEAD", to, &[], b"").await.unwrap();
+        let shown = ["x-ms-blob-type", "x-ms-meta-a", "content-language"].map(|name| header(&told, name));
+        assert_eq!(shown, [Some("BlockBlob"), Some("1"), Some("de")], "{to}");
+        let stale = [&headers[..], &[("x-ms-source-if-match", "\"0x1\"")]].concat();
+        let refused = refusal(bench.call("PUT", to, &stale, b"").await).to_reply();
+        let code = if to == "cont/copy" { "SourceConditionNotMet" } else { "CannotVerifyCopySource" };
+        assert_eq!((refused.status, refused.code), (412, code), "{to}");
+    }
+    let none = format!("{}cont/none", crate::testing::FILES);
+    let refused = refusal(bench.call("PUT", "cont/copy", &[("x-ms-copy-source", &*none)], b"").await).to_reply();
+    assert_eq!((refused.status, refused.code), (404, "CannotVerifyCopySource"));
+}

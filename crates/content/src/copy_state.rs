@@ -1,12 +1,15 @@
-//! What a blob knows of the copy that it came from.
+//! What a blob or a file knows of the copy that it came from.
 
 use concurrency::{LeaseId, Timestamp};
 use engine::Tick;
 use minicbor::{Decode, Encode};
-use service::codec;
 use service::sources::without_signature;
+use service::{codec, reply};
+use wire::dates;
+use wire::http::{HeaderMap, HeaderValue};
 
-/// The last copy into a blob. It is forgotten when the blob is written to, except by leases, pages and blocks.
+/// The last copy into a blob or a file. It is forgotten when the blob is written to, except by leases, pages and blocks, and when
+/// the file is created anew or its properties are set.
 #[derive(Clone, PartialEq, Eq, Debug, Encode, Decode)]
 #[cbor(map)]
 pub struct CopyState {
@@ -134,6 +137,27 @@ impl CopyState {
     pub fn pending(source: &str, length: u64, tick: Tick) -> CopyState {
         CopyState { status: CopyStatus::Pending, done: 0, completed: None, ..CopyState::success(source, length, tick) }
     }
+
+    /// What reads tell of it at `now`.
+    pub fn tell(&self, headers: &mut HeaderMap, now: Timestamp) {
+        let (status, progress, completed) = self.shown(now);
+        let mut set = |name: &'static str, text: &str| _ = headers.insert(name, reply::value(text.to_owned()));
+        set("x-ms-copy-id", &self.id);
+        set("x-ms-copy-source", &self.source);
+        set("x-ms-copy-progress", &progress);
+        if let Some(description) = &self.description {
+            set("x-ms-copy-status-description", description);
+        }
+        headers.insert("x-ms-copy-status", HeaderValue::from_static(status.name()));
+        if let Some(at) = completed {
+            headers.insert("x-ms-copy-completion-time", reply::date(at));
+        }
+        if let Some(incremental) = &self.incremental {
+            headers.insert("x-ms-incremental-copy", reply::TRUE);
+            let at = dates::iso_ticks(incremental.snapshot).as_str().to_owned();
+            headers.insert("x-ms-copy-destination-snapshot", reply::value(at));
+        }
+    }
 }
 
 /// A fresh GUID.
@@ -148,7 +172,12 @@ fn copy_id(tick: Tick) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{NOW, tick};
+
+    const NOW: Timestamp = Timestamp(0x8DE_0000_0000_0000);
+
+    fn tick() -> Tick {
+        Tick { now: NOW, stamp: NOW.plus_ticks(100), entropy: 7 }
+    }
 
     /// Those of before copies could wait.
     #[test]
