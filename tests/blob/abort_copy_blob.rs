@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::elsewhere::Elsewhere;
+use crate::harness::Elsewhere;
 use crate::harness::{Answer, Headers, Table};
 use crate::stage::{A, APPEND_BLOB, B, BLOCK_BLOB, PAGE_BLOB, Stage};
 

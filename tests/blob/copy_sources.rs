@@ -1,7 +1,6 @@
 //! Where copies come from: what every operation that takes a source says of one.
 
-use crate::elsewhere::Elsewhere;
-use crate::harness::{Answer, Headers, Table, date_after};
+use crate::harness::{Answer, Elsewhere, Headers, Table, date_after};
 use crate::stage::{A, B, BLOCK_BLOB, Stage, block_list, percent};
 
 const END: &str = "2099-01-01T00:00:00Z";

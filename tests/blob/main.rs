@@ -3,7 +3,6 @@
 //! One file per operation, by Azure's name; the tables that go across operations have files of their own. Each test has
 //! a server to itself.
 
-mod elsewhere;
 #[path = "../harness/mod.rs"]
 mod harness;
 mod stage;

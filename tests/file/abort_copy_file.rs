@@ -1,6 +1,6 @@
 //! Abort Copy File, and what there is to abort: a copy from elsewhere that is under way.
 
-use crate::elsewhere::Elsewhere;
+use crate::harness::Elsewhere;
 use crate::harness::{Headers, Table};
 use crate::stage::{A, B, FILE, LENGTH, SOURCE, Stage};
 

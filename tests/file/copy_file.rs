@@ -2,8 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::elsewhere::Elsewhere;
-use crate::harness::{Answer, Headers, Table};
+use crate::harness::{Answer, Elsewhere, Headers, Table};
 use crate::signatures;
 use crate::stage::{A, B, FILE, LENGTH, MIB, Stage, pattern};
 

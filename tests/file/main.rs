@@ -3,8 +3,6 @@
 //! One file per operation, by Azure's name; what goes across operations has files of its own. Each test has a server to
 //! itself.
 
-#[path = "../blob/elsewhere.rs"]
-mod elsewhere;
 #[path = "../harness/mod.rs"]
 mod harness;
 mod signatures;

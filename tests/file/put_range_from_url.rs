@@ -1,6 +1,6 @@
 //! Put Range From URL: bytes of a file, a blob, or something elsewhere.
 
-use crate::elsewhere::Elsewhere;
+use crate::harness::Elsewhere;
 use crate::harness::{Headers, Table};
 use crate::signatures;
 use crate::stage::{A, Stage, UPDATE, pattern};

@@ -6,6 +6,8 @@
 #[allow(dead_code)]
 mod client;
 mod cluster;
+#[allow(dead_code)]
+mod elsewhere;
 mod server;
 #[allow(dead_code)]
 mod table;
@@ -14,6 +16,8 @@ mod xml;
 
 #[allow(unused_imports)]
 pub use client::{ACCOUNT, Answer, Client, Headers, date_after};
+#[allow(unused_imports)]
+pub use elsewhere::Elsewhere;
 #[allow(unused_imports)]
 pub use server::{Server, Service};
 #[allow(unused_imports)]
