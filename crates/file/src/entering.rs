@@ -287,7 +287,12 @@ pub async fn rename(call: Call<'_>, rename: RenameNode) -> Result<ShownNode, Fai
         let held = (replaced, turn.as_ref().map(|(_, turn)| Arc::clone(turn)));
         let (rename, place) = (Arc::clone(&rename), Mutex::default());
         let renaming = Arc::new(RenamingNode { rename, entered, place, source, _held: held });
-        match call.commit(&renaming).await {
+        let result = call.commit(&renaming).await;
+        if result.is_err() {
+            // The decision may have been run and not committed: then the handles stay where they are.
+            renaming.decided(None);
+        }
+        match result {
             Err(Failure::Refused(FileError::Moved)) => {}
             Ok(shown) => {
                 renaming.move_handles();

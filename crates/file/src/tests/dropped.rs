@@ -7,11 +7,12 @@ use std::task::{Context, Poll, Waker};
 
 use concurrency::share_mode::Access;
 use engine::memory::MemoryEngine;
-use engine::{BoxFuture, Decision, Engine, EngineError, Wrapper};
+use engine::{BoxFuture, Decision, Engine, EngineError, Partitions, Rows, Tick, Unread, Verdict, Wrapper};
 
 use super::{CLEAR, CREATE, UPDATE};
 use crate::opens::{OpenRefusal, Reach, Scope};
 use crate::testing::Bench;
+use crate::{Failure, FileService};
 
 /// Keeps decisions until it is told to run them, whether or not somebody still waits for them.
 struct Waiting {
@@ -123,4 +124,50 @@ async fn handles_go_along_with_a_rename_of_a_request_that_is_gone() {
     assert_eq!(page.handles.first().map(|handle| handle.place.path.as_str()), Some("moved"));
     drop(handle);
     assert!(bench.opens.is_empty());
+}
+
+/// An engine that runs decisions and has no room for what they write.
+#[derive(Debug)]
+struct Full(Arc<MemoryEngine>);
+
+struct NotWritten(Box<dyn Decision>);
+
+impl Decision for NotWritten {
+    fn partitions(&self) -> &Partitions {
+        self.0.partitions()
+    }
+
+    fn decide(&mut self, rows: &dyn Rows, tick: Tick) -> Verdict {
+        match self.0.decide(rows, tick) {
+            Verdict::Commit(_) => Verdict::Unread(Unread::Failed(EngineError::Full)),
+            other => other,
+        }
+    }
+}
+
+impl Wrapper for Full {
+    fn inner(&self) -> &dyn Engine {
+        &*self.0
+    }
+
+    fn commit(&self, decision: Box<dyn Decision>) -> BoxFuture<'_, Result<(), EngineError>> {
+        self.0.commit(Box::new(NotWritten(decision)))
+    }
+}
+
+/// A rename that was decided and could not be written has moved nothing, so the handles are where they were.
+#[tokio::test]
+async fn handles_stay_when_a_rename_is_not_committed() {
+    let (mut bench, waiting) = bench().await;
+    let handle = bench.open("dir/file", Access::READ, Access::ALL).await;
+    let full = Arc::new(Full(Arc::clone(&waiting.inner)));
+    bench.service = FileService::new(full, Arc::clone(&bench.opens));
+    let places = |bench: &Bench| {
+        let page = bench.opens.handles(Scope { file: handle.file(), reach: Reach::Node }, None, 10);
+        page.handles.iter().map(|handle| handle.place.path.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(places(&bench), ["dir/file"]);
+    let failed = bench.call("PUT", "share/moved?comp=rename", TO_MOVED, b"").await;
+    assert!(matches!(failed, Err(Failure::Failed(EngineError::Full))), "{failed:?}");
+    assert_eq!(places(&bench), ["dir/file"]);
 }
