@@ -296,12 +296,13 @@ impl Tree {
         let Some(strategy) = self.strategy(room, is_disk_full) else { return Ok(false) };
         let before = self.tree.current_version().id();
         let strategy = Arc::new(strategy);
-        self.write_tables(|| self.tree.compact(Arc::clone(&strategy) as _, self.watermark()).map(drop))?;
+        let done = self.write_tables(|| self.tree.compact(Arc::clone(&strategy) as _, self.watermark()).map(drop));
         let is_changed = self.tree.current_version().id() != before;
+        // Also if it failed: tables are merged before old lists of tables are removed, which can fail by itself.
         if is_changed {
             self.merged_below.store(self.tree.next_table_id(), Ordering::Release);
         }
-        Ok(is_changed)
+        done.map(|()| is_changed)
     }
 
     /// Runs a flush or a round of compaction. One that fails leaves tables behind that belong to nothing; their numbers are
@@ -611,5 +612,34 @@ mod tests {
         for row in 0..12 {
             assert!(tree.get(&[0x70, row], NEWEST).expect("read").is_some(), "row {row}");
         }
+    }
+
+    /// A flush has failed and was tried again, compaction has merged what it wrote, and then an old list of tables could not be
+    /// removed. Who still reads the merged tables must find them.
+    #[test]
+    fn tables_that_are_read_stay_when_compaction_fails_after_it_has_merged_them() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let tree = open(folder.path());
+        for round in 1..=6 {
+            fill(&tree, 12, round);
+            tree.rotate(u64::from(round));
+            tree.flush().expect("written out");
+        }
+        let read = tree.tree.current_version();
+        let merged: Vec<String> = read.iter_tables().map(|table| table.id().to_string()).collect();
+        tree.unfinished_from.store(0, Ordering::Release);
+        tree.publish(tree.next_seq());
+        let lists =
+            std::fs::read_dir(folder.path().join("rows")).expect("listed").map(|entry| entry.expect("an entry"));
+        let number = |name: &str| name.strip_prefix('v').and_then(|number| number.parse::<u64>().ok());
+        let oldest = lists.filter_map(|list| number(list.file_name().to_str()?)).min().expect("a list");
+        let oldest = folder.path().join(format!("rows/v{oldest}"));
+        std::fs::remove_file(&oldest).expect("removed");
+        std::fs::create_dir(&oldest).expect("made");
+        tree.compact(u64::MAX, false).expect_err("an old list cannot be removed");
+        assert_ne!(tree.tree.current_version().id(), read.id(), "nothing was merged, so nothing is shown");
+        tree.remove_unfinished().expect("removed");
+        let files = table_files(folder.path());
+        assert!(merged.iter().all(|table| files.contains_key(table)), "{merged:?}: {files:?}");
     }
 }
