@@ -69,10 +69,13 @@ impl Task {
 /// Removes rows that no epoch reads, some groups from `from` on, and asks for the rest to be done in its turn. If nothing
 /// refers to the map, those are all.
 fn prune(rows: &dyn Rows, map: u64, from: u64, tick: Tick, changes: &mut Changes) -> Result<(), Unread> {
-    let readers = readers(rows, map)?;
-    let is_gone = readers.is_empty();
+    let references = references(rows, map)?;
+    let is_gone = references.is_empty();
+    let readers = readers(rows, map, &references)?;
     let origins = origins(rows, map)?;
-    let mut step = Step { readers, hides_others: !origins.is_empty(), group: None, versions: Vec::new() };
+    // A map in front may have others behind this one, also when this one has been settled.
+    let hides_others = !origins.is_empty() || references.iter().any(|(_, front)| front.is_some());
+    let mut step = Step { readers, hides_others, group: None, versions: Vec::new() };
     let mut more = false;
     let (mut visited, mut runs) = (0, 0);
     let mut failed = None;
@@ -122,19 +125,24 @@ impl Reader {
     }
 }
 
-fn readers(rows: &dyn Rows, map: u64) -> Result<Vec<Reader>, Unread> {
+/// The epochs of a map that something refers to: a resource or a snapshot, or the map in front of it that is named.
+fn references(rows: &dyn Rows, map: u64) -> Result<Vec<(u64, Option<u64>)>, Unread> {
     let all = Key::new(space::REF).number(map);
-    let mut references: Vec<(u64, Option<u64>)> = Vec::new();
+    let mut references = Vec::new();
     rows.scan(&all, &all.after_all(), 1, &mut |key, _| {
         let mut reader = KeyReader::new(key);
         let epoch = reader.number().and_then(|_| reader.number());
         references.extend(epoch.map(|epoch| (epoch, reader.number())));
         Visit::Next
     })?;
-    let in_front = references.iter().filter_map(|(_, front)| front.map(rows_of));
-    rows.prefetch(&in_front.take(PREFETCH_KEYS_MAX).collect::<Vec<_>>());
+    Ok(references)
+}
+
+fn readers(rows: &dyn Rows, map: u64, references: &[(u64, Option<u64>)]) -> Result<Vec<Reader>, Unread> {
+    let fronts: Vec<u64> = references.iter().filter_map(|(_, front)| *front).collect();
+    rows.prefetch(&fronts.iter().map(|front| rows_of(*front)).take(PREFETCH_KEYS_MAX).collect::<Vec<_>>());
     let mut readers = Vec::with_capacity(references.len());
-    for (epoch, front) in references {
+    for (epoch, front) in references.iter().copied() {
         let everything = Reader { epoch, groups: (0, u64::MAX) };
         let Some(front) = front else {
             readers.push(everything);
@@ -156,7 +164,7 @@ fn readers(rows: &dyn Rows, map: u64) -> Result<Vec<Reader>, Unread> {
 /// The rows of the group at hand, by epoch.
 struct Step {
     readers: Vec<Reader>,
-    /// There are maps behind this one, whose bytes even a row without runs hides.
+    /// There are maps behind this one, or may be from where it is read, whose bytes even a row without runs hides.
     hides_others: bool,
     group: Option<u64>,
     versions: Vec<(u64, Group)>,

@@ -324,6 +324,35 @@ async fn what_is_cut_off_gives_its_space_back() {
     assert_eq!(bench.figures(), (0, 0));
 }
 
+/// A copy has its source behind it, and the map that was behind its source. The source is settled and goes: what it had cleared
+/// does not show again in the copy.
+#[tokio::test]
+async fn what_was_cleared_stays_so_in_a_copy_when_its_source_is_settled() {
+    let bench = Bench::new();
+    let view = bench.new_map().await;
+    groups_of_their_own(&bench, view, 8).await;
+    let source = bench.cut(view, 8 * GROUP_BYTES, 3 * GROUP_BYTES).await.unwrap();
+    assert_ne!(source.map, view.map);
+    bench.clear(source, GROUP_BYTES, 2 * GROUP_BYTES).await;
+    let copied = bench.decide(move |rows: &dyn Rows, tick: Tick, changes: &mut Changes| {
+        let branch = source.branch(rows, tick.id(1), changes)?.unwrap();
+        assert!(branch.needs_this);
+        Ok((branch.view, source.move_on(changes)))
+    });
+    let (copy, source) = copied.await;
+    let mut expected = vec![0; 3 * GROUP_BYTES as usize];
+    expected[..1_000].fill(1);
+    expected[2 * GROUP_BYTES as usize..][..1_000].fill(3);
+    assert!(bench.bytes(copy, 0, 3 * GROUP_BYTES).await == expected);
+    FileView::settle(&*bench.0, source.map).await.unwrap();
+    bench.let_go(source).await;
+    bench.sweep(&MapCollector).await;
+    assert!(bench.bytes(copy, 0, 3 * GROUP_BYTES).await == expected);
+    bench.let_go(copy).await;
+    bench.sweep(&MapCollector).await;
+    assert_eq!(bench.figures(), (0, 0));
+}
+
 /// A clear costs the same however many groups it takes out; their space is given back, and what is around them stays.
 #[tokio::test]
 async fn clears_of_many_groups() {
