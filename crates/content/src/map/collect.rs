@@ -13,6 +13,8 @@ use super::{GROUP_BYTES, compact, group_rows, key, parts, prune_due, rows_of};
 /// How many rows, and how many runs in them, one step of pruning looks at.
 const ROWS_PER_STEP: usize = 200;
 const RUNS_PER_STEP: usize = 2_000;
+/// If more maps than this stand in front of one, each counts as one that is seen.
+const FRONTS_ASKED_MAX: usize = 16;
 
 /// Handles the due rows of all maps, whichever service they belong to: the sweeper needs one of these beside the services.
 #[derive(Clone, Copy, Debug, Default)]
@@ -106,6 +108,11 @@ fn prune(rows: &dyn Rows, map: u64, from: u64, tick: Tick, changes: &mut Changes
     if is_gone && !more {
         leave(&origins, map, tick.now, changes);
         changes.delete(rows_of(map));
+    } else if !more && !is_seen(&references) {
+        // Those behind it need not keep anything for this one.
+        for origin in origins {
+            changes.put(prune_due(origin.map, 0, tick.now), Bytes::new());
+        }
     }
     failed.map_or(Ok(()), Err)
 }
@@ -138,6 +145,13 @@ fn references(rows: &dyn Rows, map: u64) -> Result<Vec<(u64, Option<u64>)>, Unre
     Ok(references)
 }
 
+/// Whether a resource or a snapshot sees the map, and not only maps in front of it.
+fn is_seen(references: &[(u64, Option<u64>)]) -> bool {
+    references.iter().any(|(_, front)| front.is_none())
+}
+
+/// A map in front that is only behind others itself reads nothing: those refer to all maps behind it, too, and to what shows there
+/// of each.
 fn readers(rows: &dyn Rows, map: u64, references: &[(u64, Option<u64>)]) -> Result<Vec<Reader>, Unread> {
     let fronts: Vec<u64> = references.iter().filter_map(|(_, front)| *front).collect();
     rows.prefetch(&fronts.iter().map(|front| rows_of(*front)).take(PREFETCH_KEYS_MAX).collect::<Vec<_>>());
@@ -148,6 +162,9 @@ fn readers(rows: &dyn Rows, map: u64, references: &[(u64, Option<u64>)]) -> Resu
             readers.push(everything);
             continue;
         };
+        if fronts.len() <= FRONTS_ASKED_MAX && !is_seen(&self::references(rows, front)?) {
+            continue;
+        }
         let shown = origins(rows, front)?.into_iter().filter(|origin| (origin.map, origin.epoch) == (map, epoch));
         let before = readers.len();
         readers.extend(shown.map(|origin| {

@@ -324,6 +324,28 @@ async fn what_is_cut_off_gives_its_space_back() {
     assert_eq!(bench.figures(), (0, 0));
 }
 
+/// The file was cut before, and the map of that time is kept for a few bytes: it needs nothing of the map behind it any more.
+#[tokio::test]
+async fn what_is_cut_off_twice_gives_its_space_back() {
+    let bench = Bench::new();
+    let view = bench.new_map().await;
+    groups_of_their_own(&bench, view, 12).await;
+    let cut = bench.cut(view, 12 * GROUP_BYTES, 8 * GROUP_BYTES).await.unwrap();
+    bench.write(cut, 500, b"later").await;
+    let again = bench.cut(cut, 8 * GROUP_BYTES, 2 * GROUP_BYTES).await.unwrap();
+    assert!(again.map != cut.map && cut.map != view.map);
+    bench.sweep(&MapCollector).await;
+    assert_eq!(bench.figures().1, 3, "two groups, and what was written later");
+    let mut expected = vec![0; 8 * GROUP_BYTES as usize];
+    expected[..1_000].fill(1);
+    expected[500..505].copy_from_slice(b"later");
+    expected[GROUP_BYTES as usize..][..1_000].fill(2);
+    assert!(bench.bytes(again, 0, 8 * GROUP_BYTES).await == expected);
+    bench.let_go(again).await;
+    bench.sweep(&MapCollector).await;
+    assert_eq!(bench.figures(), (0, 0));
+}
+
 /// A copy has its source behind it, and the map that was behind its source. The source is settled and goes: what it had cleared
 /// does not show again in the copy.
 #[tokio::test]
