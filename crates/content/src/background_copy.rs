@@ -71,6 +71,12 @@ pub trait Destination: Clone + Debug + Send + Sync + 'static {
     /// The resource, if it waits for the copy of this job.
     fn find(&self, rows: &dyn Rows, job: u64) -> Result<Option<Self::Found>, Unread>;
 
+    /// Whether a resource that is not found can come back, and wait for its copy again.
+    fn may_return(&self, rows: &dyn Rows, now: Timestamp) -> Result<bool, Unread> {
+        let _ = (rows, now);
+        Ok(false)
+    }
+
     fn store(&self, found: Self::Found, changes: &mut Changes);
 
     fn copy(found: &mut Self::Found) -> Option<&mut CopyState>;
@@ -324,7 +330,7 @@ impl Copies {
 enum Fate {
     /// This process does it.
     Ours(Box<Job>),
-    /// Nothing waits for it any longer.
+    /// Nothing waits for it any longer, or not now.
     Over,
     /// Another node does it.
     AnothersConcern,
@@ -403,7 +409,12 @@ impl<D: Destination> Copier<D> {
             let Some(mut job) = Job::find::<D>(rows, id)? else { return Ok(Commit { changes, outcome: Fate::Over }) };
             let destination = job.destination::<D>()?;
             let Some(mut found) = destination.find(rows, id)? else {
-                job.finish::<D>(&mut changes);
+                if destination.may_return(rows, tick.now)? {
+                    job.wait(tick);
+                    job.begin::<D>(&mut changes);
+                } else {
+                    job.finish::<D>(&mut changes);
+                }
                 return Ok(Commit { changes, outcome: Fate::Over });
             };
             // What runs beside the requests is spawned by the outside, whatever is read.

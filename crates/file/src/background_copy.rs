@@ -2,17 +2,18 @@
 //!
 //! A file has its length from the beginning, so that the quota is judged when the copy is asked for; it holds zeros, which fill up.
 
+use concurrency::Timestamp;
 use content::background_copy::{Copier, Destination, Done};
 use content::copy_state::{CopyState, CopyStatus};
 use content::map::{ByteSpan, FileView};
 use content::source::Extent;
-use engine::{Changes, Key, KeyReader, Rows, Staged, Stop, Tick, Unread};
+use engine::{Changes, Key, KeyReader, Rows, Staged, Stop, Tick, Unread, Visit};
 use service::{codec, space};
 use wire::names::ShareName;
 
 use crate::change::entry;
 use crate::change::write::MAP_ID;
-use crate::model::{FileState, Node, NodeKind, find_guard, share_key};
+use crate::model::{DeletedShare, FileState, Node, NodeKind, deleted_shares_named, find_guard, share_key};
 use crate::tree::{self, Spot};
 
 /// Runs the background copies of the service.
@@ -58,6 +59,20 @@ impl Destination for FileDestination {
         let Some(node) = spot.node.take().filter(|node| node.id == self.id) else { return Ok(None) };
         let copy = node.file().and_then(|state| state.copy.as_deref());
         Ok(copy.is_some_and(is_ours).then_some((spot, node)))
+    }
+
+    /// With its share, if that is deleted and can be restored.
+    fn may_return(&self, rows: &dyn Rows, now: Timestamp) -> Result<bool, Unread> {
+        let all = deleted_shares_named(self.account, &self.share);
+        let mut found = Ok(false);
+        rows.scan(&all, &all.after_all(), 1, &mut |_, row| {
+            let deleted = codec::decode::<DeletedShare>(row);
+            let is_ours =
+                |deleted: DeletedShare| deleted.share.generation == self.generation && deleted.mark.is_kept(now);
+            found = deleted.map(is_ours);
+            if matches!(found, Ok(false)) { Visit::Next } else { Visit::Stop }
+        })?;
+        found
     }
 
     fn store(&self, (spot, node): WaitingFile, changes: &mut Changes) {

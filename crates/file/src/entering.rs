@@ -10,7 +10,8 @@
 //! An operation is a value of one of three kinds, and says itself as what it enters:
 //!
 //! - [`NodeRead`]: reads what stands at a path. [`read`] runs it, [`look`] runs it for operations that no open excludes.
-//! - [`NodeChange`]: changes what stands at a path. [`commit`] runs it; [`commit_at`] does so after a [`look`] that came first.
+//! - [`NodeChange`]: changes what stands at a path. [`commit`] runs it; [`commit_at`] does so after a [`look`] that came first, and
+//!   [`commit_reading`] for one that also reads a file.
 //! - [`RenameNode`]: moves what stands at one path to another. [`rename`] runs it.
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -138,11 +139,11 @@ pub async fn look<R: NodeRead>(call: Call<'_>, target: &Target, read: R) -> Resu
     Ok((spot, outcome?))
 }
 
-/// Enters the table for the file or directory that stands at a path, and tells its id.
-pub async fn enter_file(call: Call<'_>, target: &Target, access: RestAccess) -> Result<(u64, Entry), Failure> {
+/// Enters the table for the file or directory that stands at a path and is read. Tells its id.
+async fn enter_read(call: Call<'_>, target: &Target) -> Result<(u64, Entry), Failure> {
     let spot = call.read(&Arc::new(Looking(Arc::new(target.clone())))).await?;
     let file = file_id(&spot).ok_or(FileError::ResourceNotFound)?;
-    Ok((file.id, call.opens.enter(file, access, None).await.map_err(FileError::from)?))
+    Ok((file.id, call.opens.enter(file, RestAccess::Read, None).await.map_err(FileError::from)?))
 }
 
 /// Commits a change of what stands at a path, if the table lets the operation in.
@@ -154,27 +155,77 @@ pub async fn commit<C: NodeChange>(call: Call<'_>, target: &Target, change: C) -
 pub async fn commit_at<C: NodeChange>(
     call: Call<'_>,
     target: &Target,
-    mut spot: Option<Spot>,
+    spot: Option<Spot>,
     change: C,
 ) -> Result<C::Outcome, Failure> {
-    let (target, change) = (Arc::new(target.clone()), Arc::new(change));
-    let admission = change.admission();
+    let (target, change, mut spot) = (Arc::new(target.clone()), Arc::new(change), spot);
     let mut turn = None;
     for _ in 0..ATTEMPTS_MAX {
-        let spot = match spot.take() {
-            Some(spot) => spot,
-            None => call.read(&Arc::new(Looking(Arc::clone(&target)))).await?,
-        };
-        take_turn(call, &spot, admission, &mut turn).await?;
-        let entry = enter(call, &spot, admission).await?;
-        let held = (entry, turn.as_ref().map(|(_, turn)| Arc::clone(turn)));
-        let (target, change) = (Arc::clone(&target), Arc::clone(&change));
-        match call.commit(&Arc::new(Changing { target, entered: Entered::of(&spot), change, _held: held })).await {
+        let spot = in_turn(call, &target, spot.take(), change.admission(), &mut turn).await?;
+        match commit_entered(call, &target, &spot, Arc::clone(&change), (turn.as_ref(), None)).await {
             Err(Failure::Refused(FileError::Moved)) => {}
             result => return result,
         }
     }
     Err(FileError::Moved.into())
+}
+
+/// The same of a change that also reads a file, of the account that `reader` is for, and enters the table for it. The change is made
+/// for the id of that file.
+///
+/// The turn comes first: an opener of the source may have the turn at the target, and waits for the entry.
+pub async fn commit_reading<C: NodeChange>(
+    call: Call<'_>,
+    (target, mut spot): (&Target, Option<Spot>),
+    (reader, source): (Call<'_>, &Target),
+    change: impl Fn(u64) -> C,
+    of_source: fn(Failure) -> Failure,
+) -> Result<C::Outcome, Failure> {
+    let target = Arc::new(target.clone());
+    let admission = change(0).admission();
+    let mut turn = None;
+    for _ in 0..ATTEMPTS_MAX {
+        let spot = in_turn(call, &target, spot.take(), admission, &mut turn).await?;
+        let (id, entry) = enter_read(reader, source).await.map_err(of_source)?;
+        match commit_entered(call, &target, &spot, Arc::new(change(id)), (turn.as_ref(), Some(entry))).await {
+            Err(Failure::Refused(FileError::Moved)) => {}
+            result => return result,
+        }
+    }
+    Err(FileError::Moved.into())
+}
+
+/// The turn that an operation has, and at which name.
+type HeldTurn = (NameKey, Arc<Turn>);
+
+/// Looks the path up, if that was not done, and takes the turn there.
+async fn in_turn(
+    call: Call<'_>,
+    target: &Arc<Target>,
+    spot: Option<Spot>,
+    admission: Admission,
+    turn: &mut Option<HeldTurn>,
+) -> Result<Spot, Failure> {
+    let spot = match spot {
+        Some(spot) => spot,
+        None => call.read(&Arc::new(Looking(Arc::clone(target)))).await?,
+    };
+    take_turn(call, &spot, admission, turn).await?;
+    Ok(spot)
+}
+
+/// Commits a change of what stands at `spot`, with the turn there and the entry of what is read.
+async fn commit_entered<C: NodeChange>(
+    call: Call<'_>,
+    target: &Arc<Target>,
+    spot: &Spot,
+    change: Arc<C>,
+    (turn, source): (Option<&HeldTurn>, Option<Entry>),
+) -> Result<C::Outcome, Failure> {
+    let entry = enter(call, spot, change.admission()).await?;
+    let held = (entry, source, turn.map(|(_, turn)| Arc::clone(turn)));
+    let (target, entered) = (Arc::clone(target), Entered::of(spot));
+    call.commit(&Arc::new(Changing { target, entered, change, _held: held })).await
 }
 
 /// What stands at a path, looked up by itself.
@@ -216,8 +267,8 @@ struct Changing<C> {
     target: Arc<Target>,
     entered: Entered,
     change: Arc<C>,
-    /// Given up in this order.
-    _held: (Option<Entry>, Option<Arc<Turn>>),
+    /// Given up in this order: what is changed, what is read, the turn.
+    _held: (Option<Entry>, Option<Entry>, Option<Arc<Turn>>),
 }
 
 impl<C: NodeChange> Operation for Changing<C> {
@@ -378,7 +429,7 @@ async fn take_turn(
     call: Call<'_>,
     spot: &Spot,
     admission: Admission,
-    turn: &mut Option<(NameKey, Arc<Turn>)>,
+    turn: &mut Option<HeldTurn>,
 ) -> Result<(), FileError> {
     let name = name_key(spot);
     if !admission.takes_turn || turn.as_ref().is_some_and(|(held, _)| *held == name) {

@@ -152,9 +152,10 @@ impl CallersSources<'_> {
         if caller == Caller::Anonymous && wish.manner == Manner::Copy && self.may_as_caller(&head, reads, wish) {
             return Ok((account, head));
         }
-        // Azurite looks at no credential for a source of the same account.
+        // Azurite looks at no credential for a source of the same account. It knows no files.
         let is_own = head.account == self.entered.head.account && self.entered.caller != Caller::Anonymous;
-        if caller == Caller::Anonymous && is_own && pipeline.house.manners == Manners::Azurite {
+        let is_of_blobs = [self.pipeline.service, service] == [Service::Blob; 2];
+        if caller == Caller::Anonymous && is_own && is_of_blobs && pipeline.house.manners == Manners::Azurite {
             return Ok((account, head));
         }
         pipeline.may(&caller, reads.content, account, &head).await?;

@@ -3,7 +3,7 @@
 mod support;
 
 use server::Manners;
-use support::{Choice, Client, Running, put_blob, raw, service_sas, signed, start_as, with_query};
+use support::{Choice, Client, Running, account_sas, put_blob, raw, service_sas, signed, start_as, with_query};
 
 fn start(manners: Manners) -> (Running, Client) {
     let server = start_as(Choice { manners, test_clock: true, ..Choice::default() }).with_blob(b"hello");
@@ -39,6 +39,27 @@ fn copies_within_an_account_need_no_signature() {
     let target = with_query("/acct/box/copy", &service_sas("b", "box/copy", "cw", ""));
     let headers = format!("{}x-ms-requires-sync: true\r\n", source(&server));
     assert_eq!(client.ask(&raw("PUT", &target, &headers, b"")).status, 202);
+}
+
+/// Azurite has no files, so nothing that was written for it counts on theirs.
+#[test]
+fn copies_between_blobs_and_files_need_what_the_service_wants() {
+    let (server, mut client) = start(Manners::Azurite);
+    let mut files = Client::to(server.file);
+    assert_eq!(files.ask(&signed("PUT", "/acct/share?restype=share", "", b"")).status, 201);
+    let file = "x-ms-type: file\r\nx-ms-content-length: 5\r\n";
+    assert_eq!(files.ask(&signed("PUT", "/acct/share/file", file, b"")).status, 201);
+    let from_file = format!("x-ms-copy-source: http://{}/acct/share/file\r\n", server.file);
+    let from_blob = format!("x-ms-copy-source: http://{}/acct/box/thing\r\n", server.blob);
+    let target = with_query("/acct/box/copy", &service_sas("b", "box/copy", "cw", ""));
+    let answer = client.ask(&raw("PUT", &target, &from_file, b""));
+    assert_eq!((answer.status, answer.code()), (401, "CannotVerifyCopySource"));
+    let target = with_query("/acct/share/copy", &account_sas("f", "sco", "rwc", ""));
+    let answer = files.ask(&raw("PUT", &target, &from_blob, b""));
+    assert_eq!((answer.status, answer.code()), (401, "CannotVerifyCopySource"));
+    // Whoever may read both may copy.
+    assert_eq!(client.ask(&signed("PUT", "/acct/box/copy", &from_file, b"")).status, 202);
+    assert_eq!(files.ask(&signed("PUT", "/acct/share/copy", &from_blob, b"")).status, 202);
 }
 
 #[test]

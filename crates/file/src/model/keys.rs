@@ -23,7 +23,12 @@ pub fn all_deleted_shares_of(account: u64) -> Key {
 
 /// A share that was deleted. `version` tells it apart from others that had its name.
 pub fn deleted_share_key(account: u64, name: &ShareName, version: u64) -> Key {
-    all_deleted_shares_of(account).text(name.as_str()).number(version)
+    deleted_shares_named(account, name).number(version)
+}
+
+/// The deleted shares that had a name.
+pub fn deleted_shares_named(account: u64, name: &ShareName) -> Key {
+    all_deleted_shares_of(account).text(name.as_str())
 }
 
 /// The due row that ends the time in which the deleted share at `key` can come back.

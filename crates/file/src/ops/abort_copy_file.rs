@@ -93,7 +93,7 @@ mod tests {
     use super::*;
     use crate::testing::{Bench, Elsewhere, MY_LEASE, Script, Then, YOUR_LEASE, header, refusal, url};
     use concurrency::LeaseRefusal;
-    use content::background_copy::{ATTEMPTS_MAX, GRACE_SECONDS, LOOK_SECONDS, SECONDS_MAX};
+    use content::background_copy::{ATTEMPTS_MAX, GRACE_SECONDS, LOOK_SECONDS, SECONDS_MAX, WAIT_SECONDS};
     use std::sync::Arc;
 
     const SOURCE: &str = "http://a/x?sig=secret";
@@ -262,6 +262,39 @@ mod tests {
             assert!(described.starts_with(why), "{described}");
             assert_eq!(told(&bench, "content-length").await.as_deref(), Some("0"));
             bench.check_rows().await;
+        }
+    }
+
+    /// A share that can be restored comes back with its copies, whether they are done by then or over.
+    #[tokio::test]
+    async fn a_pending_copy_outlives_the_deletion_of_its_share() {
+        const DAY: u64 = 24 * 3600;
+        for (days, status) in [(1, "success"), (20, "failed")] {
+            let (mut bench, elsewhere, _) = pending().await;
+            bench.settings.share_soft_delete_days = Some(30);
+            bench.call("DELETE", "share?restype=share", &[], b"").await.unwrap();
+            bench.advance(days * DAY).await;
+            bench.sweep().await;
+            bench.check_rows().await;
+            let listed = bench.text("GET", "?comp=list&include=deleted").await;
+            let version = crate::testing::between(&listed, "<Version>", "</Version>")[0];
+            let restore = [("x-ms-deleted-share-name", "share"), ("x-ms-deleted-share-version", version)];
+            bench.call("PUT", "share?restype=share&comp=undelete", &restore, b"").await.unwrap();
+            bench.check_rows().await;
+            assert_eq!(told(&bench, "x-ms-copy-status").await.as_deref(), Some("pending"));
+            elsewhere.0.lock().unwrap().insert(SOURCE, Script::of(&[7; 1_000]));
+            bench.advance(WAIT_SECONDS).await;
+            bench.sweep().await;
+            assert_eq!(told(&bench, "x-ms-copy-status").await.as_deref(), Some(status), "{days}");
+            bench.check_rows().await;
+            bench.call("DELETE", "share/file", &[], b"").await.unwrap();
+            // One that does not come back takes its copies along.
+            copy(&bench).await;
+            bench.call("DELETE", "share?restype=share", &[], b"").await.unwrap();
+            bench.advance(30 * DAY).await;
+            bench.sweep().await;
+            bench.sweep().await;
+            assert_eq!(bench.rows(), 0);
         }
     }
 

@@ -27,7 +27,6 @@ use crate::change::{create, permission};
 use crate::entering::{self, Admission, NodeChange, NodeRead};
 use crate::error::FileError;
 use crate::model::{Attributes, Halt, refuse};
-use crate::opens::Entry;
 use crate::request::{FILE_BYTES_MAX, flag};
 use crate::security::ChildKind;
 use crate::source::{FilePlace, Place, Source, at_source, copied_file, halt_at_source, refused};
@@ -238,14 +237,6 @@ fn described(headers: &HeaderMap, length: u64) -> Described {
     }
 }
 
-/// Looks the source up and enters the table for it. It is at work until the entry is dropped, so nothing that excludes it was open
-/// meanwhile.
-async fn enter_source(call: Call<'_>, place: &FilePlace) -> Result<(u64, Entry), Failure> {
-    let of_source = Call { base: service::Call { account: place.account, ..*call }, ..call };
-    let (id, entry) = entering::enter_file(of_source, &place.target, RestAccess::Read).await.map_err(at_source)?;
-    Ok((id, entry))
-}
-
 async fn copy_file(
     call: Call<'_>,
     (target, spot): (&Target, Spot),
@@ -253,10 +244,11 @@ async fn copy_file(
     place: &FilePlace,
 ) -> Result<Copied, Failure> {
     let mut spot = Some(spot);
+    let reader = Call { base: service::Call { account: place.account, ..*call }, ..call };
+    let copy = |id| change(call, target, copying, Origin::File(place.clone(), id));
     for _ in 0..ATTEMPTS_MAX {
-        let (id, _entry) = enter_source(call, place).await?;
-        let origin = Origin::File(place.clone(), id);
-        match entering::commit_at(call, target, spot.take(), change(call, target, copying, origin)).await {
+        let (to, from) = ((target, spot.take()), (reader, &place.target));
+        match entering::commit_reading(call, to, from, copy, at_source).await {
             Err(Failure::Refused(FileError::SourceMoved)) => {}
             Err(Failure::Refused(FileError::Unsettled { map })) => FileView::settle(call.engine, map).await?,
             result => return result,

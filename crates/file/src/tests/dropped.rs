@@ -10,8 +10,8 @@ use engine::memory::MemoryEngine;
 use engine::{BoxFuture, Decision, Engine, EngineError, Partitions, Rows, Tick, Unread, Verdict, Wrapper};
 
 use super::{CLEAR, CREATE, UPDATE};
-use crate::opens::{OpenRefusal, Reach, Scope};
-use crate::testing::Bench;
+use crate::opens::{NameKey, OpenRefusal, Reach, Scope};
+use crate::testing::{Bench, url};
 use crate::{Failure, FileService};
 
 /// Keeps decisions until it is told to run them, whether or not somebody still waits for them.
@@ -101,6 +101,41 @@ async fn an_open_waits_for_the_commit_of_a_request_that_is_gone() {
         }
         assert!(bench.opens.is_empty(), "{ask:?}");
     }
+}
+
+/// The same of the file that a copy reads.
+#[tokio::test]
+async fn an_open_of_the_source_waits_for_the_commit_of_a_copy_that_is_gone() {
+    let (bench, waiting) = bench().await;
+    let request = bench.open_request("dir/file", Access::WRITE, Access::WRITE).await;
+    let source = url("dir/file");
+    begin_and_drop(&bench, &waiting, ("PUT", "share/copy", &[("x-ms-copy-source", &source)], b""));
+    let mut open = pin!(bench.opens.open(request));
+    let mut context = Context::from_waker(Waker::noop());
+    assert!(open.as_mut().poll(&mut context).is_pending());
+    waiting.run().await;
+    assert!(matches!(open.as_mut().poll(&mut context), Poll::Ready(Ok(_))));
+}
+
+/// An opener has the turn at the name of the file and waits for those that are at work on it: a copy must not be among them while it
+/// waits for that turn.
+#[tokio::test]
+async fn a_copy_onto_itself_and_an_open_do_not_wait_for_each_other() {
+    let (bench, _) = bench().await;
+    let request = bench.open_request("dir/file", Access::WRITE, Access::WRITE).await;
+    let (directory, folded) = (request.place.above[0], "FILE".into());
+    let turn = bench.opens.turn(NameKey { directory, folded }).await.unwrap();
+    let source = url("dir/file");
+    let headers = [("x-ms-copy-source", &*source)];
+    let mut copy = pin!(bench.call("PUT", "share/dir/file", &headers, b""));
+    let mut context = Context::from_waker(Waker::noop());
+    assert!(copy.as_mut().poll(&mut context).is_pending(), "it waits for the turn");
+    let mut open = pin!(bench.opens.open(request));
+    let Poll::Ready(Ok(handle)) = open.as_mut().poll(&mut context) else { panic!("the open waits for the copy") };
+    drop(turn);
+    assert!(copy.as_mut().await.is_err(), "the handle does not share reads");
+    drop(handle);
+    assert!(bench.opens.is_empty());
 }
 
 /// A commit that never came leaves nothing in the table either.

@@ -5,8 +5,10 @@
 //! - `share_modes`: REST operations beside open SMB handles.
 //! - `tree_model`: random trees against a plain model.
 //! - `races`: writers while their directory is renamed.
+//! - `copies`: random copies against plain bytes.
 //! - `dropped`: requests that are dropped while their commit waits.
 
+mod copies;
 mod dropped;
 mod leases;
 mod races;
