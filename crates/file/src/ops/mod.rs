@@ -85,6 +85,7 @@ impl<'a> Deref for Call<'a> {
     }
 }
 
+/// Boxed are operations whose futures are large: every request's future would otherwise be as large.
 pub async fn run(op: Op, call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> {
     match op {
         Op::ListShares => list_shares::run(call).await,
@@ -106,26 +107,25 @@ pub async fn run(op: Op, call: Call<'_>, body: &mut dyn Body) -> Result<Reply, F
         Op::LeaseShare => lease_share::run(call).await,
         Op::CreatePermission => create_permission::run(call, body).await,
         Op::GetPermission => get_permission::run(call).await,
-        Op::CreateDirectory => create_directory::run(call).await,
+        Op::CreateDirectory => Box::pin(create_directory::run(call)).await,
         Op::GetDirectoryProperties => get_directory_properties::run(call).await,
-        Op::SetDirectoryProperties => set_directory_properties::run(call).await,
+        Op::SetDirectoryProperties => Box::pin(set_directory_properties::run(call)).await,
         Op::GetDirectoryMetadata => get_directory_metadata::run(call).await,
         Op::SetDirectoryMetadata => set_directory_metadata::run(call).await,
         Op::DeleteDirectory => delete_directory::run(call).await,
-        Op::RenameDirectory => rename_directory::run(call).await,
+        Op::RenameDirectory => Box::pin(rename_directory::run(call)).await,
         Op::ListDirectoriesAndFiles => list_directories_and_files::run(call).await,
         Op::ListHandles => list_handles::run(call).await,
         Op::ForceCloseHandles => force_close_handles::run(call).await,
         Op::CreateFile => Box::pin(create_file::run(call, body)).await,
         Op::GetFile => get_file::run(call).await,
         Op::GetFileProperties => get_file_properties::run(call).await,
-        Op::SetFileProperties => set_file_properties::run(call).await,
+        Op::SetFileProperties => Box::pin(set_file_properties::run(call)).await,
         Op::GetFileMetadata => get_file_metadata::run(call).await,
         Op::SetFileMetadata => set_file_metadata::run(call).await,
         Op::DeleteFile => delete_file::run(call).await,
-        Op::RenameFile => rename_file::run(call).await,
+        Op::RenameFile => Box::pin(rename_file::run(call)).await,
         Op::LeaseFile => lease_file::run(call).await,
-        // Boxed: their futures are large, and every request's future would otherwise be as large.
         Op::PutRange => Box::pin(put_range::run(call, body)).await,
         Op::PutRangeFromUrl => Box::pin(put_range_from_url::run(call, body)).await,
         Op::ListRanges => list_ranges::run(call).await,
