@@ -4,10 +4,12 @@
 //! before its commit they are read and staged with it as one content. A neighbour goes along while it is at most twice as
 //! large as what has been gathered so far, so each byte is written again O(log n) times, and O(log n) runs are left.
 //!
-//!     let gathered = view.gather(rows, span)?        in the read that comes first
-//!     let gathered = gathering.read().await?         bytes before and after those of the request
-//!     upload::receive(.., announced.between(..))     all of them become one content
-//!     view.write_gathered(rows, span, ..)            in the decision
+//! ```text
+//! let gathered = view.gather(rows, span)?        in the read that comes first
+//! let gathered = gathering.read().await?         bytes before and after those of the request
+//! upload::receive(.., announced.between(..))     all of them become one content
+//! view.write_gathered(rows, span, ..)            in the decision
+//! ```
 
 use std::collections::{BTreeSet, VecDeque};
 
