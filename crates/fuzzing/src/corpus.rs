@@ -85,6 +85,13 @@ pub fn corpus(target: &str) -> Vec<Vec<u8>> {
         "security_descriptor" => corpus.extend(file::fuzzing::descriptor_samples()),
         "queue_rows" => corpus.extend(queue::fuzzing::row_samples()),
         "table_rows" => corpus.extend(table::fuzzing::row_samples()),
+        "smb_packet" => corpus.extend(smb::fuzzing::packet_samples()),
+        "smb_contexts" => corpus.extend(smb::fuzzing::context_samples()),
+        "smb_info" => corpus.extend(smb::fuzzing::info_samples()),
+        "smb_transform" => corpus.extend(smb::fuzzing::transform_samples()),
+        "smb_ntlm" => corpus.extend(smb::fuzzing::ntlm_samples()),
+        "smb_spnego" => corpus.extend(smb::fuzzing::spnego_samples()),
+        "smb_rpc" => corpus.extend(smb::fuzzing::rpc_samples()),
         "log_batch" => corpus.extend(engine_embedded::fuzzing::log_batch_samples()),
         _ => {}
     }

@@ -34,6 +34,13 @@ pub const TARGETS: &[Target] = &[
     ("file_rows", file::fuzzing::rows),
     ("queue_rows", queue::fuzzing::rows),
     ("table_rows", table::fuzzing::rows),
+    ("smb_packet", smb::fuzzing::packet),
+    ("smb_contexts", smb::fuzzing::contexts),
+    ("smb_info", smb::fuzzing::info),
+    ("smb_transform", smb::fuzzing::transform),
+    ("smb_ntlm", smb::fuzzing::ntlm),
+    ("smb_spnego", smb::fuzzing::spnego),
+    ("smb_rpc", smb::fuzzing::rpc),
     ("log_batch", engine_embedded::fuzzing::log_batch),
 ];
 

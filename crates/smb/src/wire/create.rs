@@ -1,0 +1,222 @@
+//! CREATE: opens a file, a directory or a pipe, and creates it if that is asked for (MS-SMB2 2.2.13).
+
+use bytes::Bytes;
+
+use super::create_context::{self, RequestContexts, ResponseContext};
+use super::cursor::{Put, len32, utf16};
+use super::header::HEADER_BYTES;
+use super::{FileId, Times, body, buffer};
+use crate::status::{Result, Status};
+
+const SIZE: u16 = 57;
+
+/// Bytes of the contexts of a request. A security descriptor has 64 KiB at most.
+pub const CONTEXTS_BYTES_MAX: usize = 128 << 10;
+
+/// What is done when the file exists, and when it does not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Disposition {
+    Supersede = 0,
+    Open = 1,
+    Create = 2,
+    OpenIf = 3,
+    Overwrite = 4,
+    OverwriteIf = 5,
+}
+
+impl Disposition {
+    fn from_u32(value: u32) -> Result<Disposition> {
+        Ok(match value {
+            0 => Disposition::Supersede,
+            1 => Disposition::Open,
+            2 => Disposition::Create,
+            3 => Disposition::OpenIf,
+            4 => Disposition::Overwrite,
+            5 => Disposition::OverwriteIf,
+            _ => return Err(Status::INVALID_PARAMETER),
+        })
+    }
+}
+
+/// Levels of oplocks.
+pub mod oplock_level {
+    pub const NONE: u8 = 0x00;
+    pub const II: u8 = 0x01;
+    pub const EXCLUSIVE: u8 = 0x08;
+    pub const BATCH: u8 = 0x09;
+    /// A lease: see the context `RqLs`.
+    pub const LEASE: u8 = 0xFF;
+}
+
+/// Bits of the desired access (MS-SMB2 2.2.13.1).
+pub mod access {
+    pub const READ_DATA: u32 = 0x1;
+    pub const WRITE_DATA: u32 = 0x2;
+    pub const APPEND_DATA: u32 = 0x4;
+    pub const READ_EA: u32 = 0x8;
+    pub const WRITE_EA: u32 = 0x10;
+    pub const EXECUTE: u32 = 0x20;
+    pub const DELETE_CHILD: u32 = 0x40;
+    pub const READ_ATTRIBUTES: u32 = 0x80;
+    pub const WRITE_ATTRIBUTES: u32 = 0x100;
+    pub const DELETE: u32 = 0x1_0000;
+    pub const READ_CONTROL: u32 = 0x2_0000;
+    pub const WRITE_DAC: u32 = 0x4_0000;
+    pub const WRITE_OWNER: u32 = 0x8_0000;
+    pub const SYNCHRONIZE: u32 = 0x10_0000;
+    pub const ACCESS_SYSTEM_SECURITY: u32 = 0x100_0000;
+    pub const MAXIMUM_ALLOWED: u32 = 0x200_0000;
+    pub const GENERIC_ALL: u32 = 0x1000_0000;
+    pub const GENERIC_EXECUTE: u32 = 0x2000_0000;
+    pub const GENERIC_WRITE: u32 = 0x4000_0000;
+    pub const GENERIC_READ: u32 = 0x8000_0000;
+    /// Everything that can be done with a file.
+    pub const FILE_ALL: u32 = 0x1F_01FF;
+    pub const FILE_GENERIC_READ: u32 = 0x12_0089;
+    pub const FILE_GENERIC_WRITE: u32 = 0x12_0116;
+    pub const FILE_GENERIC_EXECUTE: u32 = 0x12_00A0;
+    /// Bits that stand for something.
+    pub const KNOWN: u32 = 0xF31F_01FF;
+}
+
+/// Bits of the options.
+pub mod option {
+    pub const DIRECTORY_FILE: u32 = 0x1;
+    pub const WRITE_THROUGH: u32 = 0x2;
+    pub const SEQUENTIAL_ONLY: u32 = 0x4;
+    pub const NO_INTERMEDIATE_BUFFERING: u32 = 0x8;
+    pub const SYNCHRONOUS_IO_ALERT: u32 = 0x10;
+    pub const SYNCHRONOUS_IO_NONALERT: u32 = 0x20;
+    pub const NON_DIRECTORY_FILE: u32 = 0x40;
+    pub const COMPLETE_IF_OPLOCKED: u32 = 0x100;
+    pub const NO_EA_KNOWLEDGE: u32 = 0x200;
+    pub const RANDOM_ACCESS: u32 = 0x800;
+    pub const DELETE_ON_CLOSE: u32 = 0x1000;
+    pub const OPEN_BY_FILE_ID: u32 = 0x2000;
+    pub const OPEN_FOR_BACKUP_INTENT: u32 = 0x4000;
+    pub const NO_COMPRESSION: u32 = 0x8000;
+    pub const OPEN_REMOTE_INSTANCE: u32 = 0x400;
+    pub const OPEN_REQUIRING_OPLOCK: u32 = 0x1_0000;
+    pub const DISALLOW_EXCLUSIVE: u32 = 0x2_0000;
+    pub const RESERVE_OPFILTER: u32 = 0x10_0000;
+    pub const OPEN_REPARSE_POINT: u32 = 0x20_0000;
+    pub const OPEN_NO_RECALL: u32 = 0x40_0000;
+    pub const OPEN_FOR_FREE_SPACE_QUERY: u32 = 0x80_0000;
+}
+
+/// Bits of the share access.
+pub mod share {
+    pub const READ: u32 = 1;
+    pub const WRITE: u32 = 2;
+    pub const DELETE: u32 = 4;
+}
+
+/// The request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// See [`oplock_level`]; others are taken for none.
+    pub oplock: u8,
+    pub impersonation: u32,
+    pub desired_access: u32,
+    pub attributes: u32,
+    pub share_access: u32,
+    pub disposition: Disposition,
+    pub options: u32,
+    /// From the root of the share, with `\`; empty for the root. With OPEN_BY_FILE_ID: see `raw_name`.
+    pub name: String,
+    /// The name's bytes: a file id of 8 or 16 bytes with OPEN_BY_FILE_ID, when `name` is empty.
+    pub raw_name: Bytes,
+    pub contexts: RequestContexts,
+}
+
+impl Request {
+    /// Reads the body.
+    ///
+    /// # Errors
+    /// INVALID_PARAMETER for a body or contexts that are none, BAD_IMPERSONATION_LEVEL, OBJECT_NAME_INVALID for a name that is no text.
+    pub fn decode(message: &Bytes) -> Result<Request> {
+        let mut reader = body(message, SIZE)?;
+        reader.skip(1)?;
+        let oplock = reader.u8()?;
+        let impersonation = reader.u32()?;
+        reader.skip(16)?;
+        let desired_access = reader.u32()?;
+        let attributes = reader.u32()?;
+        let share_access = reader.u32()?;
+        let disposition = reader.u32()?;
+        let options = reader.u32()?;
+        let name_offset = usize::from(reader.u16()?);
+        let name_length = usize::from(reader.u16()?);
+        let contexts_offset = reader.u32()? as usize;
+        let contexts_length = reader.u32()? as usize;
+        let raw_name = buffer(message, SIZE, name_offset, name_length)?;
+        let contexts = buffer(message, SIZE, contexts_offset, contexts_length)?;
+        if impersonation > 3 {
+            return Err(Status::BAD_IMPERSONATION_LEVEL);
+        }
+        let disposition = Disposition::from_u32(disposition)?;
+        if !name_length.is_multiple_of(2) || contexts_length > CONTEXTS_BYTES_MAX {
+            return Err(Status::INVALID_PARAMETER);
+        }
+        let name = match options & option::OPEN_BY_FILE_ID {
+            0 => utf16(&raw_name).map_err(|_| Status::OBJECT_NAME_INVALID)?,
+            _ => String::new(),
+        };
+        Ok(Request {
+            oplock,
+            impersonation,
+            desired_access,
+            attributes,
+            share_access,
+            disposition,
+            options,
+            name,
+            raw_name,
+            contexts: RequestContexts::decode(&contexts)?,
+        })
+    }
+}
+
+/// What was done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Action {
+    Superseded = 0,
+    Opened = 1,
+    Created = 2,
+    Overwritten = 3,
+}
+
+/// The answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Response {
+    pub oplock: u8,
+    pub action: Action,
+    pub times: Times,
+    pub allocation_size: u64,
+    pub end_of_file: u64,
+    pub attributes: u32,
+    pub file_id: FileId,
+    pub contexts: Vec<ResponseContext>,
+}
+
+impl Response {
+    /// Appends the body.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        out.put_u16(89);
+        out.put_u8(self.oplock);
+        out.put_u8(0);
+        out.put_u32(self.action as u32);
+        self.times.encode(out);
+        out.put_u64(self.allocation_size);
+        out.put_u64(self.end_of_file);
+        out.put_u32(self.attributes);
+        out.put_u32(0);
+        self.file_id.encode(out);
+        let contexts = create_context::encode(&self.contexts);
+        out.put_u32(if contexts.is_empty() { 0 } else { len32(HEADER_BYTES + 88) });
+        out.put_u32(len32(contexts.len()));
+        out.put(&contexts);
+    }
+}
