@@ -28,6 +28,7 @@ mod free_space;
 #[doc(hidden)]
 pub mod fuzzing;
 mod manifest;
+mod often_written;
 mod outside;
 mod pipeline;
 #[doc(hidden)]

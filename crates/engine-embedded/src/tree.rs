@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::io;
+use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,11 +14,17 @@ use std::time::Duration;
 use bytes::Bytes;
 use engine::{EngineError, Key, Visit, space};
 use lsm_tree::compaction::Leveled;
-use lsm_tree::{AbstractTree, AnyTree, Cache, Config, DescriptorTable, Guard, SequenceNumberCounter, Table};
+use lsm_tree::table::filter::block::FilterBlock;
+use lsm_tree::table::filter::standard_bloom::Builder;
+use lsm_tree::{
+    AbstractTree, AnyTree, Cache, Config, DescriptorTable, Guard, InternalValue, SequenceNumberCounter, Table,
+    ValueType,
+};
 
 use crate::Options;
 use crate::disk::Disk;
 use crate::folder::{Folder, OpenError};
+use crate::often_written::OftenWritten;
 use crate::sync::{AtomicU64, Mutex};
 
 /// The decider's view: everything inserted so far.
@@ -61,6 +68,7 @@ pub struct Tree {
     seqno: SequenceNumberCounter,
     published: AtomicU64,
     pins: Mutex<BTreeMap<u64, u64>>,
+    often_written: OftenWritten,
     /// How large the sealed memtables are, the oldest first.
     sealed: Mutex<VecDeque<u64>>,
     /// Tables from this number on may have been left unfinished by a flush or compaction that failed.
@@ -120,6 +128,7 @@ impl Tree {
             seqno,
             published,
             pins: Mutex::default(),
+            often_written: OftenWritten::default(),
             sealed: Mutex::default(),
             unfinished_from: AtomicU64::new(NONE_UNFINISHED),
             merged_below: AtomicU64::new(0),
@@ -142,6 +151,24 @@ impl Tree {
             Some(value) => self.tree.insert(key, lsm_tree::Slice::from(value), seq),
             None => self.tree.remove(key, seq),
         };
+        if self.often_written.counts(key) {
+            self.forget_versions(key);
+        }
+    }
+
+    /// Removes the versions of a row from the memtable that nobody can see any more. A scan walks over every version there is, so
+    /// those of a row that is written all the time would make each scan of its range slower until the memtable is written out.
+    fn forget_versions(&self, key: &[u8]) {
+        let memtable = self.tree.active_memtable();
+        // Every reader, now and later, sees this version or a newer one.
+        let seen = InternalValue::from_components(key, [], self.watermark().saturating_sub(1), ValueType::Value).key;
+        let Some(seen) = memtable.items.lower_bound(Bound::Included(&seen)) else { return };
+        if seen.key().user_key.as_ref() != key {
+            return;
+        }
+        while let Some(older) = seen.next().filter(|older| older.key().user_key.as_ref() == key) {
+            older.remove();
+        }
     }
 
     /// Everything up to `seq` is durable: readers may see it.
@@ -176,18 +203,41 @@ impl Tree {
         // What is written rises: a row in the memtable is newer than any elsewhere.
         match self.tree.active_memtable().get(key, at) {
             Some(entry) => Some((!entry.is_tombstone()).then(|| Bytes::from(entry.value))),
-            None => self.is_all_in_the_memtable().then_some(None),
+            None => self.is_known_to_be_absent(key).then_some(None),
         }
+    }
+
+    /// Whether a row that is not in the memtable is nowhere else, as far as that is known without the disk.
+    fn is_known_to_be_absent(&self, key: &[u8]) -> bool {
+        // In this order: a memtable that is written out after the first look is among the tables of the second.
+        if self.tree.sealed_memtable_count() > 0 {
+            return false;
+        }
+        let hash = Builder::get_hash(key);
+        let version = self.tree.current_version();
+        let mut runs = version.iter_levels().flat_map(|level| level.iter());
+        runs.all(|run| run.get_for_key(key).is_none_or(|table| self.filter_excludes(table, hash) == Some(true)))
+    }
+
+    /// What the filter of a table says, if it is in memory: whether a row with this hash is not in the table.
+    fn filter_excludes(&self, table: &Table, hash: u64) -> Option<bool> {
+        let contains = match &table.pinned_filter_block {
+            Some(filter) => filter.maybe_contains_hash(hash),
+            // Deep levels have tables with several filters, each for a part of the rows. What stands first is only one of them.
+            None if table.regions.filter_tli.is_some() => return None,
+            None => {
+                let handle = table.regions.filter.as_ref()?;
+                let block = table.cache.get_block((self.tree.id(), table.id()).into(), handle.offset())?;
+                FilterBlock::new(block).maybe_contains_hash(hash)
+            }
+        };
+        contains.ok().map(|contains| !contains)
     }
 
     /// Whether a scan of this range may have to read the tree's files.
     pub fn is_on_disk(&self, from: &[u8], to: &[u8]) -> bool {
         let version = self.tree.current_version();
         version.iter_levels().flat_map(|level| level.iter()).any(|run| run.range_overlap_indexes(&(from..to)).is_some())
-    }
-
-    fn is_all_in_the_memtable(&self) -> bool {
-        self.tree.sealed_memtable_count() == 0 && self.tree.table_count() == 0
     }
 
     pub fn scan(
@@ -569,6 +619,96 @@ mod tests {
         assert!(tree.sealed_bytes() >= 23 * MIB as u64, "{}", tree.sealed_bytes());
         tree.flush().expect("written out");
         assert_eq!(tree.sealed_bytes(), 0);
+    }
+
+    /// What a scan of the row `k` sees in state `at`.
+    fn scanned(tree: &Tree, at: u64) -> Vec<Bytes> {
+        let mut found = Vec::new();
+        let note = &mut |_: &[u8], value: &Bytes| {
+            found.push(value.clone());
+            Visit::Next
+        };
+        tree.scan(b"k", b"l", at, note).expect("scanned");
+        found
+    }
+
+    #[test]
+    fn versions_that_nobody_can_see_leave_the_memtable() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let tree = open(folder.path());
+        let number = |n: u64| Bytes::copy_from_slice(&n.to_be_bytes());
+        let write = |n: u64| {
+            let seq = tree.next_seq();
+            tree.insert(b"k", Some(number(n)), seq);
+            tree.insert(&n.to_be_bytes(), Some(number(n)), seq);
+            tree.publish(seq);
+        };
+        (0..1_000).for_each(write);
+        let pin = tree.pin();
+        (1_000..2_000).for_each(write);
+        // In a batch that is not durable yet.
+        let seq = tree.next_seq();
+        tree.insert(b"k", None, seq);
+        assert_eq!(scanned(&tree, pin.at), [number(999)], "a reader sees its state");
+        assert_eq!(scanned(&tree, tree.published()), [number(1_999)]);
+        assert_eq!(scanned(&tree, NEWEST), [] as [Bytes; 0]);
+        let count = || tree.tree.active_memtable().len();
+        assert!(count() >= 2_000 + 1_002, "what a reader holds stays: {}", count());
+        drop(pin);
+        (2_000..2_100).for_each(write);
+        assert!(count() < 2_100 + 100, "{}", count());
+        assert_eq!(scanned(&tree, tree.published()), [number(2_099)]);
+    }
+
+    /// Rows in tables of several levels, in memtables and nowhere, looked for without the disk.
+    #[test]
+    fn what_is_absent_is_known_without_the_disk_and_what_is_there_is_not_taken_for_absent() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let tree = open(folder.path());
+        let key = |number: u32| [b"k", number.to_be_bytes().as_slice()].concat();
+        for number in 0..4_000 {
+            tree.insert(&key(2 * number), Some(Bytes::from_static(b"there")), tree.next_seq());
+            if number % 500 == 0 {
+                tree.rotate(u64::from(number) + 1);
+                tree.flush().expect("written out");
+            }
+            if number == 2_000 {
+                while tree.compact(u64::MAX, false).expect("compacted") {}
+                assert!(tree.tree.l0_run_count() < 4, "some levels below are filled");
+            }
+        }
+        // The filters below level 0 come into memory with the first reads.
+        (0..8_000).for_each(|number| drop(tree.get(&key(number), NEWEST).expect("read")));
+        let at_hand: Vec<_> = (0..8_000).map(|number| tree.get_at_hand(&key(number), NEWEST)).collect();
+        assert!(at_hand.iter().step_by(2).all(|row| *row != Some(None)), "what is there is not absent");
+        let absent = at_hand.iter().skip(1).step_by(2).filter(|row| **row == Some(None)).count();
+        assert!(absent > 3_000, "most of what is not there is known to be absent: {absent}");
+        // A memtable that waits to be written out is not looked at.
+        tree.rotate(5_000);
+        assert_eq!(tree.get_at_hand(&key(7_999), NEWEST), None);
+    }
+
+    /// Tables of deep levels have a filter for each part of their rows.
+    #[test]
+    fn what_is_in_a_table_with_several_filters_is_not_taken_for_absent() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let tree = open(folder.path());
+        let key = |number: u32| [b"k", number.to_be_bytes().as_slice()].concat();
+        for number in 0..20_000 {
+            tree.insert(&key(number), Some(Bytes::from_static(b"there")), tree.next_seq());
+        }
+        tree.rotate(1);
+        tree.flush().expect("written out");
+        // Merges into the deepest level, as compaction does once there is enough in those above it.
+        tree.tree.major_compact(64 << 20, 0).expect("compacted");
+        let version = tree.tree.current_version();
+        assert!(
+            version.iter_tables().all(|table| table.regions.filter_tli.is_some()),
+            "one filter, so nothing is shown"
+        );
+        assert!(tree.get(&key(1), NEWEST).expect("read").is_some(), "the first filter comes into memory");
+        let lost: Vec<u32> = (0..20_000).filter(|row| tree.get_at_hand(&key(*row), NEWEST) == Some(None)).collect();
+        assert_eq!(lost.len(), 0, "from row {:?} on", lost.first());
     }
 
     fn table_files(folder: &std::path::Path) -> BTreeMap<String, u64> {

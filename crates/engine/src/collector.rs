@@ -405,7 +405,22 @@ where
     C: Clone + Send + Sync + 'static,
     F: Fn(&dyn Rows, Tick, &C, &mut Changes) -> Result<Option<C>, Unread> + Send + Sync + Clone + 'static,
 {
-    Box::pin(run_steps(due.key(), engine, due, from, step))
+    steps_from_in(due.key(), engine, due, from, step)
+}
+
+/// The same, as decisions of `partition`.
+pub fn steps_from_in<'a, C, F>(
+    partition: Key,
+    engine: &'a dyn Engine,
+    due: &'a Due,
+    from: C,
+    step: F,
+) -> BoxFuture<'a, Result<Option<C>, EngineError>>
+where
+    C: Clone + Send + Sync + 'static,
+    F: Fn(&dyn Rows, Tick, &C, &mut Changes) -> Result<Option<C>, Unread> + Send + Sync + Clone + 'static,
+{
+    Box::pin(run_steps(partition, engine, due, from, step))
 }
 
 async fn run_steps<C, F>(
