@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use concurrency::Timestamp;
-use engine::{Changes, Commit, Engine, Key, Rows, Stop, Tick};
+use engine::{Changes, Commit, Engine, Key, Partitions, Rows, Stop, Tick};
 
 use crate::Failure;
 
@@ -19,6 +19,11 @@ pub trait Operation: Send + Sync + 'static {
 
     /// The partition of the engine in which the operation is decided.
     fn partition(&self, account: u64) -> Key;
+
+    /// All partitions in which it changes something: mostly that one alone.
+    fn partitions(&self, account: u64) -> Partitions {
+        self.partition(account).into()
+    }
 
     /// The rules of the operation: looks at what is stored and writes down what changes. It may run more than once, so it
     /// must be a pure function of its arguments; after a refusal the changes are thrown away.
@@ -47,7 +52,7 @@ pub async fn commit<O: Operation>(
     operation: &Arc<O>,
 ) -> Result<O::Outcome, Failure<O::Refusal>> {
     let operation = Arc::clone(operation);
-    let decided = engine::commit(engine, operation.partition(account), move |rows, tick| {
+    let decided = engine::commit(engine, operation.partitions(account), move |rows, tick| {
         let mut changes = Changes::none();
         let outcome = operation.apply(rows, account, tick, &mut changes)?;
         Ok(Commit { changes, outcome })

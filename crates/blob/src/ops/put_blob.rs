@@ -1,6 +1,9 @@
 //! Put Blob: create a blob or replace it whole.
 
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 
 use auth::account::Kind;
 use concurrency::{Conditions, Lease, LeaseId, Timestamp};
@@ -217,12 +220,13 @@ impl Operation for PutBlob {
     ) -> Result<(Written, Option<Encryption>), Halt> {
         self.keeping.prefetch(rows);
         let container = model::guard(rows, account, &self.container)?;
+        // In the order of the look before a large body: the size does not matter for what is told.
+        let encryption = encryption::effective(&container, self.encryption.as_ref())?;
         let key = blob_key(container.generation, &self.name);
         let found = model::find_blob(rows, &key)?;
         let there = found.as_ref().filter(|blob| blob.is_there(tick.now));
         let (lease, mut state) = self.decide(there, account, tick).map_err(refuse)?;
-        state.encryption = encryption::effective(&container, self.encryption.as_ref())?;
-        let encryption = state.encryption.clone();
+        state.encryption.clone_from(&encryption);
         if let Some(staged) = &self.body.staged {
             changes.store(staged, tick.id(1));
         }
@@ -234,18 +238,49 @@ impl Operation for PutBlob {
     }
 }
 
+/// Takes the body in, if the blob may be put.
+///
+/// A large body is asked for only after that was judged. A small one mostly came with its head: then the commit, which judges
+/// everything anyway, is the only look at the rows. While a body must be waited for, and before a bad one is refused, the blob is
+/// looked at: what is wrong with the blob is told at once, and before what is wrong with its body.
+async fn receive(
+    call: &Call<'_>,
+    op: &Arc<PutBlob>,
+    sums: &Checksums,
+    body: &mut dyn Body,
+    announced: Announced,
+) -> Result<Received, Failure> {
+    let is_small = announced.length <= engine::INLINE_MAX as u64 && !call.head.has_header("expect");
+    let wanted = Wanted { md5: true, ..Wanted::by(call.head, &sums.of_body) };
+    let mut receiving = pin!(upload::receive(call.engine, body, announced, wanted));
+    let at_once = match is_small {
+        true => poll_fn(|context| Poll::Ready(receiving.as_mut().poll(context))).await,
+        false => Poll::Pending,
+    };
+    let verified = |received: Result<Received, Failure>| {
+        let received = received?;
+        upload::verify(&sums.expected(), received.md5, received.crc64)?;
+        Ok(received)
+    };
+    if let Poll::Ready(received) = at_once {
+        let received = verified(received);
+        if received.is_err() {
+            call.read(op).await?;
+        }
+        return received;
+    }
+    call.read(op).await?;
+    verified(receiving.await)
+}
+
 pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> {
     let (mut op, sums) = parse(&call)?;
     let mut asked = call.encryption()?;
     let announced = announced(call.head, body, op.kind)?;
     op.encryption = asked.encryption.clone();
     let op = Arc::new(op);
-    call.read(&op).await?;
-
-    let wanted = Wanted { md5: true, ..Wanted::by(call.head, &sums.of_body) };
     let announced = announced.sealed_with(asked.key.as_ref().map(|key| &key.secret));
-    let mut received = upload::receive(call.engine, body, announced, wanted).await?;
-    upload::verify(&sums.expected(), received.md5, received.crc64)?;
+    let mut received = receive(&call, &op, &sums, body, announced).await?;
 
     let mut answer = reply::reply(StatusCode::CREATED);
     if op.kind == BlobType::Block {
@@ -390,6 +425,11 @@ mod tests {
         assert_eq!(refusal(bench.call("PUT", "cont/blob", &stale, b"second").await), BlobError::ConditionNotMet);
         assert_eq!(bench.figures(), figures);
         assert_eq!(bench.get("cont/blob").await, b"first");
+        // With both faults, and whatever the size, that of the blob is told.
+        let both = [wrong[0], wrong[1], stale[1]];
+        for body in [b"second".to_vec(), vec![7; engine::INLINE_MAX + 1]] {
+            assert_eq!(refusal(bench.call("PUT", "cont/blob", &both, &body).await), BlobError::ConditionNotMet);
+        }
     }
 
     #[tokio::test]
@@ -416,6 +456,49 @@ mod tests {
         assert_eq!(refusal(result), BlobError::ConditionNotMet);
         let result = bench.call_unread("PUT", "gone/blob", &stale).await;
         assert_eq!(refusal(result), BlobError::ContainerNotFound);
+    }
+
+    /// A scope that the container does not allow, and a condition that is not met.
+    #[tokio::test]
+    async fn what_is_told_does_not_depend_on_the_size() {
+        let mut bench = Bench::new().await;
+        bench.settings.encryption_scopes = vec!["one".to_owned(), "two".to_owned()];
+        let container = [("x-ms-default-encryption-scope", "one"), ("x-ms-deny-encryption-scope-override", "true")];
+        bench.call("PUT", "cont?restype=container", &container, b"").await.unwrap();
+        let both = [("x-ms-blob-type", "BlockBlob"), ("x-ms-encryption-scope", "two"), ("if-match", "\"0x1\"")];
+        for size in [1, engine::INLINE_MAX + 1] {
+            let refused = refusal(bench.call("PUT", "cont/blob", &both, &vec![7; size]).await);
+            assert_eq!(refused, BlobError::RequestForbiddenByContainerEncryptionPolicy, "{size}");
+        }
+    }
+
+    /// A client that waits for the word sends nothing before it, however little it has to send.
+    #[tokio::test]
+    async fn a_small_body_is_asked_for_after_the_refusal_if_the_client_waits_for_that() {
+        let bench = Bench::with_container().await;
+        for (headers, asked) in [(&[("expect", "100-continue")][..], 0), (&[], 1)] {
+            let all = [&[("x-ms-blob-type", "BlockBlob")], headers].concat();
+            let mut body = Cut { asked: 0 };
+            let result = bench.send(request("PUT", "gone/blob", &all), &mut body).await;
+            assert_eq!(refusal(result), BlobError::ContainerNotFound, "{headers:?}");
+            assert_eq!(body.asked, asked, "{headers:?}");
+        }
+    }
+
+    /// A small body that ends before its first byte. It counts how often it was asked for.
+    struct Cut {
+        asked: usize,
+    }
+
+    impl Body for Cut {
+        fn length(&self) -> Option<u64> {
+            Some(10)
+        }
+
+        fn next(&mut self) -> engine::BoxFuture<'_, Option<Result<bytes::Bytes, BodyError>>> {
+            self.asked += 1;
+            Box::pin(async { Some(Err(BodyError::Incomplete)) })
+        }
     }
 
     #[tokio::test]
