@@ -37,6 +37,7 @@ mod set_file_service_properties;
 mod set_share_acl;
 mod set_share_metadata;
 mod set_share_properties;
+mod snapshot_share;
 
 // Directories.
 mod create_directory;
@@ -51,6 +52,8 @@ mod set_directory_properties;
 mod abort_copy_file;
 mod copy_file;
 mod create_file;
+mod create_hard_link;
+mod create_symbolic_link;
 mod delete_file;
 mod get_file;
 mod lease_file;

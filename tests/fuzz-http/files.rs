@@ -19,6 +19,8 @@ pub fn before() -> Vec<Example> {
         example("PUT share/dir/inner?restype=directory", &[], ""),
         example("PUT share/dir/file", &[FILE, LENGTH], ""),
         example("PUT share/from", &[FILE, LENGTH], ""),
+        example("PUT nfs?restype=share", &[("x-ms-enabled-protocols", "NFS")], ""),
+        example("PUT nfs/file", &[FILE, LENGTH], ""),
     ]
 }
 
@@ -202,12 +204,9 @@ pub fn all(client: &Client) -> Vec<(&'static str, Vec<Example>)> {
         ("LeaseFile", leases("PUT share/dir/short?comp=lease", &["acquire", "change", "release", "break"], "-1")),
         ("CopyFile", one("PUT share/copy", &[copy, ("x-ms-file-permission-copy-mode", "source")], "")),
         ("AbortCopyFile", one("PUT share/copy?comp=copy&copyid={copy}", &[("x-ms-copy-action", "abort")], "")),
-        ("CreateSymbolicLink", one("PUT share/link?restype=symboliclink", &[("x-ms-link-text", "../target")], "")),
-        ("GetSymbolicLink", one("GET share/link?restype=symboliclink", &[], "")),
-        (
-            "CreateHardLink",
-            one("PUT share/hard?restype=hardlink", &[FILE, ("x-ms-file-target-file", "/share/dir/file")], ""),
-        ),
+        ("CreateSymbolicLink", one("PUT nfs/link?restype=symboliclink", &[("x-ms-link-text", "../target")], "")),
+        ("GetSymbolicLink", one("GET nfs/link?restype=symboliclink", &[], "")),
+        ("CreateHardLink", one("PUT nfs/hard?restype=hardlink", &[FILE, ("x-ms-file-target-file", "file")], "")),
         ("DeleteFile", one("DELETE share/dir/to", &[], "")),
     ]
 }

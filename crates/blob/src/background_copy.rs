@@ -41,9 +41,10 @@ impl Destination for BlobDestination {
         Ok(state.copy.as_deref().is_some_and(is_ours).then_some((blob, state)))
     }
 
-    fn store(&self, (mut blob, state): (Blob, Committed), changes: &mut Changes) {
+    fn store(&self, (mut blob, state): (Blob, Committed), _: &dyn Rows, changes: &mut Changes) -> Result<(), Unread> {
         blob.committed = Some(state);
         changes.put(self.0.clone(), codec::encode(&blob));
+        Ok(())
     }
 
     fn copy((_, state): &mut (Blob, Committed)) -> Option<&mut CopyState> {
@@ -75,10 +76,16 @@ impl Destination for BlobDestination {
         }
     }
 
-    fn clear((_, state): &mut (Blob, Committed), tick: Tick, changes: &mut Changes) {
+    fn clear(
+        (_, state): &mut (Blob, Committed),
+        _: &dyn Rows,
+        tick: Tick,
+        changes: &mut Changes,
+    ) -> Result<(), Unread> {
         state.let_content_go(changes, tick.now);
         state.content = no_pages(tick, changes);
         state.stamp = tick.stamp;
+        Ok(())
     }
 
     fn complete((_, state): &mut (Blob, Committed), pieces: &[Staged], done: &Done, tick: Tick, changes: &mut Changes) {
@@ -136,7 +143,7 @@ pub fn abort(
 ) -> Result<Option<u64>, Unread> {
     let (destination, mut found) = (BlobDestination(key), (blob, state));
     let job = end(&destination, &mut found, (CopyStatus::Aborted, None), rows, tick, changes)?;
-    destination.store(found, changes);
+    destination.store(found, rows, changes)?;
     Ok(job)
 }
 

@@ -77,7 +77,7 @@ pub trait Destination: Clone + Debug + Send + Sync + 'static {
         Ok(false)
     }
 
-    fn store(&self, found: Self::Found, changes: &mut Changes);
+    fn store(&self, found: Self::Found, rows: &dyn Rows, changes: &mut Changes) -> Result<(), Unread>;
 
     fn copy(found: &mut Self::Found) -> Option<&mut CopyState>;
 
@@ -107,7 +107,7 @@ pub trait Destination: Clone + Debug + Send + Sync + 'static {
     }
 
     /// Forgets what was written of a sparse resource.
-    fn clear(found: &mut Self::Found, tick: Tick, changes: &mut Changes);
+    fn clear(found: &mut Self::Found, rows: &dyn Rows, tick: Tick, changes: &mut Changes) -> Result<(), Unread>;
 
     /// All bytes are there: those of a resource that is not sparse are in `pieces`.
     fn complete(found: &mut Self::Found, pieces: &[Staged], done: &Done, tick: Tick, changes: &mut Changes);
@@ -427,7 +427,7 @@ impl<D: Destination> Copier<D> {
             if let Some(why) = why {
                 let failed = (CopyStatus::Failed, Some(why.to_owned()));
                 end(&destination, &mut found, failed, rows, tick, &mut changes)?;
-                destination.store(found, &mut changes);
+                destination.store(found, rows, &mut changes)?;
                 return Ok(Commit { changes, outcome: Fate::Over });
             }
             if !has_room && job.is_left(tick) {
@@ -576,7 +576,7 @@ pub async fn give_up<D: Destination>(engine: &dyn Engine, job: Job, why: Option<
         match why.clone().or((stored.attempts >= ATTEMPTS_MAX).then_some(exhausted)) {
             Some(why) => {
                 end(&destination, &mut found, (CopyStatus::Failed, Some(why)), rows, tick, &mut changes)?;
-                destination.store(found, &mut changes);
+                destination.store(found, rows, &mut changes)?;
             }
             None => _ = changes.put(job_key::<D>(job.id), codec::encode(&stored)),
         }
@@ -707,8 +707,8 @@ impl<'a, D: Destination> Attempt<'a, D> {
 
     /// The resource holds nothing again.
     async fn clear(&self) -> Result<(), Halted> {
-        self.change(|found, _, tick, changes| {
-            D::clear(found, tick, changes);
+        self.change(|found, rows, tick, changes| {
+            D::clear(found, rows, tick, changes)?;
             if let Some(copy) = D::copy(found) {
                 copy.done = 0;
             }
@@ -783,7 +783,7 @@ impl<'a, D: Destination> Attempt<'a, D> {
                 return Ok(Commit { changes, outcome: None });
             };
             let outcome = change(&mut found, rows, tick, &mut changes)?;
-            destination.store(found, &mut changes);
+            destination.store(found, rows, &mut changes)?;
             Ok(Commit { changes, outcome: Some(outcome) })
         });
         unrefused(changed.await)?.ok_or(Halted::Unwanted)

@@ -54,9 +54,9 @@ impl Destination for FileDestination {
     fn find(&self, rows: &dyn Rows, job: u64) -> Result<Option<WaitingFile>, Unread> {
         let share = find_guard(rows, self.account, &self.share)?;
         let Some(share) = share.filter(|share| share.generation == self.generation) else { return Ok(None) };
-        let Some(mut spot) = tree::find_by_id(rows, share, self.id)? else { return Ok(None) };
+        let Some(spot) = tree::find_by_id(rows, share, self.id)? else { return Ok(None) };
         let is_ours = |copy: &CopyState| copy.status == CopyStatus::Pending && copy.job == Some(job);
-        let Some(node) = spot.node.take().filter(|node| node.id == self.id) else { return Ok(None) };
+        let Some(node) = spot.node.clone().filter(|node| node.id == self.id) else { return Ok(None) };
         let copy = node.file().and_then(|state| state.copy.as_deref());
         Ok(copy.is_some_and(is_ours).then_some((spot, node)))
     }
@@ -75,8 +75,10 @@ impl Destination for FileDestination {
         found
     }
 
-    fn store(&self, (spot, node): WaitingFile, changes: &mut Changes) {
+    fn store(&self, (spot, mut node): WaitingFile, rows: &dyn Rows, changes: &mut Changes) -> Result<(), Unread> {
+        entry::begin(&spot, &mut node, rows, changes)?;
         entry::replace(&spot, &node, changes);
+        Ok(())
     }
 
     fn copy((_, node): &mut WaitingFile) -> Option<&mut CopyState> {
@@ -88,34 +90,38 @@ impl Destination for FileDestination {
     }
 
     fn write(
-        (_, node): &mut WaitingFile,
+        (spot, node): &mut WaitingFile,
         span: ByteSpan,
         staged: &Staged,
         rows: &dyn Rows,
         tick: Tick,
         changes: &mut Changes,
     ) -> Result<(), Unread> {
+        entry::begin(spot, node, rows, changes)?;
         // Readers see it, so it is another state of the file.
         node.stamp = tick.stamp;
         node.file().map_or(Ok(()), |state| state.view.write(rows, span, staged, tick, changes))
     }
 
     fn share(
-        (_, node): &mut WaitingFile,
+        (spot, node): &mut WaitingFile,
         shared: (ByteSpan, &[Extent]),
         rows: &dyn Rows,
         tick: Tick,
         changes: &mut Changes,
     ) -> Result<bool, Unread> {
+        entry::begin(spot, node, rows, changes)?;
         node.stamp = tick.stamp;
         node.file().map_or(Ok(false), |state| state.view.share(rows, shared, tick, changes))
     }
 
-    fn clear((_, node): &mut WaitingFile, tick: Tick, changes: &mut Changes) {
+    fn clear((spot, node): &mut WaitingFile, rows: &dyn Rows, tick: Tick, changes: &mut Changes) -> Result<(), Unread> {
+        entry::begin(spot, node, rows, changes)?;
         node.stamp = tick.stamp;
         if let Some(state) = state_of(node) {
             forget(state, tick, changes);
         }
+        Ok(())
     }
 
     fn complete((_, node): &mut WaitingFile, _: &[Staged], done: &Done, tick: Tick, _: &mut Changes) {
@@ -138,6 +144,7 @@ impl Destination for FileDestination {
             Stop::Unread(unread) => unread,
             Stop::Refused(_) => codec::corrupt("the usage of a share that a file leaves"),
         })?;
+        entry::begin(spot, node, rows, changes)?;
         (node.stamp, node.changed) = (tick.stamp, tick.now);
         if let Some(state) = state_of(node) {
             forget(state, tick, changes);
@@ -150,7 +157,7 @@ impl Destination for FileDestination {
 fn state_of(node: &mut Node) -> Option<&mut FileState> {
     match &mut node.kind {
         NodeKind::File(state) => Some(state),
-        NodeKind::Directory => None,
+        NodeKind::Directory | NodeKind::SymbolicLink(_) => None,
     }
 }
 

@@ -1,4 +1,4 @@
-//! Background work of the File service: what goes after a share was deleted.
+//! Background work of the File service: what goes after a share or a snapshot of it was deleted.
 //!
 //! Each due row is worked off in steps, one small decision after another, so that no request waits long behind it. The last step
 //! removes the due row; what was interrupted is still due, and doing a step twice does nothing.
@@ -7,14 +7,18 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use engine::collector::{Handled, Handler, steps_from, steps_in};
+use engine::collector::{Handled, Handler, steps_from, steps_from_in, steps_in};
 use engine::due::Due;
 use engine::{BoxFuture, Changes, Engine, EngineError, Key, KeyReader, Rows, Tick, Unread, Visit};
 use service::{Removed, codec, remove_rows_from, space};
 use wire::names::ShareName;
 
 use crate::FileService;
-use crate::model::{DeletedShare, Node, all_entries_of, permissions_of, places_of, purge_due, share_key, usage_key};
+use crate::model::{
+    DeletedShare, Entry, all_entries_of, all_kept_of, all_past_of, linked_files_of, permissions_of, places_of,
+    purge_due, share_key, snapshots_of, usage_key,
+};
+use crate::past::{self, DroppedSnapshot};
 
 /// How many files and directories a step removes. A file brings a few rows with it.
 const ENTRIES_PER_STEP: usize = 50;
@@ -23,18 +27,27 @@ const ROWS_PER_STEP: usize = 500;
 
 impl Handler for FileService {
     fn spaces(&self) -> &[u8] {
-        &[space::SHARE, space::SHARE_DELETED, space::FILE_COPY]
+        &[space::SHARE, space::SHARE_DELETED, space::SHARE_SNAPSHOT, space::FILE_COPY]
     }
 
     fn handle<'a>(&'a self, engine: &'a dyn Engine, due: &'a Due) -> BoxFuture<'a, Result<Handled, EngineError>> {
         Box::pin(async move {
             match Task::of(due).ok_or_else(|| due.unknown())? {
                 Task::Purge { generation } => {
-                    let low = self.purges.low(generation);
+                    let low = self.removals.low((generation, 0), all_entries_of(generation));
                     let steps = steps_from(engine, due, low, move |rows, tick, low, changes| {
                         purge(rows, generation, low, tick, changes)
                     });
-                    self.purges.reached(generation, steps.await?);
+                    self.removals.reached((generation, 0), steps.await?);
+                }
+                Task::LetGo(snapshot) => {
+                    let which = (snapshot.generation, snapshot.epoch);
+                    let (low, share) =
+                        (self.removals.low(which, snapshot.kept()), share_key(snapshot.account, &snapshot.share));
+                    let steps = steps_from_in(share, engine, due, low, move |rows, tick, low, changes| {
+                        past::let_go_some(rows, &snapshot, low, tick, changes)
+                    });
+                    self.removals.reached(which, steps.await?);
                 }
                 Task::Copy(id) => return self.copier.tend(id, due).await,
                 Task::EndRetention { deleted, share } => {
@@ -57,6 +70,8 @@ pub enum Task {
     Purge { generation: u64 },
     /// To end the time in which the share at the key `deleted` can be restored. `share` is the key that it had.
     EndRetention { deleted: Key, share: Key },
+    /// To let go of what a snapshot kept that is gone.
+    LetGo(DroppedSnapshot),
     /// To look after a copy that is under way.
     Copy(u64),
 }
@@ -65,6 +80,7 @@ impl Task {
     pub fn of(due: &Due) -> Option<Task> {
         match due.space {
             space::SHARE => due.owner_id().map(|generation| Task::Purge { generation }),
+            space::SHARE_SNAPSHOT => DroppedSnapshot::from_bytes(&due.owner).map(Task::LetGo),
             space::FILE_COPY => due.owner_id().map(Task::Copy),
             space::SHARE_DELETED => {
                 let mut reader = KeyReader::new(&due.owner);
@@ -88,25 +104,26 @@ fn end_retention(rows: &dyn Rows, key: &Key, tick: Tick, changes: &mut Changes) 
     Ok(())
 }
 
-/// How far the purges under way have come, by generation. After a restart they begin at the first row again.
+/// How far the removals under way have come, by the generation of a share, and the epoch of a snapshot or 0 for all of the share.
+/// After a restart they begin at the first row again.
 #[derive(Debug, Default)]
-pub struct Purges(Mutex<HashMap<u64, Key>>);
+pub struct Removals(Mutex<HashMap<(u64, u64), Key>>);
 
-impl Purges {
-    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Key>> {
+impl Removals {
+    fn lock(&self) -> MutexGuard<'_, HashMap<(u64, u64), Key>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Nothing of the share is left before this key.
-    fn low(&self, generation: u64) -> Key {
-        self.lock().get(&generation).cloned().unwrap_or_else(|| all_entries_of(generation))
+    /// Nothing is left before this key, which is `first` in the beginning.
+    fn low(&self, which: (u64, u64), first: Key) -> Key {
+        self.lock().get(&which).cloned().unwrap_or(first)
     }
 
     /// `None`: nothing is left at all.
-    fn reached(&self, generation: u64, low: Option<Key>) {
+    fn reached(&self, which: (u64, u64), low: Option<Key>) {
         match low {
-            Some(low) => _ = self.lock().insert(generation, low),
-            None => _ = self.lock().remove(&generation),
+            Some(low) => _ = self.lock().insert(which, low),
+            None => _ = self.lock().remove(&which),
         }
     }
 }
@@ -120,26 +137,59 @@ fn purge(
     tick: Tick,
     changes: &mut Changes,
 ) -> Result<Option<Key>, Unread> {
-    let entries = all_entries_of(generation);
-    if *low < entries.after_all() {
-        let Removed { more, low } =
-            remove_rows_from(rows, &entries, low, ENTRIES_PER_STEP, changes, |_, node: Node, changes| {
+    let mut failed = None;
+    // In the order of their keys. Where files are, their bytes go along.
+    for (all, holds_files) in [
+        (all_entries_of(generation), true),
+        (places_of(generation), false),
+        (all_past_of(generation), true),
+        (all_kept_of(generation), false),
+        (permissions_of(generation), false),
+        (linked_files_of(generation), true),
+    ] {
+        let next = match holds_files {
+            true => remove_nodes(rows, &all, low, tick, changes),
+            false => delete_from(rows, &all, low, changes),
+        };
+        match next {
+            Ok(None) => {}
+            // Rows that cannot be read stay, and are told once everything else is gone.
+            Err(Unread::Failed(error)) => failed = failed.or(Some(error)),
+            Ok(Some(next)) => return Ok(Some(if failed.is_none() { next } else { low.clone() })),
+            Err(Unread::NotYet) => return Err(Unread::NotYet),
+        }
+    }
+    if let Some(error) = failed {
+        return if changes.rows.is_empty() { Err(Unread::Failed(error)) } else { Ok(Some(low.clone())) };
+    }
+    changes.delete(usage_key(generation));
+    // There are fewer of them than a step removes.
+    let snapshots = snapshots_of(generation);
+    delete_from(rows, &snapshots, &snapshots, changes)
+}
+
+/// Removes files and directories, with the bytes of files, and says where to go on if there are more. A hard link has no bytes of
+/// its own.
+fn remove_nodes(
+    rows: &dyn Rows,
+    all: &Key,
+    low: &Key,
+    tick: Tick,
+    changes: &mut Changes,
+) -> Result<Option<Key>, Unread> {
+    if *low >= all.after_all() {
+        return Ok(None);
+    }
+    let Removed { more, low } =
+        remove_rows_from(rows, all, low, ENTRIES_PER_STEP, changes, |_, entry, changes| match entry {
+            Entry::Node(node) => {
                 if let Some(file) = node.file() {
                     file.view.let_go(changes, tick.now);
                 }
-            })?;
-        if more {
-            return Ok(Some(low));
-        }
-    }
-    changes.delete(usage_key(generation));
-    for all in [places_of(generation), permissions_of(generation)] {
-        let next = delete_from(rows, &all, low, changes)?;
-        if next.is_some() {
-            return Ok(next);
-        }
-    }
-    Ok(None)
+            }
+            Entry::Link(_) => {}
+        })?;
+    Ok(more.then_some(low))
 }
 
 /// Removes rows that bring nothing with them, and says where to go on if there are more.
@@ -229,16 +279,7 @@ mod tests {
     #[tokio::test]
     async fn bad_rows_stop_nothing_behind_them() {
         let bench = full().await;
-        let all = Key::new(space::ENTRY);
-        let damaged = engine::commit::<(), FileError, _>(&*bench.engine, all.clone(), move |rows, _| {
-            let mut changes = Changes::none();
-            rows.scan(&all, &all.after_all(), 1, &mut |key, _| {
-                changes.put(Key::from_bytes(key), b"damaged".to_vec());
-                Visit::Stop
-            })?;
-            Ok(Commit { changes, outcome: () })
-        });
-        damaged.await.unwrap();
+        bench.damage_first(Key::new(space::ENTRY)).await;
         bench.call("DELETE", SHARE, &[], b"").await.unwrap();
         let mut failed = None;
         for _ in 0..10 {
@@ -258,6 +299,34 @@ mod tests {
         .map(|count| entries = count)
         .unwrap();
         assert_eq!((entries, contents(&bench)), (1, 0));
+    }
+
+    /// The bytes that snapshots and files with several names hold are behind the bad row.
+    #[tokio::test]
+    async fn bad_rows_do_not_keep_the_bytes_of_snapshots_and_linked_files() {
+        for is_nfs in [false, true] {
+            let bench = if is_nfs { Bench::with_nfs_share().await } else { Bench::with_share().await };
+            for name in ["a", "b", "c"] {
+                bench.create(name, 10).await;
+                bench.write(name, 0, b"before").await;
+            }
+            if is_nfs {
+                bench.link("b", "linked", &[]).await.unwrap();
+            }
+            bench.snapshot().await;
+            for name in ["a", "b", "c"] {
+                bench.write(name, 0, b"after").await;
+            }
+            bench.damage_first(Key::new(space::ENTRY)).await;
+            let include = [("x-ms-delete-snapshots", "include")];
+            bench.call("DELETE", SHARE, &include, b"").await.unwrap();
+            let mut failed = None;
+            for _ in 0..20 {
+                failed = collector::sweep(&*bench.engine, &[&bench.service, &MapCollector]).await.err().or(failed);
+            }
+            assert!(failed.unwrap().to_string().contains("cannot be read"));
+            assert_eq!((contents(&bench), bench.past_rows().await), (0, 0), "for NFS: {is_nfs}");
+        }
     }
 
     /// Notes where scans begin.

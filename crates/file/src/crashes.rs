@@ -7,7 +7,9 @@
 use std::sync::Arc;
 
 use auth::Settings;
+use content::map::MapCollector;
 use engine::Engine;
+use engine::collector;
 use engine::fault::{Fault, FaultyEngine};
 use engine::memory::MemoryEngine;
 
@@ -32,6 +34,42 @@ const COPY: &[(&str, &str)] = &[("x-ms-copy-source", "http://127.0.0.1:10003/acc
 const COPY_RANGE: &[(&str, &str)] = &[COPY[0], ("x-ms-write", "update"), ("x-ms-range", "bytes=0-49")];
 /// `VERSION` stands for the version of the deleted share.
 const DELETED: &[(&str, &str)] = &[("x-ms-deleted-share-name", "share"), ("x-ms-deleted-share-version", "VERSION")];
+
+/// A step of the background work, on the engine that fails.
+const SWEEP: Act = ("SWEEP", "", &[], b"");
+const SNAPSHOT: &str = "share?restype=share&comp=snapshot";
+const ALL_SNAPSHOTS: &[(&str, &str)] = &[("x-ms-delete-snapshots", "include")];
+
+/// Snapshots are taken and dropped, with what only they see. `TIME` stands for the time of the oldest.
+const SNAPSHOT_STORY: &[Act] = &[
+    ("PUT", SHARE, &[], b""),
+    ("PUT", "share/dir?restype=directory", &[], b""),
+    ("PUT", "share/dir/file", FILE, b"first"),
+    ("PUT", "share/other", FILE, b"other"),
+    ("PUT", SNAPSHOT, &[], b""),
+    ("PUT", "share/dir/file?comp=range", UPDATE, b"bytes"),
+    ("DELETE", "share/other", &[], b""),
+    ("PUT", "share/moved?restype=directory&comp=rename", FROM_DIR, b""),
+    ("PUT", SNAPSHOT, &[("x-ms-meta-a", "b")], b""),
+    ("PUT", "share/moved/file?comp=range", CLEAR, b""),
+    ("PUT", "share/file", COPY, b""),
+    ("PUT", SNAPSHOT, &[], b""),
+    ("PUT", "share/moved/file", SHORT, b""),
+    ("DELETE", "share/file", &[], b""),
+    ("DELETE", "share?restype=share&sharesnapshot=TIME", &[], b""),
+    SWEEP,
+    SWEEP,
+    ("PUT", "share/moved/file?comp=metadata", &[("x-ms-meta-c", "3")], b""),
+    ("DELETE", "share?restype=share&sharesnapshot=TIME", &[], b""),
+    SWEEP,
+    ("DELETE", SHARE, ALL_SNAPSHOTS, b""),
+    ("PUT", "share?restype=share&comp=undelete", DELETED, b""),
+    SWEEP,
+    ("DELETE", "share?restype=share&sharesnapshot=TIME", &[], b""),
+    SWEEP,
+    SWEEP,
+    ("DELETE", SHARE, &[], b""),
+];
 
 const STORY: &[Act] = &[
     ("PUT", SHARE, &[("x-ms-meta-a", "1")], b""),
@@ -63,7 +101,85 @@ const STORY: &[Act] = &[
     ("PUT", "share/file", FILE, b""),
 ];
 
-async fn act(bench: &Bench, (method, url, headers, body): Act) -> Result<(), Failure> {
+const NFS: &[(&str, &str)] = &[("x-ms-enabled-protocols", "NFS")];
+const LINK_OTHER: &[(&str, &str)] = &[("x-ms-type", "file"), ("x-ms-file-target-file", "other")];
+const FROM_FILE: &[(&str, &str)] = &[
+    ("x-ms-file-rename-source", "http://127.0.0.1:10003/acct/share/file"),
+    ("x-ms-file-rename-replace-if-exists", "true"),
+];
+const COPY_PLAIN: &[(&str, &str)] = &[("x-ms-copy-source", "http://127.0.0.1:10003/acct/share/plain")];
+
+/// The same of links, which only shares for NFS have.
+const STORY_OF_LINKS: &[Act] = &[
+    ("PUT", SHARE, NFS, b""),
+    ("PUT", "share/dir?restype=directory", &[], b""),
+    ("PUT", "share/plain", SHORT, b""),
+    ("PUT", "share/other", FILE, b""),
+    ("PUT", "share/other?comp=range", UPDATE, b"bytes"),
+    ("PUT", "share/file?restype=hardlink", LINK_OTHER, b""),
+    ("PUT", "share/dir/file?restype=hardlink", LINK_OTHER, b""),
+    ("PUT", "share/dir/file?comp=range", UPDATE, b"BYTES"),
+    ("PUT", "share/other?comp=metadata", &[("x-ms-meta-c", "3")], b""),
+    ("PUT", "share/moved?comp=rename", FROM_FILE, b""),
+    ("PUT", "share/moved?comp=properties", &[("x-ms-content-length", "50")], b""),
+    ("DELETE", "share/other", &[], b""),
+    ("PUT", "share/moved", COPY_PLAIN, b""),
+    ("PUT", "share/dir/file", FILE, b""),
+    ("DELETE", "share/moved", &[], b""),
+    ("PUT", "share/dir/file?comp=range", UPDATE, b"again"),
+    ("PUT", "share/file?restype=symboliclink", &[("x-ms-link-text", "dir/file")], b""),
+    ("PUT", "share/plain?comp=rename", FROM_FILE, b""),
+    ("DELETE", "share/plain", &[], b""),
+    ("DELETE", "share/dir/file", &[], b""),
+    ("PUT", "share/other", FILE, b""),
+    ("PUT", "share/file?restype=hardlink", LINK_OTHER, b""),
+    ("DELETE", SHARE, &[], b""),
+    ("PUT", SHARE, &[], b""),
+];
+
+/// Files with several names, whose names come and go between snapshots.
+const LINK_SNAPSHOT_STORY: &[Act] = &[
+    ("PUT", SHARE, NFS, b""),
+    ("PUT", "share/dir?restype=directory", &[], b""),
+    ("PUT", "share/other", FILE, b"first"),
+    ("PUT", "share/plain", SHORT, b"plain"),
+    ("PUT", SNAPSHOT, &[], b""),
+    ("PUT", "share/file?restype=hardlink", LINK_OTHER, b""),
+    ("PUT", "share/dir/file?restype=hardlink", LINK_OTHER, b""),
+    ("PUT", "share/dir/file?comp=range", UPDATE, b"bytes"),
+    ("PUT", SNAPSHOT, &[], b""),
+    ("PUT", "share/other?comp=range", UPDATE, b"BYTES"),
+    ("PUT", "share/moved?comp=rename", FROM_FILE, b""),
+    ("PUT", "share/file", COPY_PLAIN, b""),
+    ("PUT", SNAPSHOT, &[], b""),
+    ("DELETE", "share/other", &[], b""),
+    ("PUT", "share/moved?comp=rename", FROM_FILE, b""),
+    ("PUT", "share/dir/file", SHORT, b"again"),
+    ("DELETE", "share?restype=share&sharesnapshot=TIME", &[], b""),
+    SWEEP,
+    SWEEP,
+    ("PUT", SNAPSHOT, &[], b""),
+    ("DELETE", "share/dir/file", &[], b""),
+    ("DELETE", "share?restype=share&sharesnapshot=TIME", &[], b""),
+    SWEEP,
+    ("DELETE", SHARE, ALL_SNAPSHOTS, b""),
+    ("PUT", "share?restype=share&comp=undelete", DELETED, b""),
+    SWEEP,
+    ("DELETE", "share?restype=share&sharesnapshot=TIME", &[], b""),
+    SWEEP,
+    ("DELETE", SHARE, ALL_SNAPSHOTS, b""),
+];
+
+async fn act(bench: &Bench, front: &dyn Engine, (method, url, headers, body): Act) -> Result<(), Failure> {
+    if method == SWEEP.0 {
+        return Ok(collector::sweep(front, &[&bench.service, &MapCollector]).await.map(drop)?);
+    }
+    let mut url = url.to_owned();
+    if url.contains("TIME") {
+        let listed = text(bench.call("GET", "?comp=list&include=snapshots", &[], b"").await?).await;
+        let oldest = between(&listed, "<Snapshot>", "<").first().map(|time| (*time).to_owned()).unwrap_or_default();
+        url = url.replace("TIME", &oldest);
+    }
     let mut version = String::new();
     if headers == DELETED {
         let listed = text(bench.call("GET", "?comp=list&include=deleted", &[], b"").await?).await;
@@ -72,34 +188,22 @@ async fn act(bench: &Bench, (method, url, headers, body): Act) -> Result<(), Fai
     }
     let headers: Vec<(&str, &str)> =
         headers.iter().map(|(name, value)| (*name, if *value == "VERSION" { &*version } else { *value })).collect();
-    bench.call(method, url, &headers, body).await.map(drop)
+    bench.call(method, &url, &headers, body).await.map(drop)
 }
 
 /// What clients see of an account: its shares with their properties, deleted ones too, and what is in them.
 async fn seen(bench: &Bench) -> Vec<String> {
-    let told = bench.text("GET", "?comp=list&include=deleted,metadata").await;
+    let told = bench.text("GET", "?comp=list&include=deleted,metadata,snapshots").await;
     let shares = between(&told, "<Shares>", "</Shares>").concat();
     // Stamps and versions differ from one run of the story to the next.
-    let shares = ["Last-Modified", "Etag", "Version", "DeletedTime"].iter().fold(shares, |text, name| {
+    let shares = ["Last-Modified", "Etag", "Version", "DeletedTime", "Snapshot"].iter().fold(shares, |text, name| {
         let inner: Vec<String> = between(&text, &format!("<{name}>"), "</").iter().map(|s| (*s).to_owned()).collect();
         inner.iter().fold(text, |text, inner| text.replace(&format!("<{name}>{inner}</{name}>"), ""))
     });
     let mut seen = vec![shares];
-    for path in ["", "dir", "moved"] {
-        let listed = bench.call("GET", &format!("share/{path}?restype=directory&comp=list"), &[], b"").await;
-        seen.push(match listed {
-            Ok(answer) => between(&text(answer).await, "<Name>", "</Name>").join(","),
-            Err(_) => "none".to_owned(),
-        });
-    }
-    for path in ["dir/file", "moved/file", "other", "file"] {
-        seen.push(match bench.call("GET", &format!("share/{path}"), &[], b"").await {
-            Ok(answer) => {
-                let metadata = header(&answer, "x-ms-meta-c").unwrap_or_default().to_owned();
-                format!("{metadata} {:?}", service::testing::bytes(answer).await)
-            }
-            Err(_) => "none".to_owned(),
-        });
+    seen_inside(bench, "", &mut seen).await;
+    for time in between(&told, "<Snapshot>", "<") {
+        seen_inside(bench, &format!("&sharesnapshot={time}"), &mut seen).await;
     }
     if let Ok(stats) = bench.call("GET", "share?restype=share&comp=stats", &[], b"").await {
         seen.extend(between(&text(stats).await, "<ShareUsageBytes>", "<").first().map(|usage| (*usage).to_owned()));
@@ -107,30 +211,51 @@ async fn seen(bench: &Bench) -> Vec<String> {
     seen
 }
 
+/// What is in the share, or in a snapshot of it.
+async fn seen_inside(bench: &Bench, query: &str, seen: &mut Vec<String>) {
+    for path in ["", "dir", "moved"] {
+        let listed = bench.call("GET", &format!("share/{path}?restype=directory&comp=list{query}"), &[], b"").await;
+        seen.push(match listed {
+            Ok(answer) => between(&text(answer).await, "<Name>", "</Name>").join(","),
+            Err(_) => "none".to_owned(),
+        });
+    }
+    for path in ["dir/file", "moved/file", "other", "file", "moved", "plain"] {
+        seen.push(match bench.call("GET", &format!("share/{path}?timeout=30{query}"), &[], b"").await {
+            Ok(answer) => {
+                let metadata = header(&answer, "x-ms-meta-c").unwrap_or_default().to_owned();
+                let links = header(&answer, "x-ms-link-count").unwrap_or_default().to_owned();
+                format!("{metadata} {links} {:?}", service::testing::bytes(answer).await)
+            }
+            Err(_) => "none".to_owned(),
+        });
+    }
+}
+
 fn bench(front: Arc<dyn Engine>, engine: &Arc<MemoryEngine>) -> Bench {
     let settings = Settings { share_soft_delete_days: Some(7), ..Settings::default() };
     Bench { settings, ..Bench::over(front, Arc::clone(engine)) }
 }
 
-/// Runs the story on an engine that fails at `step`. Returns how many requests were acknowledged.
-async fn tell(engine: &Arc<MemoryEngine>, step: u64, fault: Fault) -> usize {
+/// Runs a story on an engine that fails at `step`. Returns how many requests were acknowledged.
+async fn tell(story: &[Act], engine: &Arc<MemoryEngine>, step: u64, fault: Fault) -> usize {
     let faulty = Arc::new(FaultyEngine::at(Arc::clone(engine) as Arc<dyn Engine>, step, fault));
-    let bench = bench(faulty, engine);
-    for (count, what) in STORY.iter().enumerate() {
-        if act(&bench, *what).await.is_err() {
+    let bench = bench(Arc::clone(&faulty) as Arc<dyn Engine>, engine);
+    for (count, what) in story.iter().enumerate() {
+        if act(&bench, &*faulty, *what).await.is_err() {
             return count;
         }
     }
-    STORY.len()
+    story.len()
 }
 
-/// What is seen after each request of the story, beginning with none.
-async fn states() -> Vec<Vec<String>> {
+/// What is seen after each request of a story, beginning with none.
+async fn states(story: &[Act]) -> Vec<Vec<String>> {
     let engine = Arc::new(MemoryEngine::default());
     let bench = bench(Arc::clone(&engine) as Arc<dyn Engine>, &engine);
     let mut states = vec![seen(&bench).await];
-    for what in STORY {
-        act(&bench, *what).await.unwrap_or_else(|failure| panic!("{what:?}: {failure:?}"));
+    for what in story {
+        act(&bench, &*engine, *what).await.unwrap_or_else(|failure| panic!("{what:?}: {failure:?}"));
         states.push(seen(&bench).await);
     }
     states
@@ -138,13 +263,32 @@ async fn states() -> Vec<Vec<String>> {
 
 #[tokio::test]
 async fn every_failure_leaves_before_or_after() {
-    let states = states().await;
+    every_failure_of(STORY).await;
+}
+
+#[tokio::test]
+async fn every_failure_of_links_leaves_before_or_after() {
+    every_failure_of(STORY_OF_LINKS).await;
+}
+
+#[tokio::test]
+async fn every_failure_of_taking_and_dropping_snapshots_leaves_before_or_after() {
+    every_failure_of(SNAPSHOT_STORY).await;
+}
+
+#[tokio::test]
+async fn every_failure_of_links_in_snapshots_leaves_before_or_after() {
+    every_failure_of(LINK_SNAPSHOT_STORY).await;
+}
+
+async fn every_failure_of(story: &[Act]) {
+    let states = states(story).await;
     let mut steps = 0;
     for fault in Fault::every() {
         for step in 0.. {
             let engine = Arc::new(MemoryEngine::default());
-            let told = tell(&engine, step, fault.clone()).await;
-            if told == STORY.len() {
+            let told = tell(story, &engine, step, fault.clone()).await;
+            if told == story.len() {
                 break;
             }
             steps += 1;
@@ -155,15 +299,15 @@ async fn every_failure_leaves_before_or_after() {
             assert!(
                 found == *before || found == *after,
                 "step {step}, {fault:?}, {:?}:\n{found:?}, not\n{before:?} or\n{after:?}",
-                STORY[told]
+                story[told]
             );
             let mut problems = Vec::new();
             check(&*engine, &mut |problem| problems.push(problem)).await.unwrap();
             assert_eq!(problems, [""; 0], "step {step}, {fault:?}");
             bench.sweep().await;
             assert_eq!(seen(&bench).await, found, "step {step}, {fault:?}: a sweep changed what clients see");
-            for lease in [&[][..], HOLDER] {
-                let _ = bench.call("DELETE", SHARE, lease, b"").await;
+            for headers in [&[][..], HOLDER, ALL_SNAPSHOTS] {
+                let _ = bench.call("DELETE", SHARE, headers, b"").await;
             }
             // Longer than shares are kept, and than contents wait that no row refers to.
             bench.advance(30 * 24 * 3600).await;
@@ -174,5 +318,5 @@ async fn every_failure_leaves_before_or_after() {
             assert_eq!(left, 0, "step {step}, {fault:?}: something is left: {figures:?}");
         }
     }
-    assert!(steps >= 4 * STORY.len(), "only {steps} failures were tried");
+    assert!(steps >= 4 * story.len(), "only {steps} failures were tried");
 }

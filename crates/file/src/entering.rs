@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use concurrency::Timestamp;
 use concurrency::share_mode::RestAccess;
-use engine::{Changes, Key, Rows, Stop, Tick};
+use engine::{Changes, Key, Partitions, Rows, Stop, Tick};
 use service::{Operation, ReadOperation};
 use wire::file_path::FilePath;
 
@@ -75,6 +75,11 @@ pub trait NodeChange: Send + Sync + 'static {
 
     /// What the operation is to the table.
     fn admission(&self) -> Admission;
+
+    /// Another share in which it changes something, too.
+    fn other_partition(&self) -> Option<Key> {
+        None
+    }
 
     /// Asks for rows that the operation will need, before it is known what stands at the path. Whether they are there does not
     /// matter yet.
@@ -140,10 +145,10 @@ pub async fn look<R: NodeRead>(call: Call<'_>, target: &Target, read: R) -> Resu
 }
 
 /// Enters the table for the file or directory that stands at a path and is read. Tells its id.
-async fn enter_read(call: Call<'_>, target: &Target) -> Result<(u64, Entry), Failure> {
+async fn enter_read(call: Call<'_>, target: &Target) -> Result<(u64, Option<Entry>), Failure> {
     let spot = call.read(&Arc::new(Looking(Arc::new(target.clone())))).await?;
     let file = file_id(&spot).ok_or(FileError::ResourceNotFound)?;
-    Ok((file.id, call.opens.enter(file, RestAccess::Read, None).await.map_err(FileError::from)?))
+    Ok((file.id, enter(call, &spot, Admission::of(RestAccess::Read)).await?))
 }
 
 /// Commits a change of what stands at a path, if the table lets the operation in.
@@ -187,7 +192,7 @@ pub async fn commit_reading<C: NodeChange>(
     for _ in 0..ATTEMPTS_MAX {
         let spot = in_turn(call, &target, spot.take(), admission, &mut turn).await?;
         let (id, entry) = enter_read(reader, source).await.map_err(of_source)?;
-        match commit_entered(call, &target, &spot, Arc::new(change(id)), (turn.as_ref(), Some(entry))).await {
+        match commit_entered(call, &target, &spot, Arc::new(change(id)), (turn.as_ref(), entry)).await {
             Err(Failure::Refused(FileError::Moved)) => {}
             result => return result,
         }
@@ -277,6 +282,10 @@ impl<C: NodeChange> Operation for Changing<C> {
 
     fn partition(&self, account: u64) -> Key {
         share_key(account, &self.target.share)
+    }
+
+    fn partitions(&self, account: u64) -> Partitions {
+        Partitions::of(self.change.other_partition().into_iter().chain([self.partition(account)]))
     }
 
     fn apply(&self, rows: &dyn Rows, account: u64, tick: Tick, changes: &mut Changes) -> Result<Self::Outcome, Halt> {
@@ -442,6 +451,10 @@ async fn take_turn(
 }
 
 async fn enter(call: Call<'_>, spot: &Spot, admission: Admission) -> Result<Option<Entry>, FileError> {
+    if spot.at.is_some() {
+        // What a snapshot sees is not what is open.
+        return Ok(None);
+    }
     let Some(file) = file_id(spot) else { return check_directory(call, spot).map(|()| None) };
     Ok(Some(call.opens.enter(file, admission.access, admission.span).await?))
 }

@@ -27,11 +27,17 @@ pub enum FileError {
         reason: &'static str,
     },
     InvalidMarker,
+    /// Only shares for NFS have links.
+    LinkNotSupported,
     /// Snapshots never change.
     ShareSnapshotOperationNotSupported,
 
     // What is, or is not, there.
+    /// Some snapshots of a share that is to be deleted are leased.
+    DeleteShareWhenSnapshotLeased,
     DirectoryNotEmpty,
+    /// A file is not the one that a snapshot has, or it is elsewhere there.
+    FileGenerationMismatch,
     InvalidRange {
         length: u64,
     },
@@ -43,6 +49,7 @@ pub enum FileError {
     ShareAlreadyExists,
     ShareHasSnapshots,
     ShareNotFound,
+    ShareSnapshotCountExceeded,
     /// The quota of the share is used up.
     ShareSizeLimitReached,
     /// The caller may create, and there is something already.
@@ -132,11 +139,24 @@ impl FileError {
             ),
             FileError::InvalidInput { .. } => (400, "InvalidInput", "One of the request inputs is not valid."),
             FileError::InvalidMarker => (400, "InvalidMarker", "The specified marker is invalid."),
+            FileError::LinkNotSupported => {
+                (400, "UnsupportedQueryParameter", "Links are supported only in shares with the NFS protocol enabled.")
+            }
             FileError::ShareSnapshotOperationNotSupported => {
                 (400, "ShareSnapshotOperationNotSupported", "The operation is not supported on a share snapshot.")
             }
 
+            FileError::DeleteShareWhenSnapshotLeased => (
+                409,
+                "DeleteShareWhenSnapshotLeased",
+                "Unable to delete the share because one or more share snapshots have active leases.",
+            ),
             FileError::DirectoryNotEmpty => (409, "DirectoryNotEmpty", "The specified directory is not empty."),
+            FileError::FileGenerationMismatch => (
+                409,
+                "FileGenerationMismatch",
+                "The file is not the one that the previous share snapshot has at this path.",
+            ),
             FileError::InvalidRange { .. } => {
                 (416, "InvalidRange", "The range specified is invalid for the current size of the resource.")
             }
@@ -156,6 +176,11 @@ impl FileError {
                 (409, "ShareHasSnapshots", "The share has snapshots and the operation requires no snapshots.")
             }
             FileError::ShareNotFound => (404, "ShareNotFound", "The specified share does not exist."),
+            FileError::ShareSnapshotCountExceeded => (
+                409,
+                "ShareSnapshotCountExceeded",
+                "The share has as many snapshots as it can have. Delete some of them.",
+            ),
             FileError::ShareSizeLimitReached => {
                 (403, "ShareSizeLimitReached", "The share size limit has been reached.")
             }

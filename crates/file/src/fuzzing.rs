@@ -1,12 +1,13 @@
 //! What the crate `fuzzing` calls: decoders of requests, of rows and of security descriptors, with arbitrary bytes.
 
 use concurrency::{Lease, Timestamp};
-use service::codec;
+use content::map::FileView;
+use service::{HttpHeaders, codec};
 use wire::http::Head;
 
 use crate::model::{
-    AccessTier, Attributes, DeletedShare, NfsProperties, Node, NodeKind, NodePlace, Protocol, Provisioned, Share,
-    ShareGuard, Usage,
+    AccessTier, Attributes, DeletedShare, Entry, FileState, FormerPlace, HardLink, Links, NfsProperties, Node,
+    NodeKind, NodePlace, Protocol, Provisioned, Share, ShareGuard, ShareSnapshot, Usage,
 };
 use crate::permission_format::PermissionFormat;
 use crate::security::{ChildKind, Descriptor, Permission, PermissionKey, Sid, new_child, root_directory};
@@ -15,9 +16,10 @@ use crate::{ShareSettings, request, share_settings, smb_headers};
 /// Reads from a head all that operations read from heads.
 pub fn head(head: &Head) {
     let _ = (request::share(head), request::file(head), request::directory(head), request::snapshot(head));
-    let _ = (request::trailing_dots(head), request::source_trailing_dots(head), request::no_snapshot(head));
+    let _ = (request::trailing_dots(head), request::source_trailing_dots(head));
     let _ = (request::only_base(head), request::no_conditions(head), request::metadata(head));
     let _ = (request::file_length(head), smb_headers::parse(head), smb_headers::parse_optional(head));
+    let _ = (smb_headers::parse_copy(head), smb_headers::parse_symbolic_link(head));
     let _ = (smb_headers::last_write_time_moves(head), PermissionFormat::of(head));
     let _ = (ShareSettings::parse(head), share_settings::protocol(head));
 }
@@ -26,7 +28,8 @@ pub fn head(head: &Head) {
 pub fn rows(row: &[u8]) {
     let _ = (codec::decode::<Share>(row).is_ok(), codec::decode::<ShareGuard>(row).is_ok());
     let _ = (codec::decode::<DeletedShare>(row).is_ok(), codec::decode::<Usage>(row).is_ok());
-    let _ = (codec::decode::<Node>(row).is_ok(), codec::decode::<NodePlace>(row).is_ok());
+    let _ = (codec::decode::<Entry>(row).is_ok(), codec::decode::<NodePlace>(row).is_ok());
+    let _ = (codec::decode::<Node>(row).is_ok(), codec::decode::<ShareSnapshot>(row).is_ok());
 }
 
 /// Reads a security descriptor, in binary form and as SDDL, and does with it all that is done with one.
@@ -71,6 +74,7 @@ pub fn row_samples() -> Vec<Vec<u8>> {
         epoch: 2,
         newest_snapshot: 1,
         snapshots: 1,
+        last_snapshot: 10_000_000,
     };
     let directory = Node {
         id: 8,
@@ -86,10 +90,34 @@ pub fn row_samples() -> Vec<Vec<u8>> {
         permission: PermissionKey::from_bytes([1; 16]),
         metadata: vec![("a".into(), "b".into())],
         nfs: Some(NfsProperties::new(true)),
+        links: None,
+        former: Some(vec![FormerPlace { until: 1, directory: 7, name: "name".into() }]),
     };
-    let place = NodePlace { directory: 7, name: "name".into() };
+    let symbolic_link = Node { kind: NodeKind::SymbolicLink("../other".into()), ..directory.clone() };
+    let place = NodePlace { directory: 7, name: "NAME".into() };
+    let links = Links::new(place.clone(), "Name").with(NodePlace { directory: 8, ..place.clone() }, "name");
+    let state = FileState {
+        length: 10,
+        view: FileView::new(9),
+        born: Timestamp(1_000),
+        headers: HttpHeaders::default(),
+        lease: Lease::Available,
+        copy: None,
+    };
+    let linked = Node { kind: NodeKind::File(state), links: Some(links), ..directory.clone() };
+    let link = HardLink { id: 8, since: 1 };
     let usage = Usage { bytes: 10, past_bytes: 1 };
-    let samples = [codec::encode(&share), codec::encode(&directory), codec::encode(&place), codec::encode(&usage)];
+    let snapshot = ShareSnapshot { epoch: 1, taken: Timestamp(1_000), share: share.clone() };
+    let samples = [
+        codec::encode(&share),
+        codec::encode(&snapshot),
+        codec::encode(&directory),
+        codec::encode(&symbolic_link),
+        codec::encode(&linked),
+        codec::encode(&link),
+        codec::encode(&place),
+        codec::encode(&usage),
+    ];
     samples.iter().map(|row| row.to_vec()).collect()
 }
 

@@ -8,6 +8,7 @@
 //! - [`opens`]: who has what open: the table that REST operations and SMB opens both enter.
 //! - `model`: the rows.
 //! - `tree`: from a path to the file or directory that stands there.
+//! - `past`: what share snapshots see.
 //! - `change`: what becomes of files and directories, whoever asks, REST or SMB.
 //! - `entering`: how a REST operation enters the table of opens for as long as it is at work.
 //! - `request`, `reply`: what operations have in common in what they take and answer.
@@ -25,6 +26,7 @@
 //! - Every decision inside a share reads the row of the share in the same step, so nothing can be written into a share that is
 //!   being deleted.
 //! - A file's id stays when it is renamed, also under a directory that is renamed. What hangs on it, ranges, leases, opens, goes along.
+//! - A file with several names is one row, which all of them lead to: what is done through one name is seen through all.
 //! - No change is committed while an SMB open that was there before it excludes it.
 //! - The usage of a share is the sum of the lengths of its files, in every state of the store.
 
@@ -43,6 +45,7 @@ mod model;
 mod op;
 pub mod opens;
 mod ops;
+mod past;
 mod permission_format;
 mod reply;
 mod request;
@@ -96,7 +99,7 @@ pub struct FileService {
     state: ServiceState,
     opens: Arc<Opens>,
     copier: FileCopier,
-    purges: Arc<collect::Purges>,
+    removals: Arc<collect::Removals>,
 }
 
 impl FileService {
@@ -106,7 +109,7 @@ impl FileService {
             copier: Copier::new(Arc::clone(&engine)),
             state: ServiceState::new(engine),
             opens,
-            purges: Arc::default(),
+            removals: Arc::default(),
         }
     }
 

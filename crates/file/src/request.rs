@@ -20,6 +20,28 @@ const ALLOW_TRAILING_DOT: &str = "x-ms-allow-trailing-dot";
 const SOURCE_ALLOW_TRAILING_DOT: &str = "x-ms-source-allow-trailing-dot";
 pub const SHARE_SNAPSHOT: &str = "sharesnapshot";
 
+/// Before this version no request could name a link.
+const LINKS_SINCE: &str = "2025-05-05";
+
+/// The link that an operation on links names.
+pub fn link(head: &Head) -> Result<Target, FileError> {
+    let target = file(head)?;
+    if !head.since(LINKS_SINCE) {
+        return Err(FileError::query("restype", head.query.get("restype").unwrap_or_default()));
+    }
+    Ok(target)
+}
+
+/// A header with a path, which must be there. Unlike other headers it may have letters beyond ASCII: clients send them as they are.
+pub fn required_path<'a>(head: &'a Head, name: &'static str) -> Result<&'a str, FileError> {
+    let mut values = head.headers.get_all(name).iter();
+    let value = values.next().filter(|value| !value.is_empty()).ok_or(RequestError::MissingRequiredHeader { name })?;
+    match (std::str::from_utf8(value.as_bytes()), values.next()) {
+        (Ok(path), None) => Ok(path),
+        _ => Err(FileError::header(name, String::from_utf8_lossy(value.as_bytes()))),
+    }
+}
+
 /// The share that a share operation names.
 pub fn share(head: &Head) -> Result<ShareName, FileError> {
     let name = head.first_segment().ok_or(RequestError::InvalidResourceName)?;
@@ -42,7 +64,7 @@ pub fn directory(head: &Head) -> Result<Target, FileError> {
 fn target(head: &Head, kind: PathKind) -> Result<Target, FileError> {
     let share = ShareName::parse(head.first_segment().ok_or(RequestError::InvalidResourceName)?)?;
     let path = FilePath::parse(head.rest().unwrap_or_default(), kind, trailing_dots(head)?)?;
-    Ok(Target { share, path })
+    Ok(Target { share, path, snapshot: None })
 }
 
 /// What becomes of dots at the end of the names in the URL.
@@ -66,12 +88,9 @@ pub fn snapshot(head: &Head) -> Result<Option<Timestamp>, FileError> {
     dates::parse_iso_ticks(value).map(Some).ok_or_else(|| FileError::query(SHARE_SNAPSHOT, value))
 }
 
-/// No share has snapshots yet, so a read of one finds nothing.
-pub fn no_snapshot(head: &Head) -> Result<(), FileError> {
-    match snapshot(head)? {
-        None => Ok(()),
-        Some(_) => Err(FileError::ShareNotFound),
-    }
+/// The same as a target, which a read has looked at before.
+pub fn at_snapshot(head: &Head, target: Target) -> Result<Target, FileError> {
+    Ok(Target { snapshot: snapshot(head)?, ..target })
 }
 
 /// Snapshots never change: an operation that writes does not take one.
@@ -84,8 +103,13 @@ pub fn only_base(head: &Head) -> Result<(), FileError> {
 
 /// An empty parameter counts: a request with one does not mean the share itself.
 fn snapshot_text(head: &Head) -> Option<&str> {
+    named_even_if_empty(head, SHARE_SNAPSHOT)
+}
+
+/// A parameter of the query that counts also if it is empty.
+pub fn named_even_if_empty<'a>(head: &'a Head, name: &str) -> Option<&'a str> {
     let mut pairs = head.query.pairs().iter();
-    pairs.find(|(name, _)| name.eq_ignore_ascii_case(SHARE_SNAPSHOT)).map(|(_, value)| value.as_str())
+    pairs.find(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
 }
 
 /// Files have no conditional headers. To pass over one could destroy what the client meant to protect.

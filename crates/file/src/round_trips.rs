@@ -21,7 +21,7 @@ const BREAK: &[(&str, &str)] = &[("x-ms-lease-action", "break")];
 
 type Ask = (&'static str, &'static str, &'static [(&'static str, &'static str)], &'static str);
 
-/// The requests, in this order on an empty account, each with its round trips. `KEY` and `VERSION` stand for what was told before.
+/// The requests, in this order on an empty account, each with its round trips. `KEY`, `VERSION` and `TIME` stand for what was told before.
 const BUDGET: &[(Ask, Budget)] = &[
     (("PUT", "share?restype=share", &[], ""), (2, 2)),
     (("GET", "share?restype=share", &[], ""), (1, 1)),
@@ -33,6 +33,11 @@ const BUDGET: &[(Ask, Budget)] = &[
     // The first one that leads from the share to its usage.
     (("GET", "share?restype=share&comp=stats", &[], ""), (2, 2)),
     (("GET", "share?restype=share&comp=stats", &[], ""), (2, 1)),
+    (("PUT", "share?restype=share&comp=snapshot", &[], ""), (2, 2)),
+    (("GET", "share?restype=share&sharesnapshot=TIME", &[], ""), (2, 1)),
+    (("GET", "share?restype=share&comp=metadata&sharesnapshot=TIME", &[], ""), (2, 1)),
+    (("GET", "?comp=list&include=snapshots", &[], ""), (2, 2)),
+    (("DELETE", "share?restype=share&sharesnapshot=TIME", &[], ""), (4, 4)),
     (("PUT", "share?restype=share&comp=lease", ACQUIRE, ""), (2, 2)),
     (("PUT", "share?restype=share&comp=lease", BREAK, ""), (2, 2)),
     (("PUT", "share?restype=share&comp=filepermission", &[], PERMISSION), (3, 2)),
@@ -56,14 +61,14 @@ const BUDGET: &[(Ask, Budget)] = &[
 ];
 
 /// Operations that look at no rows.
-const WITHOUT_ROWS: &[Op] = &[Op::GetUserDelegationKey, Op::SnapshotShare];
+const WITHOUT_ROWS: &[Op] = &[Op::GetUserDelegationKey];
 
 async fn every_operation_keeps_its_budget(state: NodeState) {
     let engine = Arc::new(MemoryEngine::default());
     let mut tally = Tally::new(engine.clone(), state);
     let settings = Settings { share_soft_delete_days: Some(7), ..Settings::default() };
     let bench = Bench { settings, ..Bench::over(tally.engine.clone(), engine) };
-    let (mut key, mut version) = (String::new(), String::new());
+    let (mut key, mut version, mut time) = (String::new(), String::new(), String::new());
     for ((method, url, headers, body), budget) in BUDGET {
         let given = headers.iter().map(|(name, value)| match *value {
             "KEY" => (*name, key.as_str()),
@@ -71,12 +76,16 @@ async fn every_operation_keeps_its_budget(state: NodeState) {
             value => (*name, value),
         });
         let given: Vec<(&str, &str)> = given.collect();
+        let url = &url.replace("TIME", &time);
         tally.begin();
         let answer = bench.call(method, url, &given, body.as_bytes()).await;
         tally.end(&format!("{method} {url}"), *budget);
         let answer = answer.unwrap_or_else(|failure| panic!("{method} {url}: {failure:?}"));
         if let Some(told) = header(&answer, "x-ms-file-permission-key") {
             key = told.to_owned();
+        }
+        if let Some(told) = header(&answer, "x-ms-snapshot") {
+            time = told.to_owned();
         }
         if let Some(told) = between(&text(answer).await, "<Version>", "</Version>").first() {
             version = (*told).to_owned();

@@ -5,7 +5,7 @@ use service::RequestError;
 use wire::dates;
 use wire::http::Head;
 
-use crate::change::copy::{AttributesSetting, CopiedTime};
+use crate::change::copy::{AttributesSetting, CopiedNfs, CopiedTime, CopyMode};
 use crate::change::properties::{
     GROUP, MODE, NfsSettings, OWNER, PermissionSetting, Semantics, SmbSettings, TimeSetting,
 };
@@ -27,13 +27,15 @@ const CHANGE_TIME: &str = "x-ms-file-change-time";
 const PERMISSION: &str = "x-ms-file-permission";
 const PERMISSION_KEY: &str = "x-ms-file-permission-key";
 const SEMANTICS: &str = "x-ms-file-property-semantics";
-/// How a copy takes owner, group and mode of a file for NFS.
-const MODES_OF_NFS: [&str; 2] = ["x-ms-file-mode-copy-mode", "x-ms-file-owner-copy-mode"];
+/// How a copy gets the mode, and how owner and group, in a share for NFS.
+pub const MODE_COPY_MODE: &str = "x-ms-file-mode-copy-mode";
+pub const OWNER_COPY_MODE: &str = "x-ms-file-owner-copy-mode";
 const PERMISSION_COPY_MODE: &str = "x-ms-file-permission-copy-mode";
 /// Before this version a copy had none of these headers.
 const COPY_SETTINGS_SINCE: &str = "2019-07-07";
 
 const SOURCE: &str = "source";
+const OVERRIDE: &str = "override";
 const NOW: &str = "now";
 const PRESERVE: &str = "preserve";
 const INHERIT: &str = "inherit";
@@ -71,6 +73,16 @@ pub fn parse_optional(head: &Head) -> Result<SmbSettings, FileError> {
     Ok(SmbSettings { semantics: settings.semantics.with(&settings.permission), ..settings })
 }
 
+/// The settings of a symbolic link: only times, owner and group can be given.
+pub fn parse_symbolic_link(head: &Head) -> Result<SmbSettings, FileError> {
+    Ok(SmbSettings {
+        created: time(head, CREATION_TIME)?,
+        written: time(head, LAST_WRITE_TIME)?,
+        nfs: NfsSettings { mode: Some(FileMode::SYMBOLIC_LINK), ..nfs(head)? },
+        ..SmbSettings::default()
+    })
+}
+
 /// What a copy sets of the properties that SMB sees.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CopySettings {
@@ -80,7 +92,7 @@ pub struct CopySettings {
     pub changed: CopiedTime,
     /// `None`: the permission of the source.
     pub permission: Option<PermissionSetting>,
-    pub nfs: NfsSettings,
+    pub nfs: CopiedNfs,
 }
 
 /// The settings of a copy. What it does not name is as in a new file.
@@ -94,13 +106,8 @@ pub fn parse_copy(head: &Head) -> Result<CopySettings, FileError> {
             written: now,
             changed: now,
             permission: Some(PermissionSetting::Inherit),
-            nfs: NfsSettings::default(),
+            nfs: CopiedNfs::default(),
         });
-    }
-    for name in MODES_OF_NFS {
-        if let Some(value) = text(head, name)? {
-            return Err(FileError::header(name, value));
-        }
     }
     let is_of_source =
         |name| text(head, name).map(|value| value.is_some_and(|value| value.eq_ignore_ascii_case(SOURCE)));
@@ -120,8 +127,33 @@ pub fn parse_copy(head: &Head) -> Result<CopySettings, FileError> {
             false => CopiedTime::Set(change_time(head)?.map_or(TimeSetting::Now, TimeSetting::At)),
         },
         permission: copied_permission(head)?,
-        nfs: nfs(head)?,
+        nfs: copied_nfs(head)?,
     })
+}
+
+/// Owner, group and mode of a copy: given, those of the source, or those of a new file.
+fn copied_nfs(head: &Head) -> Result<CopiedNfs, FileError> {
+    let given = nfs(head)?;
+    let owner = copy_mode(head, OWNER_COPY_MODE)?;
+    let mode = copy_mode(head, MODE_COPY_MODE)?;
+    for (name, set, is_given) in [
+        (OWNER_COPY_MODE, owner, given.owner.is_some() || given.group.is_some()),
+        (MODE_COPY_MODE, mode, given.mode.is_some()),
+    ] {
+        if set == Some(CopyMode::Source) && is_given {
+            return Err(FileError::header(name, SOURCE));
+        }
+    }
+    Ok(CopiedNfs { given, owner, mode })
+}
+
+fn copy_mode(head: &Head, name: &'static str) -> Result<Option<CopyMode>, FileError> {
+    match text(head, name)? {
+        None => Ok(None),
+        Some(value) if value.eq_ignore_ascii_case(SOURCE) => Ok(Some(CopyMode::Source)),
+        Some(value) if value.eq_ignore_ascii_case(OVERRIDE) => Ok(Some(CopyMode::Override)),
+        Some(value) => Err(FileError::header(name, value)),
+    }
 }
 
 /// A permission is given only if the mode says that it overrides that of the source.
@@ -134,7 +166,7 @@ fn copied_permission(head: &Head) -> Result<Option<PermissionSetting>, FileError
                 Err(FileError::header(PERMISSION_COPY_MODE, mode))
             }
         },
-        Some(mode) if mode.eq_ignore_ascii_case("override") => match given {
+        Some(mode) if mode.eq_ignore_ascii_case(OVERRIDE) => match given {
             PermissionSetting::Preserve => Err(RequestError::MissingRequiredHeader { name: PERMISSION }.into()),
             given => Ok(Some(given)),
         },

@@ -18,6 +18,7 @@ use content::source::{
 use engine::{BoxFuture, Engine, NotCommitted, Rows, Stop, Unread};
 use service::sources::{Located, Manner, Wish, without_signature};
 use std::collections::VecDeque;
+use wire::dates;
 use wire::file_path::{FilePath, PathKind, TrailingDots};
 use wire::http::{Body, ErrorReply, Head, HeaderMap, HeaderName, HeaderValue, header};
 use wire::names::ShareName;
@@ -125,8 +126,7 @@ impl Source {
     fn target(&self, head: &Head) -> Result<Target, FileError> {
         let share = head.first_segment().ok_or(service::RequestError::InvalidResourceName)?;
         let path = FilePath::parse(head.rest().unwrap_or_default(), PathKind::File, self.dots)?;
-        request::no_snapshot(head)?;
-        Ok(Target { share: ShareName::parse(share)?, path })
+        Ok(Target { share: ShareName::parse(share)?, path, snapshot: request::snapshot(head)? })
     }
 
     /// Asks for the source elsewhere. What comes back is its head, and a body to be read.
@@ -273,12 +273,10 @@ impl FileReader {
 
 /// The file that a place names.
 fn target_of(place: &LocalPlace) -> Result<Target, FileError> {
-    if place.snapshot.is_some() {
-        // No share has snapshots yet.
-        return Err(FileError::ShareNotFound);
-    }
     let path = FilePath::parse(&place.name, PathKind::File, TrailingDots::Strip)?;
-    Ok(Target { share: ShareName::parse(&place.container)?, path })
+    let time = |text: &String| dates::parse_iso_ticks(text).ok_or(FileError::ShareNotFound);
+    let snapshot = place.snapshot.as_ref().map(time).transpose()?;
+    Ok(Target { share: ShareName::parse(&place.container)?, path, snapshot })
 }
 
 fn find(place: &LocalPlace, rows: &dyn Rows) -> Result<Spot, Stop<ErrorReply>> {
@@ -292,9 +290,9 @@ fn find(place: &LocalPlace, rows: &dyn Rows) -> Result<Spot, Stop<ErrorReply>> {
 impl SourceReader for FileReader {
     fn place(&self, account: u64, head: &Head) -> Result<LocalPlace, ErrorReply> {
         let Target { share, .. } = request::file(head)?;
-        request::no_snapshot(head)?;
+        let snapshot = request::snapshot(head)?.map(|time| dates::iso_ticks(time).as_str().to_owned());
         let name = head.rest().unwrap_or_default().to_owned();
-        Ok(LocalPlace { account, container: share.as_str().to_owned(), name, snapshot: None, version: None })
+        Ok(LocalPlace { account, container: share.as_str().to_owned(), name, snapshot, version: None })
     }
 
     fn look(&self, place: &LocalPlace, rows: &dyn Rows, now: Timestamp) -> Result<LocalSource, Stop<ErrorReply>> {
@@ -319,7 +317,8 @@ impl SourceReader for FileReader {
         Box::pin(async move {
             let wanted = place.clone();
             let spot = engine::read(engine, move |rows, _| find(&wanted, rows)).await?;
-            let Some(file) = entering::file_id(&spot) else { return Ok(ReadGuard::default()) };
+            let file = entering::file_id(&spot).filter(|_| spot.at.is_none());
+            let Some(file) = file else { return Ok(ReadGuard::default()) };
             let entered = self.opens.enter(file, RestAccess::Read, None).await;
             let entry = entered.map_err(|refusal| NotCommitted::Refused(FileError::from(refusal).into()))?;
             Ok(ReadGuard(Some(Box::new(entry))))

@@ -8,9 +8,9 @@ use concurrency::share_mode::{Access, Open};
 use concurrency::{Lease, LeaseId, Timestamp};
 use content::map::MapCollector;
 use engine::memory::MemoryEngine;
-use engine::{BoxFuture, Engine, EngineError, Tick};
+use engine::{BoxFuture, Changes, Commit, Engine, EngineError, Key, Tick, Visit};
 use service::sources::{Located, Sources, Wish};
-use service::{Asker, HttpService};
+use service::{Asker, HttpService, space};
 use wire::http::{Body, ErrorReply, FixedBody, Head, Reply};
 use wire::names::ShareName;
 
@@ -48,6 +48,7 @@ pub fn share() -> Share {
         epoch: 1,
         newest_snapshot: 0,
         snapshots: 0,
+        last_snapshot: 0,
     }
 }
 
@@ -94,6 +95,13 @@ impl Bench {
     pub async fn with_share() -> Bench {
         let bench = Bench::new();
         bench.call("PUT", "share?restype=share", &[], b"").await.unwrap();
+        bench
+    }
+
+    /// The same with a share for NFS.
+    pub async fn with_nfs_share() -> Bench {
+        let bench = Bench::new();
+        bench.call("PUT", "share?restype=share", &[("x-ms-enabled-protocols", "NFS")], b"").await.unwrap();
         bench
     }
 
@@ -232,6 +240,63 @@ impl Bench {
         let headers = [&[("x-ms-file-rename-source", source.as_str())], headers].concat();
         let mark = if url.contains('?') { '&' } else { '?' };
         self.call("PUT", &format!("share/{url}{mark}comp=rename"), &headers, b"").await
+    }
+
+    /// Gives the file `from` the name `to`, too.
+    pub async fn link(&self, from: &str, to: &str, headers: &[(&str, &str)]) -> Result<Reply, Failure> {
+        let headers = [&[("x-ms-type", "file"), ("x-ms-file-target-file", from)], headers].concat();
+        self.call("PUT", &format!("share/{to}?restype=hardlink"), &headers, b"").await
+    }
+
+    /// Creates a symbolic link.
+    pub async fn symlink(&self, path: &str, text: &str, headers: &[(&str, &str)]) -> Result<Reply, Failure> {
+        let headers = [&[("x-ms-link-text", text)], headers].concat();
+        self.call("PUT", &format!("share/{path}?restype=symboliclink"), &headers, b"").await
+    }
+
+    /// The bytes that the share counts.
+    pub async fn usage(&self) -> u64 {
+        let stats = self.text("GET", "share?restype=share&comp=stats").await;
+        between(&stats, "<ShareUsageBytes>", "<")[0].parse().unwrap()
+    }
+
+    /// Takes a snapshot of the share, and tells its time.
+    pub async fn snapshot(&self) -> String {
+        let taken = self.call("PUT", "share?restype=share&comp=snapshot", &[], b"").await.unwrap();
+        header(&taken, "x-ms-snapshot").unwrap().to_owned()
+    }
+
+    pub async fn drop_snapshot(&self, time: &str) {
+        let url = format!("share?restype=share&sharesnapshot={time}");
+        assert_eq!(self.call("DELETE", &url, &[], b"").await.unwrap().status, 202);
+    }
+
+    /// How many rows there are of entries that are kept for snapshots.
+    pub async fn past_rows(&self) -> usize {
+        let counted = engine::read::<_, FileError, _>(&*self.engine, |rows, _| {
+            let mut count = 0;
+            for all in [space::PAST_ENTRY, space::KEPT_ENTRY].map(Key::new) {
+                rows.scan(&all, &all.after_all(), 100, &mut |_, _| {
+                    count += 1;
+                    Visit::Next
+                })?;
+            }
+            Ok(count)
+        });
+        counted.await.unwrap()
+    }
+
+    /// Makes the first row of a space one that cannot be read.
+    pub async fn damage_first(&self, all: Key) {
+        let damaged = engine::commit::<(), FileError, _>(&*self.engine, all.clone(), move |rows, _| {
+            let mut changes = Changes::none();
+            rows.scan(&all, &all.after_all(), 1, &mut |key, _| {
+                changes.put(Key::from_bytes(key), b"damaged".to_vec());
+                Visit::Stop
+            })?;
+            Ok(Commit { changes, outcome: () })
+        });
+        damaged.await.unwrap();
     }
 
     /// Holds the rows against each other.

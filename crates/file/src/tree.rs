@@ -3,19 +3,25 @@
 //! Every step of a path is one row: the entry of a name in a directory. A decision resolves its path itself, so it is judged on the
 //! tree as it is in its turn, whatever was renamed since the request came.
 
+use concurrency::Timestamp;
 use engine::{Key, Rows, Unread};
 use service::codec;
 use wire::file_path::{FileName, FilePath, FoldedName};
 use wire::names::ShareName;
 
 use crate::error::FileError;
-use crate::model::{Halt, Node, NodePlace, ShareGuard, entry_key, guard, place_key, refuse, root_key};
+use crate::model::{
+    Entry, Halt, Node, NodePlace, ShareGuard, entry_key, guard, place_key, place_of_entry, refuse, root_key,
+};
+use crate::past;
 
-/// What a request names: a share and a path in it.
+/// What a request names: a share, or a snapshot of it, and a path in it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Target {
     pub share: ShareName,
     pub path: FilePath,
+    /// The time of the snapshot. `None`: the share as it is.
+    pub snapshot: Option<Timestamp>,
 }
 
 /// A path that was looked up: where it is in the tree, and what stands there.
@@ -31,6 +37,10 @@ pub struct Spot {
     /// The same name as the request spells it.
     pub spelling: String,
     pub node: Option<Node>,
+    /// The epoch of the snapshot that was looked at. `None`: the share as it is.
+    pub at: Option<u64>,
+    /// What stands here is kept for snapshots, and is there no longer.
+    pub is_past: bool,
 }
 
 /// Looks a path up. The share and every directory above must be there; the last name may be free.
@@ -42,34 +52,48 @@ pub fn find(rows: &dyn Rows, account: u64, target: &Target) -> Result<Spot, Halt
 /// that are asked for then together with the last one of the path.
 pub fn find_announcing(rows: &dyn Rows, account: u64, target: &Target, announce: &dyn Fn(&Spot)) -> Result<Spot, Halt> {
     let share = guard(rows, account, &target.share)?;
-    walk(rows, share, &target.path, announce)
+    let at = past::epoch_of(rows, share, target.snapshot)?;
+    walk(rows, share, at, &target.path, announce)
 }
 
 /// Looks a path up in a share that was looked up before.
 pub fn find_in(rows: &dyn Rows, share: ShareGuard, path: &FilePath) -> Result<Spot, Halt> {
-    walk(rows, share, path, &|_| ())
+    find_at(rows, share, None, path)
 }
 
-fn walk(rows: &dyn Rows, share: ShareGuard, path: &FilePath, announce: &dyn Fn(&Spot)) -> Result<Spot, Halt> {
-    let Some((name, directories)) = path.names().split_last() else { return root(rows, share) };
+/// The same, or, with the epoch of a snapshot, in that snapshot.
+pub fn find_at(rows: &dyn Rows, share: ShareGuard, at: Option<u64>, path: &FilePath) -> Result<Spot, Halt> {
+    walk(rows, share, at, path, &|_| ())
+}
+
+fn walk(
+    rows: &dyn Rows,
+    share: ShareGuard,
+    at: Option<u64>,
+    path: &FilePath,
+    announce: &dyn Fn(&Spot),
+) -> Result<Spot, Halt> {
+    let Some((name, directories)) = path.names().split_last() else { return root(rows, share, at) };
     let mut above = Vec::with_capacity(path.names().len());
     above.push(share.generation);
     let mut parent = None;
     for directory in directories {
-        let found = descend(rows, share, &above, directory)?;
+        let found = descend(rows, share, at, &above, directory)?;
         above.push(found.id);
         parent = Some(Box::new(found));
     }
     let (name, spelling) = (name.folded(), name.as_str().to_owned());
-    let spot = Spot { share, above, parent, name, spelling, node: None };
+    let spot = Spot { share, above, parent, name, spelling, node: None, at, is_past: false };
     announce(&spot);
-    Ok(Spot { node: entry(rows, &spot.key())?, ..spot })
+    let seen = past::see(rows, share.generation, at, spot.directory(), &spot.name)?;
+    Ok(Spot { is_past: seen.as_ref().is_some_and(|seen| seen.is_past), node: seen.map(|seen| seen.node), ..spot })
 }
 
-fn root(rows: &dyn Rows, share: ShareGuard) -> Result<Spot, Halt> {
-    let node = entry(rows, &root_key(share.generation))?.ok_or_else(|| codec::corrupt("a share without a root"))?;
+fn root(rows: &dyn Rows, share: ShareGuard, at: Option<u64>) -> Result<Spot, Halt> {
     let (name, spelling) = (FoldedName::default(), String::new());
-    Ok(Spot { share, above: Vec::new(), parent: None, name, spelling, node: Some(node) })
+    let seen = past::see(rows, share.generation, at, share.generation, &name)?;
+    let past::Seen { node, is_past } = seen.ok_or_else(|| codec::corrupt("a share without a root"))?;
+    Ok(Spot { share, above: Vec::new(), parent: None, name, spelling, node: Some(node), at, is_past })
 }
 
 /// Where the file or directory of an id is, if it is there.
@@ -84,7 +108,7 @@ pub fn find_by_id(rows: &dyn Rows, share: ShareGuard, id: u64) -> Result<Option<
     let name = FoldedName::stored(&place.name);
     let node = entry(rows, &entry_key(share.generation, place.directory, &name))?;
     let spelling = node.as_ref().map(|node| node.name.clone()).unwrap_or_default();
-    Ok(Some(Spot { share, above, parent: None, name, spelling, node }))
+    Ok(Some(Spot { share, above, parent: None, name, spelling, node, at: None, is_past: false }))
 }
 
 fn place_of(rows: &dyn Rows, share: ShareGuard, id: u64) -> Result<Option<NodePlace>, Unread> {
@@ -106,7 +130,7 @@ pub fn spelled_directories(rows: &dyn Rows, share: ShareGuard, path: &FilePath) 
     let directories = path.names().split_last().map_or(&[][..], |(_, directories)| directories);
     let (mut above, mut names) = (vec![share.generation], Vec::with_capacity(directories.len() + 1));
     for directory in directories {
-        let found = descend(rows, share, &above, directory)?;
+        let found = descend(rows, share, None, &above, directory)?;
         above.push(found.id);
         names.push(found.name);
     }
@@ -114,14 +138,22 @@ pub fn spelled_directories(rows: &dyn Rows, share: ShareGuard, path: &FilePath) 
 }
 
 /// A directory on the way down.
-fn descend(rows: &dyn Rows, share: ShareGuard, above: &[u64], name: &FileName) -> Result<Node, Halt> {
-    let found = entry(rows, &entry_key(share.generation, last(above), &name.folded()))?;
-    found.filter(Node::is_directory).ok_or(refuse(FileError::ParentNotFound))
+fn descend(rows: &dyn Rows, share: ShareGuard, at: Option<u64>, above: &[u64], name: &FileName) -> Result<Node, Halt> {
+    let found = past::see(rows, share.generation, at, last(above), &name.folded())?;
+    found.map(|seen| seen.node).filter(Node::is_directory).ok_or(refuse(FileError::ParentNotFound))
 }
 
-/// The entry at a key, if there is one.
+/// What the entry at a key leads to, if there is one.
 pub fn entry(rows: &dyn Rows, key: &Key) -> Result<Option<Node>, Unread> {
-    rows.get(key)?.map(|row| codec::decode(&row)).transpose()
+    let Some(row) = rows.get(key)? else { return Ok(None) };
+    match codec::decode(&row)? {
+        Entry::Node(node) => Ok(Some(node)),
+        Entry::Link(link) => {
+            let place = place_of_entry(key.as_bytes());
+            let (generation, place) = place.ok_or_else(|| codec::corrupt("the key of an entry cannot be read"))?;
+            Ok(Some(past::follow(rows, generation, None, &place, link)?.node))
+        }
+    }
 }
 
 fn last(above: &[u64]) -> u64 {
@@ -136,6 +168,11 @@ impl Spot {
     /// The id of the directory that it is in. The root is in none; its row is kept under its own id.
     pub fn directory(&self) -> u64 {
         self.above.last().copied().unwrap_or(self.share.generation)
+    }
+
+    /// Where the entry is.
+    pub fn place(&self) -> NodePlace {
+        NodePlace { directory: self.directory(), name: self.name.as_str().to_owned() }
     }
 
     /// The key of the entry.

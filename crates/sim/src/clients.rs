@@ -75,6 +75,7 @@ struct Known {
     next_value: Value,
     etags: Vec<(usize, u8, String)>,
     snapshots: BTreeSet<(usize, u8, String)>,
+    share_snapshots: BTreeSet<String>,
     tickets: Vec<Receipt>,
     entity_etags: Vec<(u8, String)>,
 }
@@ -179,7 +180,11 @@ impl Notes {
     /// When each value began to be written, and which were seen from an order on.
     pub fn values(&self, from: u64) -> (Vec<(Value, u64)>, Vec<Value>) {
         let (mut written, mut seen) = self.queue.values(from);
-        let others = self.containers.iter().map(|record| record.values(from)).chain([self.partition.values(from), self.share.values(from)]);
+        let others = self
+            .containers
+            .iter()
+            .map(|record| record.values(from))
+            .chain([self.partition.values(from), self.share.values(from)]);
         for (more_written, more_seen) in others {
             written.extend(more_written);
             seen.extend(more_seen);
@@ -305,6 +310,10 @@ impl World {
         reader.table(TableCall::Query);
         reader.file(FileCall::Stats);
         reader.file(FileCall::List { path: Path::new() });
+        let snapshots: Vec<String> = self.notes.known(|known| known.share_snapshots.iter().cloned().collect());
+        for (time, path) in snapshots.iter().flat_map(|time| files::paths().into_iter().map(move |path| (time, path))) {
+            reader.file(FileCall::GetSnapshot { time: time.clone(), path });
+        }
         for path in files::paths() {
             reader.file(FileCall::List { path: path.clone() });
             reader.file(FileCall::Get { path });

@@ -601,11 +601,6 @@ def test_owner_group_and_mode_in_a_share_for_nfs(shares):
     assert shown(other.get_file_properties()) == ("0", "0", "0664", "Regular")
 
 
-def test_what_is_to_come_says_so(share):
-    with refused(501, "APINotImplemented"):
-        share.create_snapshot()
-
-
 # What was acknowledged is there.
 
 

@@ -1,6 +1,7 @@
 //! The rows that a view sees, and the bytes they stand for.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::ops::Range;
 
 use engine::collector::ref_key;
 use engine::{Content, ContentId, Key, KeyReader, Rows, Unread, Visit};
@@ -8,11 +9,14 @@ use service::{codec, space};
 
 use super::copy::Origin;
 use super::group::{Group, Run, ZEROS};
-use super::{ByteSpan, FIRST_EPOCH, View, group_rows, parts};
+use super::{ByteSpan, FIRST_EPOCH, View, group_rows, key, parts};
 use crate::pieces::Piece;
 
 /// How many groups are loaded at once of a map with others behind it. Tests have few groups, and see the borders, too.
 const GROUPS_AT_ONCE: usize = if cfg!(test) { 3 } else { 1_000 };
+
+/// Up to so many groups are asked for by their keys. The largest write touches five.
+const GROUPS_BY_KEY_MAX: u64 = 8;
 
 /// A row that a view sees.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -108,6 +112,9 @@ impl<const UNIT: u64> View<UNIT> {
             return Ok(());
         }
         let (from, to) = span.groups();
+        if self.epoch == FIRST_EPOCH && to - from <= GROUPS_BY_KEY_MAX {
+            return self.groups_by_key(rows, from..to, each);
+        }
         let mut newest: Option<(u64, Found)> = None;
         let mut failed = None;
         let mut enough = false;
@@ -148,6 +155,28 @@ impl<const UNIT: u64> View<UNIT> {
         }
         if let Some((last, found)) = newest.filter(|_| !enough) {
             each(last, found);
+        }
+        Ok(())
+    }
+
+    /// A few groups of a map in its first epoch, in which each has one row at most. Its key is known, and engines have rows that
+    /// are asked for by their keys at hand, where a scan would have to search.
+    fn groups_by_key(
+        self,
+        rows: &dyn Rows,
+        groups: Range<u64>,
+        each: &mut dyn FnMut(u64, Found) -> bool,
+    ) -> Result<(), Unread> {
+        let keys: Vec<Key> = groups.clone().map(|group| key(self.map, group, self.epoch)).collect();
+        if keys.len() > 1 {
+            rows.prefetch(&keys);
+        }
+        for (group, key) in groups.zip(&keys) {
+            let Some(row) = rows.get(key)? else { continue };
+            let place = Found { map: self.map, epoch: self.epoch, ..Found::default() };
+            if !each(group, Found { group: codec::decode(&row)?, ..place }) {
+                break;
+            }
         }
         Ok(())
     }

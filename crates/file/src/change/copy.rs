@@ -4,20 +4,21 @@
 //! bytes move, and the copy is done in the decision that began it. What does not fit into one decision, and what is elsewhere, makes
 //! a file of its length that waits for its bytes.
 
-use concurrency::{Lease, LeaseId, Timestamp};
+use concurrency::Timestamp;
 use content::copy_state::CopyState;
 use content::map::{ByteSpan, FileView, GROUP_BYTES, SHARED_GROUPS_MAX};
 use content::source::LocalSource;
 use engine::{Changes, Rows, Tick};
 use service::{HttpHeaders, Pairs};
 
-use super::create::NewNode;
+use super::create::{NewNode, Replacing};
 use super::properties::{NfsSettings, PermissionSetting, Semantics, SmbSettings, TimeSetting};
 use super::write::MAP_ID;
 use super::{entry, permission};
 use crate::error::FileError;
-use crate::model::{Attributes, FileState, Halt, Node, NodeKind, refuse};
+use crate::model::{Attributes, FileState, Halt, NfsProperties, Node, NodeKind, Protocol, refuse};
 use crate::security::Permission;
+use crate::smb_headers::{MODE_COPY_MODE, OWNER_COPY_MODE};
 use crate::tree::Spot;
 
 /// How many contents of a blob one decision refers to.
@@ -28,11 +29,7 @@ const EXTENTS_MAX: usize = 4_096;
 pub struct Copying {
     /// The URL of the source.
     pub url: String,
-    pub lease: Option<LeaseId>,
-    /// Whether a file that is there may be replaced.
-    pub may_replace: bool,
-    /// Even if it is read-only.
-    pub ignores_read_only: bool,
+    pub replacing: Replacing,
     /// None: that of the source.
     pub metadata: Pairs,
     pub attributes: AttributesSetting,
@@ -44,7 +41,7 @@ pub struct Copying {
     /// `None`: that of the source.
     pub permission: Option<PermissionSetting>,
     /// In a share for NFS.
-    pub nfs: NfsSettings,
+    pub nfs: CopiedNfs,
 }
 
 /// The attributes that a copy gets.
@@ -54,6 +51,55 @@ pub enum AttributesSetting {
     New,
     Given(Attributes),
     OfSource,
+}
+
+/// Owner, group and mode of a copy.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct CopiedNfs {
+    /// What the request names of them. The rest is as in a new file.
+    pub given: NfsSettings,
+    /// Where owner and group come from, if the request says so.
+    pub owner: Option<CopyMode>,
+    /// Where the mode comes from.
+    pub mode: Option<CopyMode>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CopyMode {
+    /// The source. One that has none leaves what a new file has.
+    Source,
+    /// The request.
+    Override,
+}
+
+impl CopiedNfs {
+    /// A share that is mounted over SMB has none of them.
+    fn check(self, protocol: Protocol) -> Result<(), FileError> {
+        let named = [(OWNER_COPY_MODE, self.owner), (MODE_COPY_MODE, self.mode)];
+        match named.into_iter().find_map(|(name, mode)| mode.map(|mode| (name, mode))) {
+            Some((name, mode)) if protocol == Protocol::Smb => Err(FileError::header(name, mode.name())),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    fn settings(self, source: Option<NfsProperties>) -> NfsSettings {
+        let of = |mode, given: NfsSettings| match (mode, source) {
+            (Some(CopyMode::Source), Some(NfsProperties { owner, group, mode })) => {
+                NfsSettings { owner: Some(owner), group: Some(group), mode: Some(mode) }
+            }
+            (Some(CopyMode::Source | CopyMode::Override) | None, _) => given,
+        };
+        NfsSettings { mode: of(self.mode, self.given).mode, ..of(self.owner, self.given) }
+    }
+}
+
+impl CopyMode {
+    pub fn name(self) -> &'static str {
+        match self {
+            CopyMode::Source => "source",
+            CopyMode::Override => "override",
+        }
+    }
 }
 
 /// A time that a copy gets.
@@ -75,6 +121,7 @@ pub struct Described {
     pub written: Option<Timestamp>,
     pub changed: Option<Timestamp>,
     pub permission: Option<Permission>,
+    pub nfs: Option<NfsProperties>,
 }
 
 impl Described {
@@ -94,6 +141,7 @@ impl Described {
             written: Some(node.written),
             changed: Some(node.changed),
             permission,
+            nfs: node.nfs,
         })
     }
 
@@ -114,21 +162,6 @@ pub enum CopiedBytes {
 }
 
 impl Copying {
-    /// Whether the file at a spot may be copied to, and the lease that it has then. A source is looked at only if it may.
-    pub fn judge(&self, spot: &Spot, now: Timestamp) -> Result<Lease, FileError> {
-        let Some(node) = &spot.node else {
-            // A lease cannot be on what is not there.
-            return Lease::Available.check_write(self.lease, now).map_err(FileError::file_lease);
-        };
-        let state = node.file().ok_or(FileError::ResourceTypeMismatch)?;
-        if !self.may_replace {
-            return Err(FileError::UnauthorizedOverwrite);
-        }
-        let lease = state.lease.check_write(self.lease, now).map_err(FileError::file_lease)?;
-        state.check_no_copy(now)?;
-        if node.is_read_only() && !self.ignores_read_only { Err(FileError::ReadOnlyAttribute) } else { Ok(lease) }
-    }
-
     /// Makes the file at a spot a copy. A file that is replaced keeps its id and its lease.
     pub fn apply(
         &self,
@@ -139,7 +172,8 @@ impl Copying {
         tick: Tick,
         changes: &mut Changes,
     ) -> Result<Node, Halt> {
-        let lease = self.judge(spot, tick.now).map_err(refuse)?;
+        let lease = self.replacing.judge(spot, tick.now).map_err(refuse)?;
+        self.nfs.check(spot.share.protocol).map_err(refuse)?;
         let before = spot.node.as_ref();
         let mut headers = source.headers.clone();
         let view = match bytes {
@@ -157,15 +191,11 @@ impl Copying {
         let new = NewNode { settings: self.settings(source), metadata };
         let mut node = new.node(id, NodeKind::File(state), spot, rows, tick, changes)?;
         node.attributes = self.attributes(source);
+        node.links = before.and_then(|old| old.links.clone());
         spot.share.count(rows, before.map_or(0, Node::length), source.length, changes)?;
         match before {
             None => entry::add(spot, &node, changes),
-            Some(old) => {
-                if let Some(state) = old.file() {
-                    state.view.let_go(changes, tick.now);
-                }
-                entry::replace(spot, &node, changes);
-            }
+            Some(_) => entry::supplant(spot, &node, rows, tick, changes)?,
         }
         Ok(node)
     }
@@ -194,7 +224,7 @@ impl Copying {
             changed,
             permission,
             semantics,
-            nfs: self.nfs,
+            nfs: self.nfs.settings(source.nfs),
         }
     }
 
@@ -210,7 +240,7 @@ impl Copying {
 }
 
 /// A map that begins as the file `node` at `source`. That file goes on in the next epoch, unless it is the one at `target`, which is
-/// replaced.
+/// replaced, or a past one of a snapshot, which does not change.
 pub fn branch(
     (source, node): (&Spot, &Node),
     target: &Spot,
@@ -221,12 +251,13 @@ pub fn branch(
     let view = node.as_read_file().map_err(refuse)?.view;
     let branched = view.branch(rows, tick.id(MAP_ID), changes)?;
     let branched = branched.ok_or(refuse(FileError::Unsettled { map: view.map }))?;
-    if branched.needs_this && source.key() != target.key() {
+    let is_replaced = source.share.generation == target.share.generation && target.id() == Some(node.id);
+    if branched.needs_this && !source.is_past && !is_replaced {
         let mut node = node.clone();
         if let NodeKind::File(state) = &mut node.kind {
             state.view = view.move_on(changes);
         }
-        entry::replace(source, &node, changes);
+        entry::replace_unseen(source, &node, changes);
     }
     Ok(branched.view)
 }

@@ -9,7 +9,7 @@ use super::properties::{PermissionSetting, SmbSettings};
 use super::write::MAP_ID;
 use super::{entry, permission};
 use crate::error::FileError;
-use crate::model::{FileState, Halt, Node, NodeKind, refuse};
+use crate::model::{FileState, Halt, Node, NodeKind, no_lease, refuse};
 use crate::security::ChildKind;
 use crate::tree::Spot;
 
@@ -25,10 +25,7 @@ pub struct NewNode {
 pub struct NewFile {
     pub length: u64,
     pub headers: HttpHeaders,
-    /// The lease that the request names: a file that is replaced may be leased.
-    pub lease: Option<LeaseId>,
-    /// Whether a file that is there may be replaced.
-    pub may_replace: bool,
+    pub replacing: Replacing,
 }
 
 /// The settings of a file that inherits its permission.
@@ -43,6 +40,11 @@ pub fn announce(spot: &Spot, new: &NewNode, file: Option<&NewFile>, rows: &dyn R
     if file.is_some() {
         spot.share.announce_count(rows);
     }
+}
+
+/// Asks for the permission that something new, which is no directory, inherits.
+pub fn announce_permission(spot: &Spot, new: &NewNode, rows: &dyn Rows) {
+    permission::announce_new(spot, &new.settings, ChildKind::File, rows);
 }
 
 /// Creates a directory at a free name.
@@ -67,12 +69,14 @@ pub fn file(
     changes: &mut Changes,
 ) -> Result<Node, Halt> {
     let before = spot.node.as_ref();
-    let lease = file.judge(spot, tick.now).map_err(refuse)?;
+    let lease = file.replacing.judge(spot, tick.now).map_err(refuse)?;
     let view = FileView::new(tick.id(MAP_ID));
     let state =
         FileState { length: file.length, view, born: tick.stamp, headers: file.headers.clone(), lease, copy: None };
     let id = before.map_or(tick.id(0), |node| node.id);
-    let node = new.node(id, NodeKind::File(state), spot, rows, tick, changes)?;
+    let mut node = new.node(id, NodeKind::File(state), spot, rows, tick, changes)?;
+    // All names of the file see what has become of it.
+    node.links = before.and_then(|old| old.links.clone());
     spot.share.count(rows, before.map_or(0, Node::length), file.length, changes)?;
     view.create(changes);
     if let Some(staged) = first {
@@ -80,30 +84,34 @@ pub fn file(
     }
     match before {
         None => entry::add(spot, &node, changes),
-        Some(old) => {
-            if let Some(state) = old.file() {
-                state.view.let_go(changes, tick.now);
-            }
-            entry::replace(spot, &node, changes);
-        }
+        Some(_) => entry::supplant(spot, &node, rows, tick, changes)?,
     }
     Ok(node)
 }
 
-impl NewFile {
-    /// Whether the file may be created at a spot, and the lease that it has then.
-    pub fn judge(&self, spot: &Spot, now: Timestamp) -> Result<Lease, FileError> {
-        let Some(node) = &spot.node else {
-            // A lease cannot be on what is not there.
-            return Lease::Available.check_write(self.lease, now).map_err(FileError::file_lease);
-        };
-        let state = node.file().ok_or(FileError::ResourceTypeMismatch)?;
+/// How a file may take the place of another, or a free name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Replacing {
+    /// The lease that the request names.
+    pub lease: Option<LeaseId>,
+    /// Whether the caller may replace a file that is there.
+    pub may_replace: bool,
+    /// Even if it is read-only.
+    pub ignores_read_only: bool,
+}
+
+impl Replacing {
+    /// Whether a file may be stored at a spot, and the lease that it has then. Neither a directory nor a symbolic link is replaced.
+    pub fn judge(self, spot: &Spot, now: Timestamp) -> Result<Lease, FileError> {
+        let Some(node) = &spot.node else { return no_lease(self.lease, now) };
+        if node.file().is_none() {
+            return Err(FileError::ResourceTypeMismatch);
+        }
         if !self.may_replace {
             return Err(FileError::UnauthorizedOverwrite);
         }
-        let lease = state.lease.check_write(self.lease, now).map_err(FileError::file_lease)?;
-        state.check_no_copy(now)?;
-        if node.is_read_only() { Err(FileError::ReadOnlyAttribute) } else { Ok(lease) }
+        let lease = node.check_write(self.lease, now)?;
+        if node.is_read_only() && !self.ignores_read_only { Err(FileError::ReadOnlyAttribute) } else { Ok(lease) }
     }
 }
 
@@ -135,6 +143,9 @@ impl NewNode {
             permission: permission::of_new(spot, settings, child, rows, changes)?,
             metadata: self.metadata.clone(),
             nfs: settings.new_nfs(spot.share.protocol, is_directory),
+            links: None,
+            // A file that is replaced is still the one that was renamed.
+            former: spot.node.as_ref().filter(|old| old.id == id).and_then(|old| old.former.clone()),
         })
     }
 }

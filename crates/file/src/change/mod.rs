@@ -2,11 +2,12 @@
 //!
 //! - `entry`: the only place that writes and removes the rows of files and directories.
 //! - `permission`: the descriptors that the rows name by their keys.
-//! - `create`, `set`, `remove`, `rename`, `write`, `copy`: the changes themselves.
+//! - `create`, `link`, `set`, `remove`, `rename`, `write`, `copy`: the changes themselves.
 
 pub mod copy;
 pub mod create;
 pub mod entry;
+pub mod link;
 pub mod permission;
 pub mod properties;
 pub mod remove;

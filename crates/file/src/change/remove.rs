@@ -26,19 +26,19 @@ pub fn directory(spot: &Spot, rows: &dyn Rows, tick: Tick, changes: &mut Changes
     entry::remove(spot, node, rows, tick, changes)
 }
 
-/// Removes the file that stands at a spot, if its lease lets it go. That it is read-only does not matter.
+/// Removes the file or symbolic link that stands at a spot, if its lease lets it go, and says how many names it has left. That it
+/// is read-only does not matter.
 pub fn file(
     spot: &Spot,
     lease: Option<LeaseId>,
     rows: &dyn Rows,
     tick: Tick,
     changes: &mut Changes,
-) -> Result<(), Halt> {
+) -> Result<usize, Halt> {
     let node = spot.existing().map_err(refuse)?;
-    let state = node.file().ok_or(refuse(FileError::ResourceTypeMismatch))?;
-    state.lease.check_write(lease, tick.now).map_err(|refusal| refuse(FileError::file_lease(refusal)))?;
-    state.check_no_copy(tick.now).map_err(refuse)?;
-    entry::remove(spot, node, rows, tick, changes)
+    node.check_write(lease, tick.now).map_err(refuse)?;
+    entry::remove(spot, node, rows, tick, changes)?;
+    Ok(node.link_count() - 1)
 }
 
 /// Removes what SMB has marked for deletion, now that its last handle is closed: wherever it is by now, and whatever its lease

@@ -48,13 +48,15 @@ pub fn rename(
 ) -> Result<Node, Halt> {
     let source = renaming.source(from, to, tick).map_err(refuse)?;
     renaming.settings.check(to.share.protocol).map_err(refuse)?;
-    if let Some(replaced) = renaming.replaced(&source, to, tick).map_err(refuse)? {
-        entry::remove(to, replaced, rows, tick, changes)?;
+    match renaming.replaced(from, to, tick).map_err(refuse)? {
+        // Both are names of one file: the old one goes, and nothing else does.
+        Some(replaced) if replaced.id == source.id => {}
+        Some(replaced) => entry::remove(to, replaced, rows, tick, changes)?,
+        None => {}
     }
     let permission = permission::of_changed(to, &source, &renaming.settings, rows, changes)?;
     let node = renaming.renamed(source, to, permission, tick);
-    entry::relocate(from, to, &node, changes);
-    Ok(node)
+    Ok(entry::relocate(from, to, node, rows, changes)?)
 }
 
 impl Renaming {
@@ -66,15 +68,15 @@ impl Renaming {
                 reason: "The root directory of a share cannot be renamed or replaced.",
             });
         }
-        match (&mut node.kind, self.kind) {
-            (NodeKind::File(state), RenamedKind::File) => {
-                state.lease = state.lease.check_write(self.source_lease, tick.now).map_err(FileError::file_lease)?;
-                state.check_no_copy(tick.now)?;
+        match self.kind {
+            RenamedKind::File => {
+                let lease = node.check_write(self.source_lease, tick.now)?;
+                if let NodeKind::File(state) = &mut node.kind {
+                    state.lease = lease;
+                }
             }
-            (NodeKind::Directory, RenamedKind::Directory) => {}
-            (NodeKind::File(_), RenamedKind::Directory) | (NodeKind::Directory, RenamedKind::File) => {
-                return Err(FileError::ResourceTypeMismatch);
-            }
+            RenamedKind::Directory if node.is_directory() => {}
+            RenamedKind::Directory => return Err(FileError::ResourceTypeMismatch),
         }
         if to.above.contains(&node.id) {
             return Err(FileError::InvalidInput { reason: "A directory cannot be renamed to a path below itself." });
@@ -82,12 +84,13 @@ impl Renaming {
         Ok(node)
     }
 
-    /// The file that has the new name and goes. A name may also only be spelled anew.
-    fn replaced<'a>(&self, source: &Node, to: &'a Spot, tick: Tick) -> Result<Option<&'a Node>, FileError> {
-        let Some(node) = to.node.as_ref().filter(|node| node.id != source.id) else { return Ok(None) };
-        let state = node.file().filter(|_| self.replaces).ok_or(FileError::ResourceAlreadyExists)?;
-        state.lease.check_write(self.target_lease, tick.now).map_err(FileError::file_lease)?;
-        state.check_no_copy(tick.now)?;
+    /// The file or symbolic link that has the new name, which goes. A name may also only be spelled anew.
+    fn replaced<'a>(&self, from: &Spot, to: &'a Spot, tick: Tick) -> Result<Option<&'a Node>, FileError> {
+        let Some(node) = to.node.as_ref().filter(|_| from.key() != to.key()) else { return Ok(None) };
+        if node.is_directory() || !self.replaces {
+            return Err(FileError::ResourceAlreadyExists);
+        }
+        node.check_write(self.target_lease, tick.now)?;
         if node.is_read_only() && !self.ignores_read_only {
             return Err(FileError::ReadOnlyAttribute);
         }

@@ -22,14 +22,22 @@ pub fn directory_properties(
     settings.check(spot.share.protocol).map_err(refuse)?;
     node.permission = permission::of_changed(spot, &node, settings, rows, changes)?;
     settings.set(&mut node, tick);
+    entry::begin(spot, &mut node, rows, changes)?;
     entry::replace(spot, &node, changes);
     Ok(node)
 }
 
 /// Sets the metadata of a directory.
-pub fn directory_metadata(spot: &Spot, metadata: &Pairs, tick: Tick, changes: &mut Changes) -> Result<Node, Halt> {
+pub fn directory_metadata(
+    spot: &Spot,
+    metadata: &Pairs,
+    rows: &dyn Rows,
+    tick: Tick,
+    changes: &mut Changes,
+) -> Result<Node, Halt> {
     let node = existing_directory(spot).map_err(refuse)?;
-    let node = Node { metadata: metadata.clone(), stamp: tick.stamp, changed: tick.now, ..node.clone() };
+    let mut node = Node { metadata: metadata.clone(), stamp: tick.stamp, changed: tick.now, ..node.clone() };
+    entry::begin(spot, &mut node, rows, changes)?;
     entry::replace(spot, &node, changes);
     Ok(node)
 }
@@ -44,7 +52,7 @@ pub struct FileSettings {
     pub smb: SmbSettings,
 }
 
-/// Sets the properties of a file. A read-only file takes all of them but another length; otherwise it
+/// Sets the properties of a file or symbolic link. A read-only file takes all of them but another length; otherwise it
 /// could not be made writable again.
 pub fn file_properties(
     spot: &Spot,
@@ -56,6 +64,10 @@ pub fn file_properties(
 ) -> Result<Node, Halt> {
     let mut node = leased_file(spot, lease, tick.now).map_err(refuse)?;
     settings.smb.check(spot.share.protocol).map_err(refuse)?;
+    if node.file().is_none() && (settings.headers.is_some() || settings.length.is_some()) {
+        return Err(refuse(FileError::ResourceTypeMismatch));
+    }
+    entry::begin(spot, &mut node, rows, changes)?;
     let before = node.length();
     let length = settings.length.unwrap_or(before);
     if length != before {
@@ -79,15 +91,17 @@ pub fn file_properties(
     Ok(node)
 }
 
-/// Sets the metadata of a file.
+/// Sets the metadata of a file or symbolic link.
 pub fn file_metadata(
     spot: &Spot,
     metadata: &Pairs,
     lease: Option<LeaseId>,
+    rows: &dyn Rows,
     tick: Tick,
     changes: &mut Changes,
 ) -> Result<Node, Halt> {
     let mut node = writable_file(spot, lease, tick.now).map_err(refuse)?;
+    entry::begin(spot, &mut node, rows, changes)?;
     node.metadata = metadata.clone();
     (node.stamp, node.changed) = (tick.stamp, tick.now);
     entry::replace(spot, &node, changes);
@@ -106,7 +120,7 @@ pub fn file_lease(
     let (lease, outcome) =
         action.decide(&state.lease, tick).map_err(|refusal| refuse(FileError::file_lease(refusal)))?;
     state.lease = lease;
-    entry::replace(spot, &node, changes);
+    entry::replace_unseen(spot, &node, changes);
     Ok((outcome, node.stamp))
 }
 
@@ -116,7 +130,7 @@ pub fn existing_directory(spot: &Spot) -> Result<&Node, FileError> {
     if node.is_directory() { Ok(node) } else { Err(FileError::ResourceTypeMismatch) }
 }
 
-/// The file at a spot, for a change that its lease and its attributes must allow, with the lease that it has afterwards.
+/// The file or symbolic link at a spot, for a change that its lease and its attributes must allow, with the lease that it has afterwards.
 pub fn writable_file(spot: &Spot, lease: Option<LeaseId>, now: Timestamp) -> Result<Node, FileError> {
     let node = leased_file(spot, lease, now)?;
     if node.is_read_only() { Err(FileError::ReadOnlyAttribute) } else { Ok(node) }
@@ -125,8 +139,9 @@ pub fn writable_file(spot: &Spot, lease: Option<LeaseId>, now: Timestamp) -> Res
 /// The same for a change that a read-only file allows: of its attributes, for one.
 fn leased_file(spot: &Spot, lease: Option<LeaseId>, now: Timestamp) -> Result<Node, FileError> {
     let mut node = spot.existing()?.clone();
-    let NodeKind::File(state) = &mut node.kind else { return Err(FileError::ResourceTypeMismatch) };
-    state.lease = state.lease.check_write(lease, now).map_err(FileError::file_lease)?;
-    state.check_no_copy(now)?;
+    let lease = node.check_write(lease, now)?;
+    if let NodeKind::File(state) = &mut node.kind {
+        state.lease = lease;
+    }
     Ok(node)
 }

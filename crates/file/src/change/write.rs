@@ -7,6 +7,7 @@ use engine::{Changes, Rows, Staged, Tick};
 use super::{entry, set};
 use crate::error::FileError;
 use crate::model::{FileState, Halt, Node, NodeKind, refuse};
+use crate::past;
 use crate::tree::Spot;
 
 /// The id of a new map among the fresh ids of a decision. The id of a new node is the first.
@@ -35,15 +36,17 @@ pub struct RangeChange {
 impl RangeChange {
     /// Whether the bytes may be changed, and the file with the lease that it has afterwards.
     pub fn judge(&self, spot: &Spot, now: Timestamp) -> Result<Node, FileError> {
-        let node = set::writable_file(spot, self.lease, now)?;
-        let length = node.length();
+        let mut node = set::writable_file(spot, self.lease, now)?;
+        let length = node.as_written_file()?.length;
         if self.end > length { Err(FileError::InvalidRange { length }) } else { Ok(node) }
     }
 
     /// Whether the bytes may be written, and what comes along with them.
     pub fn prepare(&self, spot: &Spot, rows: &dyn Rows, now: Timestamp) -> Result<PreparedWrite, Halt> {
         let mut node = self.judge(spot, now).map_err(refuse)?;
+        let is_seen = past::is_seen(spot.share, &node);
         let view = node.as_written_file().map_err(refuse)?.view;
+        let view = if is_seen { view.next() } else { view };
         Ok(PreparedWrite { crowded: view.crowded(rows, self.span())?, gathering: view.gather(rows, self.span())? })
     }
 
@@ -57,7 +60,7 @@ impl RangeChange {
         tick: Tick,
         changes: &mut Changes,
     ) -> Result<Node, Halt> {
-        self.change(spot, tick, changes, |state, changes| {
+        self.change(spot, rows, tick, changes, |state, changes| {
             Ok(state.view.write_gathered(rows, self.span(), gathered, tick, changes)?)
         })
     }
@@ -65,7 +68,7 @@ impl RangeChange {
     /// Makes the bytes zeros. Whole pages of them are not stored any longer; the last page of the file is whole where the file ends.
     /// What it costs does not depend on how much was written there.
     pub fn clear(&self, spot: &Spot, rows: &dyn Rows, tick: Tick, changes: &mut Changes) -> Result<Node, Halt> {
-        self.change(spot, tick, changes, |state, changes| {
+        self.change(spot, rows, tick, changes, |state, changes| {
             let mut span = self.span();
             if span.end == state.length {
                 span.end = span.end.next_multiple_of(PAGE_BYTES);
@@ -79,11 +82,13 @@ impl RangeChange {
     fn change(
         &self,
         spot: &Spot,
+        rows: &dyn Rows,
         tick: Tick,
         changes: &mut Changes,
         paint: impl FnOnce(&mut FileState, &mut Changes) -> Result<(), Halt>,
     ) -> Result<Node, Halt> {
         let mut node = self.judge(spot, tick.now).map_err(refuse)?;
+        entry::begin(spot, &mut node, rows, changes)?;
         paint(node.as_written_file().map_err(refuse)?, changes)?;
         (node.stamp, node.changed) = (tick.stamp, tick.now);
         if self.moves_last_write {

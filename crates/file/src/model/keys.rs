@@ -1,11 +1,12 @@
 //! The keys of the rows.
 
 use concurrency::Timestamp;
-use engine::{Key, due};
+use engine::{Key, KeyReader, due};
 use service::{Deletion, space};
 use wire::file_path::FoldedName;
 use wire::names::ShareName;
 
+use super::NodePlace;
 use crate::security::PermissionKey;
 
 /// The row of a live share, and the partition of everything in it: renames, opens, quota and snapshots of a share must agree.
@@ -41,9 +42,35 @@ pub fn purge_due(generation: u64, now: Timestamp) -> Key {
     due::key(now, space::SHARE, &generation.to_be_bytes())
 }
 
+/// A snapshot of a share, by the time that names it.
+pub fn snapshot_key(generation: u64, time: Timestamp) -> Key {
+    snapshots_of(generation).number(time.0)
+}
+
+pub fn snapshots_of(generation: u64) -> Key {
+    Key::new(space::SHARE_SNAPSHOT).number(generation)
+}
+
+/// The due row that lets go of what only a snapshot saw that is gone.
+pub fn dropped_snapshot_due(share: &Key, generation: u64, epoch: u64, now: Timestamp) -> Key {
+    due::key(now, space::SHARE_SNAPSHOT, share.clone().number(generation).number(epoch).as_bytes())
+}
+
 /// The directory entry of a file or directory: its head row.
 pub fn entry_key(generation: u64, directory: u64, name: &FoldedName) -> Key {
     entries_of(generation, directory).text(name.as_str())
+}
+
+/// The generation and the place that the key of an entry tells.
+pub fn place_of_entry(key: &[u8]) -> Option<(u64, NodePlace)> {
+    let mut reader = KeyReader::new(key);
+    let generation = reader.number()?;
+    Some((generation, NodePlace { directory: reader.number()?, name: reader.text()? }))
+}
+
+/// The entry at a place.
+pub fn entry_key_at(generation: u64, place: &NodePlace) -> Key {
+    entries_of(generation, place.directory).text(&place.name)
 }
 
 /// All entries of a directory. Those of a share's root begin with the row of the root itself, whose name is empty.
@@ -61,6 +88,37 @@ pub fn root_key(generation: u64) -> Key {
     entries_of(generation, generation).text("")
 }
 
+/// What stood at a name until the snapshot of the epoch `until` was taken, or longer, and was changed before the next one.
+pub fn past_key(generation: u64, directory: u64, name: &str, until: u64) -> Key {
+    past_of(generation, directory, name).number(until)
+}
+
+/// All that stood at a name.
+pub fn past_of(generation: u64, directory: u64, name: &str) -> Key {
+    past_entries_of(generation, directory).text(name)
+}
+
+pub fn past_entries_of(generation: u64, directory: u64) -> Key {
+    all_past_of(generation).number(directory)
+}
+
+pub fn all_past_of(generation: u64) -> Key {
+    Key::new(space::PAST_ENTRY).number(generation)
+}
+
+/// That the past entry at a name goes with the snapshot of the epoch `until`.
+pub fn kept_key(generation: u64, until: u64, directory: u64, name: &str) -> Key {
+    kept_by(generation, until).number(directory).text(name)
+}
+
+pub fn kept_by(generation: u64, until: u64) -> Key {
+    all_kept_of(generation).number(until)
+}
+
+pub fn all_kept_of(generation: u64) -> Key {
+    Key::new(space::KEPT_ENTRY).number(generation)
+}
+
 /// Where the file or directory of an id is.
 pub fn place_key(generation: u64, id: u64) -> Key {
     places_of(generation).number(id)
@@ -68,6 +126,15 @@ pub fn place_key(generation: u64, id: u64) -> Key {
 
 pub fn places_of(generation: u64) -> Key {
     Key::new(space::PLACE).number(generation)
+}
+
+/// A file that has several names.
+pub fn linked_key(generation: u64, id: u64) -> Key {
+    linked_files_of(generation).number(id)
+}
+
+pub fn linked_files_of(generation: u64) -> Key {
+    Key::new(space::LINKED_FILE).number(generation)
 }
 
 pub fn usage_key(generation: u64) -> Key {

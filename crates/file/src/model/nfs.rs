@@ -32,6 +32,8 @@ pub struct FileMode(#[n(0)] u16);
 impl FileMode {
     const NEW_FILE: FileMode = FileMode(0o664);
     const NEW_DIRECTORY: FileMode = FileMode(0o755);
+    /// That of every symbolic link. What may be done is said by the file that it leads to.
+    pub const SYMBOLIC_LINK: FileMode = FileMode(0o777);
 
     /// Takes `0644` and `644`, and `rw-r--r--`. `None` for text that is no mode.
     pub fn parse(text: &str) -> Option<FileMode> {

@@ -1,13 +1,13 @@
 //! Files and directories: the row of a directory entry.
 
-use concurrency::{Lease, Timestamp};
+use concurrency::{Lease, LeaseId, Timestamp};
 use content::copy_state::CopyState;
 use content::map::FileView;
 use engine::Tick;
 use minicbor::{Decode, Encode};
 use service::{HttpHeaders, Pairs, codec};
 
-use super::{Attributes, NfsProperties, Protocol};
+use super::{Attributes, Links, NfsProperties, Protocol};
 use crate::error::FileError;
 use crate::security::{ChildKind, PermissionKey};
 
@@ -46,16 +46,38 @@ pub struct Node {
     /// `None` in a share that is mounted over SMB.
     #[n(12)]
     pub nfs: Option<NfsProperties>,
+    /// The names of a file that has several, which is kept by its id. `None`: it has one, and its row is the entry of that name.
+    #[n(13)]
+    pub links: Option<Links>,
+    /// Where a file was before it was renamed, as far as snapshots were taken there; the oldest first. A comparison with a snapshot
+    /// finds the file by it.
+    #[n(20)]
+    pub former: Option<Vec<FormerPlace>>,
 }
 
-/// What only files, or only directories, have.
-#[expect(clippy::large_enum_variant, reason = "nearly every node is a file")]
+/// Where a file was until the snapshot of the epoch `until`.
+#[derive(Clone, PartialEq, Eq, Debug, Encode, Decode)]
+#[cbor(map)]
+pub struct FormerPlace {
+    #[n(0)]
+    pub until: u64,
+    #[n(1)]
+    pub directory: u64,
+    /// Folded.
+    #[n(2)]
+    pub name: String,
+}
+
+/// What only files, only directories, or only symbolic links have.
 #[derive(Clone, PartialEq, Eq, Debug, Encode, Decode)]
 pub enum NodeKind {
     #[n(0)]
     Directory,
     #[n(1)]
     File(#[n(0)] FileState),
+    /// A symbolic link, with the path that it leads to. Clients follow it, the service never does.
+    #[n(2)]
+    SymbolicLink(#[n(0)] String),
 }
 
 /// What a file has beside what it has in common with directories.
@@ -99,6 +121,13 @@ pub struct NodePlace {
     pub name: String,
 }
 
+impl NodePlace {
+    /// Where the past of a file that has several names is kept. No name is like this: the id of a file is not that of a directory.
+    pub fn of_linked(id: u64) -> NodePlace {
+        NodePlace { directory: id, name: String::new() }
+    }
+}
+
 impl Node {
     /// The root directory of a new share.
     pub fn root(generation: u64, epoch: u64, protocol: Protocol, permission: PermissionKey, tick: Tick) -> Node {
@@ -116,6 +145,8 @@ impl Node {
             permission,
             metadata: Pairs::new(),
             nfs: protocol.new_properties(true),
+            links: None,
+            former: None,
         }
     }
 
@@ -127,7 +158,7 @@ impl Node {
     pub fn child_kind(&self) -> ChildKind {
         match self.kind {
             NodeKind::Directory => ChildKind::Directory,
-            NodeKind::File(_) => ChildKind::File,
+            NodeKind::File(_) | NodeKind::SymbolicLink(_) => ChildKind::File,
         }
     }
 
@@ -140,20 +171,48 @@ impl Node {
     pub fn file(&self) -> Option<&FileState> {
         match &self.kind {
             NodeKind::File(state) => Some(state),
-            NodeKind::Directory => None,
+            NodeKind::Directory | NodeKind::SymbolicLink(_) => None,
         }
     }
 
-    /// A file that is read. Where a directory stands there is no such file.
+    /// A file whose bytes are read. Where a directory stands there is no such file, and a symbolic link has no bytes.
     pub fn as_read_file(&self) -> Result<&FileState, FileError> {
-        self.file().ok_or(FileError::ResourceNotFound)
+        match &self.kind {
+            NodeKind::File(state) => Ok(state),
+            NodeKind::Directory => Err(FileError::ResourceNotFound),
+            NodeKind::SymbolicLink(_) => Err(FileError::ResourceTypeMismatch),
+        }
+    }
+
+    /// Whether a read of its properties may name this lease. A symbolic link never has one. Where a directory stands there is no
+    /// such file.
+    pub fn check_read(&self, lease: Option<LeaseId>, now: Timestamp) -> Result<(), FileError> {
+        let own = match &self.kind {
+            NodeKind::File(state) => &state.lease,
+            NodeKind::SymbolicLink(_) => &Lease::Available,
+            NodeKind::Directory => return Err(FileError::ResourceNotFound),
+        };
+        own.check_read(lease, now).map_err(FileError::file_lease)
+    }
+
+    /// Whether a change that names this lease may be made, and the lease afterwards. Nothing changes a file while a copy into it is
+    /// under way. A directory is not changed like this.
+    pub fn check_write(&self, lease: Option<LeaseId>, now: Timestamp) -> Result<Lease, FileError> {
+        let state = match &self.kind {
+            NodeKind::File(state) => state,
+            NodeKind::SymbolicLink(_) => return no_lease(lease, now),
+            NodeKind::Directory => return Err(FileError::ResourceTypeMismatch),
+        };
+        let lease = state.lease.check_write(lease, now).map_err(FileError::file_lease)?;
+        state.check_no_copy(now)?;
+        Ok(lease)
     }
 
     /// A file that is changed. A directory cannot be, not like this.
     pub fn as_written_file(&mut self) -> Result<&mut FileState, FileError> {
         match &mut self.kind {
             NodeKind::File(state) => Ok(state),
-            NodeKind::Directory => Err(FileError::ResourceTypeMismatch),
+            NodeKind::Directory | NodeKind::SymbolicLink(_) => Err(FileError::ResourceTypeMismatch),
         }
     }
 
@@ -161,6 +220,25 @@ impl Node {
     pub fn length(&self) -> u64 {
         self.file().map_or(0, |state| state.length)
     }
+
+    /// The length that clients are told: that of a symbolic link is the length of its path. Directories have none.
+    pub fn shown_length(&self) -> Option<u64> {
+        match &self.kind {
+            NodeKind::File(state) => Some(state.length),
+            NodeKind::SymbolicLink(text) => Some(text.len() as u64),
+            NodeKind::Directory => None,
+        }
+    }
+
+    /// How many names it has.
+    pub fn link_count(&self) -> usize {
+        self.links.as_ref().map_or(1, Links::count)
+    }
+}
+
+/// What has no lease is changed only by requests that name none.
+pub fn no_lease(lease: Option<LeaseId>, now: Timestamp) -> Result<Lease, FileError> {
+    Lease::Available.check_write(lease, now).map_err(FileError::file_lease)
 }
 
 /// Encodes a permission key as its bytes.

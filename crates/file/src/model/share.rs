@@ -49,6 +49,9 @@ pub struct Share {
     /// How many snapshots there are.
     #[n(13)]
     pub snapshots: u32,
+    /// The time that names the last snapshot, also when that is gone: the next one has a later time.
+    #[cbor(n(14), default)]
+    pub last_snapshot: u64,
 }
 
 /// A share that is deleted and can come back. What it holds stays under its generation.

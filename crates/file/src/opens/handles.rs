@@ -34,7 +34,7 @@ pub struct HandleInfo {
 }
 
 /// A part of a listing.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct HandlePage {
     /// In the order of their numbers.
     pub handles: Vec<HandleInfo>,
@@ -54,7 +54,7 @@ pub enum Which {
 }
 
 /// What became of a forced close.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct ForcedClose {
     pub closed: usize,
     /// If there are more: the marker to go on with.

@@ -74,7 +74,7 @@ impl NodeChange for AbortCopyFile {
         let destination = FileDestination { account, share, generation: spot.share.generation, id: node.id };
         let mut found = (spot.clone(), node);
         let job = end(&destination, &mut found, (CopyStatus::Aborted, None), rows, tick, changes)?;
-        destination.store(found, changes);
+        destination.store(found, rows, changes)?;
         Ok(job)
     }
 }

@@ -11,22 +11,24 @@ use content::background_copy::{Job, JobSource};
 use content::copy_state::CopyState;
 use content::map::FileView;
 use content::source::{CopySourceFault, LocalPlace, SourceReader, announced_length, answered_properties};
-use engine::{Changes, Rows, Stop, Tick};
+use engine::{Changes, Key, Rows, Stop, Tick};
 use service::reply;
 use service::request::no_body;
 use service::sources::Manner;
 use wire::dates;
-use wire::http::{Body, Head, HeaderMap, HeaderValue, Reply, StatusCode, header};
+use wire::http::{Body, Head, HeaderMap, HeaderName, HeaderValue, Reply, StatusCode, header};
 use wire::names::ShareName;
 
 use super::Call;
 use crate::background_copy::FileDestination;
 use crate::change::copy::{self, CopiedBytes, Copying, Described};
+use crate::change::create::Replacing;
 use crate::change::write::MAP_ID;
 use crate::change::{create, permission};
 use crate::entering::{self, Admission, NodeChange, NodeRead};
 use crate::error::FileError;
-use crate::model::{Attributes, Halt, refuse};
+use crate::model::{Attributes, FileMode, Halt, NfsProperties, refuse, share_key};
+use crate::reply::node::{GROUP, MODE, OWNER};
 use crate::request::{FILE_BYTES_MAX, flag};
 use crate::security::ChildKind;
 use crate::source::{FilePlace, Place, Source, at_source, copied_file, halt_at_source, refused};
@@ -42,11 +44,11 @@ fn parse(head: &Head, may_replace: bool) -> Result<(Target, Copying, Source), Fi
     request::no_conditions(head)?;
     let source = Source::parse(head, Manner::Copy)?;
     let smb = smb_headers::parse_copy(head)?;
+    let ignores_read_only = flag(head, "x-ms-file-copy-ignore-readonly")?.unwrap_or(false);
+    let replacing = Replacing { lease: request::lease_id(head)?, may_replace, ignores_read_only };
     let copying = Copying {
         url: source.wish.url.clone(),
-        lease: request::lease_id(head)?,
-        may_replace,
-        ignores_read_only: flag(head, "x-ms-file-copy-ignore-readonly")?.unwrap_or(false),
+        replacing,
         metadata: request::metadata(head)?,
         attributes: smb.attributes,
         sets_archive: flag(head, "x-ms-file-copy-set-archive")?.unwrap_or(false),
@@ -60,7 +62,7 @@ fn parse(head: &Head, may_replace: bool) -> Result<(Target, Copying, Source), Fi
 }
 
 /// Whether the file may be copied to, before anybody looks at the source.
-struct MayCopy(Copying);
+struct MayCopy(Replacing);
 
 impl NodeRead for MayCopy {
     type Outcome = ();
@@ -106,6 +108,14 @@ impl NodeChange for CopyFile {
         Admission::of(RestAccess::Replace).in_turn()
     }
 
+    /// A file that is copied by a map in front of its own goes on in the next epoch of that.
+    fn other_partition(&self) -> Option<Key> {
+        match &self.origin {
+            Origin::File(place, _) => Some(share_key(place.account, &place.target.share)),
+            Origin::Blob(..) | Origin::Elsewhere(..) => None,
+        }
+    }
+
     fn announce(&self, spot: &Spot, rows: &dyn Rows) {
         spot.share.announce_count(rows);
         if self.copying.permission.is_some() {
@@ -118,7 +128,7 @@ impl NodeChange for CopyFile {
     }
 
     fn apply(&self, spot: &Spot, rows: &dyn Rows, tick: Tick, changes: &mut Changes) -> Result<Copied, Halt> {
-        self.copying.judge(spot, tick.now).map_err(refuse)?;
+        self.copying.replacing.judge(spot, tick.now).map_err(refuse)?;
         match &self.origin {
             Origin::File(place, id) => self.copy_file(spot, (place, *id), rows, tick, changes),
             Origin::Blob(place, blobs) => self.copy_blob(spot, (place, blobs), rows, tick, changes),
@@ -234,7 +244,15 @@ fn described(headers: &HeaderMap, length: u64) -> Described {
         written: time("x-ms-file-last-write-time"),
         changed: time("x-ms-file-change-time"),
         permission: None,
+        nfs: nfs(headers),
     }
+}
+
+/// Owner, group and mode, if the answer tells all of them.
+fn nfs(headers: &HeaderMap) -> Option<NfsProperties> {
+    let text = |name: &HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
+    let (owner, group) = (text(&OWNER)?.parse().ok()?, text(&GROUP)?.parse().ok()?);
+    Some(NfsProperties { owner, group, mode: FileMode::parse(text(&MODE)?)? })
 }
 
 async fn copy_file(
@@ -265,7 +283,7 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
     // A signature that only lets create does not let replace.
     let (target, copying, source) = parse(call.head, call.asker.caller.has(b'w'))?;
     no_body(body).map_err(FileError::from)?;
-    let (spot, ()) = entering::look(call, &target, MayCopy(copying.clone())).await?;
+    let (spot, ()) = entering::look(call, &target, MayCopy(copying.replacing)).await?;
     let mut begun = None;
     let copied = match source.find(call).await? {
         Place::File(place) => copy_file(call, (&target, spot), &copying, &place).await?,
@@ -428,6 +446,59 @@ mod tests {
         assert_eq!(refused(&[("x-ms-mode", "0777")]).await, FileError::header("x-ms-mode", "0777"));
         let owner = ("x-ms-file-owner-copy-mode", "source");
         assert_eq!(refused(&[owner]).await, FileError::header(owner.0, owner.1));
+    }
+
+    #[tokio::test]
+    async fn owner_group_and_mode_in_a_share_for_nfs() {
+        let (owner, mode) = ("x-ms-file-owner-copy-mode", "x-ms-file-mode-copy-mode");
+        let elsewhere = Arc::new(crate::testing::Elsewhere::default());
+        let answer =
+            Script::of(b"bytes").header("x-ms-owner", "7").header("x-ms-group", "8").header("x-ms-mode", "0707");
+        elsewhere.0.lock().unwrap().insert(ELSEWHERE, answer);
+        let bench = Bench::with_nfs_share().await.reaching(elsewhere);
+        let own = [("x-ms-owner", "999"), ("x-ms-group", "888"), ("x-ms-mode", "0111")];
+        let source = [&[("x-ms-type", "file"), ("x-ms-content-length", "3")], &own[..]].concat();
+        bench.call("PUT", "share/source", &source, b"").await.unwrap();
+        let given = [("x-ms-owner", "54321"), ("x-ms-group", "12345"), ("x-ms-mode", "7777")];
+        type Case<'a> = (&'a [(&'a str, &'a str)], &'a str, &'a str);
+        let cases: [Case<'_>; 8] = [
+            (&[], "0 0 0664", "0 0 0664"),
+            (&[(owner, "source"), (mode, "Source")], "999 888 0111", "7 8 0707"),
+            (&[(owner, "source")], "999 888 0664", "7 8 0664"),
+            (&[(mode, "source")], "0 0 0111", "0 0 0707"),
+            (&[(mode, "source"), given[1]], "0 12345 0111", "0 12345 0707"),
+            (
+                &[(owner, "override"), (mode, "override"), given[0], given[1], given[2]],
+                "54321 12345 7777",
+                "54321 12345 7777",
+            ),
+            (&[(owner, "override"), (mode, "override")], "0 0 0664", "0 0 0664"),
+            (&given, "54321 12345 7777", "54321 12345 7777"),
+        ];
+        for (headers, of_file, of_elsewhere) in cases {
+            for (from, expected) in [(url("source"), of_file), (ELSEWHERE.to_owned(), of_elsewhere)] {
+                let path = format!("to{expected}{}", headers.len()).replace(' ', "-");
+                copy(&bench, &from, &path, headers).await.unwrap();
+                let told = bench.file(&path).await;
+                let shown = ["x-ms-owner", "x-ms-group", "x-ms-mode"].map(|name| header(&told, name).unwrap());
+                assert_eq!(shown.join(" "), expected, "{from} {headers:?}");
+            }
+        }
+        for (headers, bad) in [
+            (vec![(owner, "both")], (owner, "both")),
+            (vec![(mode, "")], (mode, "")),
+            (vec![(owner, "source"), given[0]], (owner, "source")),
+            (vec![(owner, "source"), given[1]], (owner, "source")),
+            (vec![(mode, "source"), given[2]], (mode, "source")),
+        ] {
+            let result = copy(&bench, &url("source"), "new", &headers).await;
+            // An empty header says nothing.
+            if bad.1.is_empty() {
+                result.unwrap();
+            } else {
+                assert_eq!(refusal(result), FileError::header(bad.0, bad.1));
+            }
+        }
     }
 
     /// Files stand for blobs here: what counts is that another service tells where the bytes are.

@@ -11,7 +11,7 @@ use wire::http::{Body, Head, Reply, StatusCode};
 
 use super::Call;
 use super::put_range::{BODY_BYTES_MAX, receive, set_sums};
-use crate::change::create::{self, NewFile, NewNode};
+use crate::change::create::{self, NewFile, NewNode, Replacing};
 use crate::entering::{self, Admission, NodeChange, NodeRead};
 use crate::error::FileError;
 use crate::model::{Halt, refuse};
@@ -46,7 +46,8 @@ fn parse(head: &Head, may_replace: bool) -> Result<(Target, CreateFile), FileErr
         return Err(FileError::header(FILE_TYPE, kind));
     }
     let length = request::file_length(head)?.ok_or(RequestError::MissingRequiredHeader { name: FILE_LENGTH })?;
-    let file = NewFile { length, headers: http_headers(head)?, lease: request::lease_id(head)?, may_replace };
+    let replacing = Replacing { lease: request::lease_id(head)?, may_replace, ignores_read_only: false };
+    let file = NewFile { length, headers: http_headers(head)?, replacing };
     let new = NewNode { settings: smb_headers::parse(head)?, metadata: request::metadata(head)? };
     Ok((target, CreateFile { new, file, body: None }))
 }
@@ -84,7 +85,7 @@ fn announced(head: &Head, body: &dyn Body, file: &NewFile) -> Result<Option<Body
 }
 
 /// Whether the file may be created, before its bytes are asked for.
-struct MayCreate(NewFile);
+struct MayCreate(Replacing);
 
 impl NodeRead for MayCreate {
     type Outcome = ();
@@ -123,7 +124,7 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
         let shown = entering::commit(call, &target, create).await?;
         return Ok(shown.changed(call.head, StatusCode::CREATED));
     };
-    let (spot, ()) = entering::look(call, &target, MayCreate(create.file.clone())).await?;
+    let (spot, ()) = entering::look(call, &target, MayCreate(create.file.replacing)).await?;
     let received = receive(call, body, &Gathered::default(), &sums).await?;
     create.body = Some(received.clone());
     let shown = entering::commit_at(call, &target, Some(spot), create).await?;

@@ -87,6 +87,7 @@ impl CreateShare {
             epoch: FIRST_EPOCH,
             newest_snapshot: 0,
             snapshots: 0,
+            last_snapshot: 0,
         }
     }
 }

@@ -1,15 +1,16 @@
-//! Delete File: at once. It is refused while any SMB client has the file open.
+//! Delete File: at once. A file that has other names only loses this one. It is refused while any SMB client has the file open.
 
 use concurrency::LeaseId;
 use concurrency::share_mode::RestAccess;
 use engine::{Changes, Rows, Tick};
-use wire::http::{Head, Reply, StatusCode};
+use wire::http::{Head, HeaderValue, Reply, StatusCode};
 
 use super::Call;
 use crate::change::remove;
 use crate::entering::{self, Admission, NodeChange};
 use crate::error::FileError;
-use crate::model::Halt;
+use crate::model::{Halt, Protocol};
+use crate::reply::node::LINK_COUNT;
 use crate::tree::{Spot, Target};
 use crate::{Failure, request};
 
@@ -26,7 +27,8 @@ fn parse(head: &Head) -> Result<(Target, DeleteFile), FileError> {
 }
 
 impl NodeChange for DeleteFile {
-    type Outcome = ();
+    /// How many names the file has left, if its share is for NFS.
+    type Outcome = Option<usize>;
 
     fn admission(&self) -> Admission {
         Admission::of(RestAccess::Delete).in_turn()
@@ -36,15 +38,20 @@ impl NodeChange for DeleteFile {
         spot.share.announce_count(rows);
     }
 
-    fn apply(&self, spot: &Spot, rows: &dyn Rows, tick: Tick, changes: &mut Changes) -> Result<(), Halt> {
-        remove::file(spot, self.lease, rows, tick, changes)
+    fn apply(&self, spot: &Spot, rows: &dyn Rows, tick: Tick, changes: &mut Changes) -> Result<Option<usize>, Halt> {
+        let left = remove::file(spot, self.lease, rows, tick, changes)?;
+        Ok(Some(left).filter(|_| spot.share.protocol == Protocol::Nfs))
     }
 }
 
 pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
     let (target, delete) = parse(call.head)?;
-    entering::commit(call, &target, delete).await?;
-    Ok(Reply::new(StatusCode::ACCEPTED))
+    let left = entering::commit(call, &target, delete).await?;
+    let mut answer = Reply::new(StatusCode::ACCEPTED);
+    if let Some(left) = left {
+        answer.headers.insert(&LINK_COUNT, HeaderValue::from(left));
+    }
+    Ok(answer)
 }
 
 #[cfg(test)]

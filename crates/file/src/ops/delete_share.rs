@@ -1,5 +1,5 @@
 //! Delete Share: the share and everything in it are gone at once; the rows behind it go later, after the time in which it can be
-//! restored.
+//! restored. With a time, only the snapshot of that time goes.
 
 use std::sync::Arc;
 
@@ -12,11 +12,10 @@ use wire::names::ShareName;
 
 use super::Call;
 use super::get_file_service_properties::PROPERTIES;
-use super::get_share_properties::no_such_snapshot;
 use crate::error::FileError;
 use crate::model::{
-    DeletedShare, Halt, Share, Usage, deleted_share_due, deleted_share_key, existing_share, find_usage, purge_due,
-    refuse, share_key,
+    DeletedShare, Halt, Share, ShareSnapshot, Usage, deleted_share_due, deleted_share_key, dropped_snapshot_due,
+    existing_share, existing_snapshot, find_usage, purge_due, refuse, share_key, snapshot_key, snapshots,
 };
 use crate::{Failure, request};
 
@@ -67,9 +66,54 @@ fn delete_snapshots(head: &Head) -> Result<Option<(DeleteSnapshots, &str)>, File
 
 impl DeleteShare {
     fn decide(&self, share: &Share, now: Timestamp) -> Result<(), FileError> {
-        no_such_snapshot(self.snapshot)?;
         share.lease.check_write(self.lease, now).map_err(FileError::share_lease)?;
         if share.snapshots > 0 && self.snapshots.is_none() { Err(FileError::ShareHasSnapshots) } else { Ok(()) }
+    }
+
+    /// The snapshots that are leased. They go with the share only if the request says so; one that is restored is not leased, as
+    /// the share itself is not.
+    fn release(&self, rows: &dyn Rows, share: &Share, now: Timestamp, changes: &mut Changes) -> Result<(), Halt> {
+        if share.snapshots == 0 {
+            return Ok(());
+        }
+        for (time, snapshot) in snapshots(rows, share.generation)? {
+            if snapshot.share.lease.holder(now).is_some() && self.snapshots != Some(DeleteSnapshots::IncludeLeased) {
+                return Err(refuse(FileError::DeleteShareWhenSnapshotLeased));
+            }
+            if snapshot.share.lease != Lease::Available {
+                let share = Share { lease: Lease::Available, ..snapshot.share };
+                let key = snapshot_key(share.generation, time);
+                changes.put(key, codec::encode(&ShareSnapshot { share, ..snapshot }));
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes one snapshot. What only it saw goes later.
+    fn drop_snapshot(
+        &self,
+        (share, time): (Share, Timestamp),
+        rows: &dyn Rows,
+        account: u64,
+        tick: Tick,
+        changes: &mut Changes,
+    ) -> Result<(), Halt> {
+        // Both are asked for before either is missed.
+        let (all, dropped) = (snapshots(rows, share.generation), existing_snapshot(rows, share.generation, time));
+        let (all, dropped) = (all?, dropped?);
+        let lease = dropped.share.lease.check_write(self.lease, tick.now);
+        lease.map_err(|refusal| refuse(FileError::share_lease(refusal)))?;
+        let others = all.iter().map(|(_, snapshot)| snapshot.epoch).filter(|epoch| *epoch != dropped.epoch);
+        let share = Share {
+            newest_snapshot: others.max().unwrap_or(0),
+            snapshots: u32::try_from(all.len()).unwrap_or(u32::MAX).saturating_sub(1),
+            ..share
+        };
+        let key = share_key(account, &self.share);
+        changes.delete(snapshot_key(share.generation, time));
+        changes.put(dropped_snapshot_due(&key, share.generation, dropped.epoch, tick.now), Bytes::new());
+        changes.put(key, codec::encode(&share));
+        Ok(())
     }
 }
 
@@ -88,8 +132,13 @@ impl Operation for DeleteShare {
             (PROPERTIES.retention(rows, account, self.first_days), existing_share(rows, account, &self.share));
         let (days, share) = (retention?.days, share?);
         let usage = find_usage(rows, share.generation)?;
-        self.decide(&share, tick.now).map_err(refuse)?;
         changes.frees_space = true;
+        if let Some(time) = self.snapshot {
+            self.drop_snapshot((share, time), rows, account, tick, changes)?;
+            return Ok(usage);
+        }
+        self.decide(&share, tick.now).map_err(refuse)?;
+        self.release(rows, &share, tick.now, changes)?;
         changes.delete(share_key(account, &self.share));
         match days {
             None => {
@@ -109,8 +158,12 @@ impl Operation for DeleteShare {
 
 pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
     let op = parse(call.head, call.asker.settings.share_soft_delete_days)?;
+    let is_snapshot = op.snapshot.is_some();
     let usage = call.commit(&Arc::new(op)).await?;
     let mut answer = reply::reply(StatusCode::ACCEPTED);
+    if is_snapshot {
+        return Ok(answer);
+    }
     answer.headers.insert(&USAGE_BYTES, HeaderValue::from(usage.bytes));
     answer.headers.insert(&SNAPSHOT_USAGE_BYTES, HeaderValue::from(usage.past_bytes));
     Ok(answer)
@@ -156,8 +209,6 @@ mod tests {
         // The lease comes before the snapshots.
         let missing = FileError::share_lease(LeaseRefusal::NotPresent);
         assert_eq!(ask(Some(MINE), None).decide(&with(Lease::Available, 1), NOW), Err(missing));
-        let snapshot = DeleteShare { snapshot: Some(NOW), ..ask(Some(MINE), None) };
-        assert_eq!(snapshot.decide(&with(Lease::Available, 1), NOW), Err(FileError::ShareNotFound));
     }
 
     #[tokio::test]

@@ -58,7 +58,7 @@ pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
     let (scope, which) = parse(call.head)?;
     let share = scope.target.share.clone();
     let scope = call.read(&Arc::new(scope)).await?;
-    let outcome = call.opens.force_close(scope, which);
+    let outcome = scope.map(|scope| call.opens.force_close(scope, which)).unwrap_or_default();
     for removal in &outcome.removals {
         call.commit(&Arc::new(RemoveClosed { share: share.clone(), file: removal.file() })).await?;
     }

@@ -22,8 +22,7 @@ impl ReadDirectory {
     pub fn parse(head: &Head) -> Result<Target, FileError> {
         let target = request::directory(head)?;
         request::no_conditions(head)?;
-        request::no_snapshot(head)?;
-        Ok(target)
+        request::at_snapshot(head, target)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Get File Properties: what Get File tells, without the bytes.
 
 use concurrency::share_mode::RestAccess;
-use concurrency::{LeaseId, Timestamp};
+use concurrency::{Lease, LeaseId, Timestamp};
 use engine::Rows;
 use service::reply::{self, CONTENT_MD5};
 use wire::http::{Head, HeaderValue, Reply, StatusCode, header};
@@ -9,7 +9,7 @@ use wire::http::{Head, HeaderValue, Reply, StatusCode, header};
 use super::Call;
 use crate::entering::{self, Admission, NodeRead};
 use crate::error::FileError;
-use crate::model::{Halt, refuse};
+use crate::model::{Halt, NodeKind, refuse};
 use crate::reply::node::{self, ShownNode};
 use crate::tree::{Spot, Target};
 use crate::{Failure, request};
@@ -26,15 +26,17 @@ impl ReadFile {
         let target = request::file(head)?;
         request::no_conditions(head)?;
         let read = ReadFile { lease: request::lease_id(head)? };
-        request::no_snapshot(head)?;
-        Ok((target, read))
+        Ok((request::at_snapshot(head, target)?, read))
     }
 
-    /// The file at a spot. Where a directory stands there is no file.
+    /// The file or symbolic link at a spot. Where a directory stands there is none. In a snapshot no file is leased.
     pub fn look(self, spot: &Spot, now: Timestamp) -> Result<ShownNode, FileError> {
-        let node = spot.existing()?;
-        node.as_read_file()?.lease.check_read(self.lease, now).map_err(FileError::file_lease)?;
-        Ok(ShownNode::new(spot, node.clone(), now))
+        let mut node = spot.existing()?.clone();
+        if let (NodeKind::File(state), Some(_)) = (&mut node.kind, spot.at) {
+            state.lease = Lease::Available;
+        }
+        node.check_read(self.lease, now)?;
+        Ok(ShownNode::new(spot, node, now))
     }
 }
 
@@ -55,8 +57,10 @@ pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
     let (_, shown) = entering::look(call, &target, read).await?;
     let mut answer = reply::reply(StatusCode::OK);
     shown.set_on(&mut answer.headers, call.head);
+    if let Some(length) = shown.node.shown_length() {
+        answer.headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
+    }
     if let Some(state) = shown.node.file() {
-        answer.headers.insert(header::CONTENT_LENGTH, HeaderValue::from(state.length));
         node::set_file_md5(&mut answer.headers, state, &CONTENT_MD5);
     }
     Ok(answer)

@@ -13,11 +13,13 @@ use crate::error::FileError;
 use crate::model::{Halt, guard, permission_key, refuse};
 use crate::permission_format::PermissionFormat;
 use crate::security::{Permission, PermissionKey};
-use crate::{Failure, request};
+use crate::{Failure, past, request};
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct GetPermission {
     pub share: ShareName,
+    /// The snapshot to look at. Permissions stay as long as the share does, so those of a snapshot are there, too.
+    pub snapshot: Option<Timestamp>,
     pub key: PermissionKey,
 }
 
@@ -26,8 +28,8 @@ const KEY: &str = "x-ms-file-permission-key";
 fn parse(head: &Head) -> Result<GetPermission, FileError> {
     let share = request::share(head)?;
     request::no_conditions(head)?;
-    request::no_snapshot(head)?;
-    Ok(GetPermission { share, key: PermissionKey::parse(request::required(head, KEY)?)? })
+    let snapshot = request::snapshot(head)?;
+    Ok(GetPermission { share, snapshot, key: PermissionKey::parse(request::required(head, KEY)?)? })
 }
 
 impl ReadOperation for GetPermission {
@@ -36,6 +38,7 @@ impl ReadOperation for GetPermission {
 
     fn apply(&self, rows: &dyn Rows, account: u64, _: Timestamp) -> Result<Permission, Halt> {
         let share = guard(rows, account, &self.share)?;
+        past::epoch_of(rows, share, self.snapshot)?;
         let row = rows.get(&permission_key(share.generation, self.key))?;
         let row = row.ok_or(refuse(FileError::FileInvalidPermissionKey))?;
         Ok(Permission::from_bytes(&row).map_err(|_| codec::corrupt("a stored permission cannot be read"))?)

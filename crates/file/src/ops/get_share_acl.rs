@@ -11,7 +11,7 @@ use super::get_share_properties::ReadShare;
 use crate::Failure;
 
 pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
-    let (share, _) = call.read(&Arc::new(ReadShare::parse(call.head)?)).await?;
+    let (share, _) = call.read(&Arc::new(ReadShare::parse_base(call.head)?)).await?;
     let mut xml = XmlWriter::document();
     StoredPolicy::document(&share.policies).write(&mut xml);
     let mut answer = reply::xml(StatusCode::OK, xml);

@@ -10,11 +10,11 @@ use wire::names::ShareName;
 
 use super::Call;
 use crate::error::FileError;
-use crate::model::{Halt, Share, existing_share, refuse};
+use crate::model::{Halt, Share, existing_share, existing_snapshot, refuse};
 use crate::reply::share::set_share;
 use crate::{Failure, request};
 
-/// A read of a share's own row; Get Share Metadata, Get Share ACL and Get Share Stats are the same kind.
+/// A read of a share's own row, or of a snapshot's; Get Share Metadata, Get Share ACL and Get Share Stats are the same kind.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ReadShare {
     pub share: ShareName,
@@ -30,6 +30,13 @@ impl ReadShare {
         request::no_conditions(head)?;
         Ok(ReadShare { share, lease: request::lease_id(head)?, snapshot: request::snapshot(head)? })
     }
+
+    /// The same of what snapshots do not have.
+    pub fn parse_base(head: &Head) -> Result<ReadShare, FileError> {
+        let read = ReadShare::parse(head)?;
+        request::only_base(head)?;
+        Ok(read)
+    }
 }
 
 impl ReadOperation for ReadShare {
@@ -39,15 +46,13 @@ impl ReadOperation for ReadShare {
 
     fn apply(&self, rows: &dyn Rows, account: u64, now: Timestamp) -> Result<(Share, Timestamp), Halt> {
         let share = existing_share(rows, account, &self.share)?;
-        no_such_snapshot(self.snapshot).map_err(refuse)?;
+        let share = match self.snapshot {
+            None => share,
+            Some(time) => existing_snapshot(rows, share.generation, time)?.share,
+        };
         share.lease.check_read(self.lease, now).map_err(|refusal| refuse(FileError::share_lease(refusal)))?;
         Ok((share, now))
     }
-}
-
-/// No share has a snapshot yet, so a request that names one names nothing.
-pub fn no_such_snapshot(snapshot: Option<Timestamp>) -> Result<(), FileError> {
-    if snapshot.is_some() { Err(FileError::ShareNotFound) } else { Ok(()) }
 }
 
 pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {

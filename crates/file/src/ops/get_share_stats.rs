@@ -45,7 +45,7 @@ fn document(head: &Head, usage: Usage) -> XmlWriter {
 }
 
 pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
-    let op = GetShareStats(ReadShare::parse(call.head)?);
+    let op = GetShareStats(ReadShare::parse_base(call.head)?);
     let (share, usage) = call.read(&Arc::new(op)).await?;
     let mut answer = reply::xml(StatusCode::OK, document(call.head, usage));
     reply::set_version(&mut answer.headers, share.stamp);

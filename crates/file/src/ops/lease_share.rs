@@ -9,9 +9,8 @@ use wire::http::{Head, Reply};
 use wire::names::ShareName;
 
 use super::Call;
-use super::get_share_properties::no_such_snapshot;
 use crate::error::FileError;
-use crate::model::{Halt, Share, existing_share, refuse, share_key};
+use crate::model::{Halt, Share, ShareSnapshot, existing_share, existing_snapshot, refuse, share_key, snapshot_key};
 use crate::{Failure, request};
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -47,12 +46,25 @@ impl Operation for LeaseShare {
         changes: &mut Changes,
     ) -> Result<(LeaseOutcome, Timestamp), Halt> {
         let share = existing_share(rows, account, &self.share)?;
-        no_such_snapshot(self.snapshot).map_err(refuse)?;
-        let decided = self.action.decide(&share.lease, tick);
-        let (lease, outcome) = decided.map_err(|refusal| refuse(FileError::share_lease(refusal)))?;
+        let Some(time) = self.snapshot else {
+            let (share, outcome) = self.leased(share, tick).map_err(refuse)?;
+            changes.put(share_key(account, &self.share), codec::encode(&share));
+            return Ok((outcome, share.stamp));
+        };
+        let snapshot = existing_snapshot(rows, share.generation, time)?;
+        let key = snapshot_key(share.generation, time);
+        let (share, outcome) = self.leased(snapshot.share, tick).map_err(refuse)?;
         let stamp = share.stamp;
-        changes.put(share_key(account, &self.share), codec::encode(&Share { lease, ..share }));
+        changes.put(key, codec::encode(&ShareSnapshot { share, ..snapshot }));
         Ok((outcome, stamp))
+    }
+}
+
+impl LeaseShare {
+    /// A share or a snapshot with the lease that it has afterwards.
+    fn leased(&self, share: Share, tick: Tick) -> Result<(Share, LeaseOutcome), FileError> {
+        let (lease, outcome) = self.action.decide(&share.lease, tick).map_err(FileError::share_lease)?;
+        Ok((Share { lease, ..share }, outcome))
     }
 }
 

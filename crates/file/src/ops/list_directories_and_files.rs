@@ -3,11 +3,11 @@
 //! The order is that of the folded names, and the marker is one: so a page costs the same wherever it begins, and nothing is
 //! shown twice or left out when entries come and go between two pages.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use concurrency::share_mode::RestAccess;
 use concurrency::{ETag, Timestamp};
-use engine::{KeyReader, Rows, Unread, Visit};
+use engine::{Key, KeyReader, PREFETCH_KEYS_MAX, Rows, Unread, Visit};
 use service::{codec, listing, reply};
 use wire::fold::fold;
 use wire::http::{Head, Reply, StatusCode};
@@ -17,13 +17,17 @@ use wire::{base64, dates, percent};
 use super::Call;
 use crate::entering::{self, Admission, NodeRead};
 use crate::error::FileError;
-use crate::model::{Halt, Node, entries_of, refuse, root_key};
+use crate::model::{Entry, Halt, Node, NodePlace, entries_of, linked_key, past_entries_of, refuse};
+use crate::past;
 use crate::request::flag;
 use crate::tree::{Spot, Target, shown_id};
 use crate::{Failure, request};
 
 /// The most entries of a page, and how many it has if the request does not say.
 const RESULTS_MAX: usize = 5_000;
+/// How many rows a page may pass over that a snapshot does not see; then the page is short and has a marker. Tests would take long to
+/// make so many.
+const ROWS_PASSED_MAX: usize = if cfg!(test) { 100 } else { 20_000 };
 /// Since this version entries have ids.
 const IDS_SINCE: &str = "2020-10-02";
 /// Since this version names that XML cannot carry are encoded.
@@ -66,8 +70,7 @@ fn parse(head: &Head) -> Result<(Target, ListDirectoriesAndFiles, Include), File
         after: after(head)?,
         max: listing::max_results(head, RESULTS_MAX)?,
     };
-    request::no_snapshot(head)?;
-    Ok((target, list, include))
+    Ok((request::at_snapshot(head, target)?, list, include))
 }
 
 /// The folded name with which the last page ended.
@@ -96,50 +99,174 @@ impl NodeRead for ListDirectoriesAndFiles {
 
     fn read(&self, spot: &Spot, rows: &dyn Rows, _: Timestamp) -> Result<Page, Halt> {
         let directory = spot.read_directory().map_err(refuse)?.id;
-        let all = entries_of(spot.share.generation, directory);
+        let generation = spot.share.generation;
+        let base = self.walk(rows, (spot, entries_of(generation, directory)), |entry, _| match spot.at {
+            None => Row::Shown,
+            Some(at) if entry.since() <= at => Row::Shown,
+            Some(_) => Row::Hidden,
+        });
+        let run = match spot.at {
+            None => base?,
+            Some(at) => {
+                // Both are asked for before either is missed.
+                let past =
+                    self.walk(rows, (spot, past_entries_of(generation, directory)), |entry, until| match until {
+                        // It was changed before the snapshot was taken.
+                        Some(until) if until < at => Row::Hidden,
+                        Some(_) | None if entry.since() <= at => Row::Shown,
+                        Some(_) | None => Row::Hidden,
+                    });
+                base?.merged(past?)
+            }
+        };
+        let (entries, next) = self.cut(run);
+        let entries = resolve(rows, spot, directory, entries)?;
+        Ok(Page { directory: shown_id(spot.share, directory), entries, next })
+    }
+}
+
+/// Whether the page has what a row holds.
+enum Row {
+    Shown,
+    Hidden,
+}
+
+/// Some entries of a directory with their folded names, in order.
+#[derive(Default)]
+struct Run {
+    entries: Vec<(String, Entry)>,
+    /// The walk ended before the rows did, and this is the last name of which it saw all.
+    stopped: Option<String>,
+}
+
+impl Run {
+    /// What both have, up to the name where one of them stopped. A name is in one of them only.
+    fn merged(self, other: Run) -> Run {
+        let stopped = match (self.stopped, other.stopped) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
+        };
+        let mut entries = self.entries;
+        entries.extend(other.entries);
+        entries.sort_by(|(one, _), (other, _)| one.cmp(other));
+        if let Some(last) = &stopped {
+            entries.retain(|(name, _)| name <= last);
+        }
+        Run { entries, stopped }
+    }
+}
+
+impl ListDirectoriesAndFiles {
+    /// Walks entries, or past entries, until there is more than a page of them or too many have been seen.
+    fn walk(
+        &self,
+        rows: &dyn Rows,
+        (spot, all): (&Spot, Key),
+        look: impl Fn(&Entry, Option<u64>) -> Row,
+    ) -> Result<Run, Unread> {
         let within = all.clone().text_prefix(&self.prefix);
         let mut from = within.clone();
         if spot.is_root() {
             // The entries of the root begin with its own row.
-            from = from.max(root_key(directory).next());
+            from = from.max(all.clone().text("").after_all());
         }
         if let Some(name) = &self.after {
-            from = from.max(all.text(name).next());
+            from = from.max(all.text(name).after_all());
         }
-        let mut page = Page { directory: shown_id(spot.share, directory), entries: Vec::new(), next: None };
-        let (mut last, mut failed) = (None, None);
+        let (mut run, mut failed, mut hidden, mut passed) = (Run::default(), None, None::<String>, 0);
         rows.scan(&from, &within.after_all(), self.max + 1, &mut |key, row| {
-            if page.entries.len() == self.max {
-                page.next = last.take();
-                return Visit::Stop;
-            }
-            match codec::decode(row).and_then(|node| Ok((node, folded_name(key)?))) {
-                Ok((node, name)) => {
-                    page.entries.push(node);
-                    last = Some(name);
-                    Visit::Next
-                }
+            let (mut entry, (name, until)) = match codec::decode(row).and_then(|entry| Ok((entry, parts(key)?))) {
+                Ok(parts) => parts,
                 Err(error) => {
                     failed = Some(error);
-                    Visit::Stop
+                    return Visit::Stop;
                 }
+            };
+            // A name may have several past entries: all of them are passed over together.
+            if passed >= ROWS_PASSED_MAX && hidden.as_ref().is_some_and(|hidden| *hidden != name) {
+                run.stopped = hidden.take();
+                return Visit::Stop;
             }
+            if let Row::Hidden = look(&entry, until) {
+                (hidden, passed) = (Some(name), passed + 1);
+                return Visit::Next;
+            }
+            // No page tells where files were before, and there may be many such places.
+            if let Entry::Node(node) = &mut entry {
+                node.former = None;
+            }
+            run.entries.push((name, entry));
+            if run.entries.len() <= self.max {
+                return Visit::Next;
+            }
+            run.stopped = run.entries.last().map(|(name, _)| name.clone());
+            Visit::Stop
         })?;
-        failed.map_or(Ok(page), |error| Err(error.into()))
+        failed.map_or(Ok(run), Err)
+    }
+
+    /// The first entries of a run, and the folded name to go on behind.
+    fn cut(&self, mut run: Run) -> (Vec<(String, Entry)>, Option<String>) {
+        if run.entries.len() <= self.max {
+            return (run.entries, run.stopped);
+        }
+        run.entries.truncate(self.max);
+        let next = run.entries.last().map(|(name, _)| name.clone());
+        (run.entries, next)
     }
 }
 
-/// The folded name in the key of an entry.
-fn folded_name(key: &[u8]) -> Result<String, Unread> {
+/// The files and directories of some entries of a directory, those that hard links lead to included.
+///
+/// Each file that has several names is read once, and its other names are not kept: a page may have thousands of links, and each of
+/// their files many long names.
+fn resolve(rows: &dyn Rows, spot: &Spot, directory: u64, entries: Vec<(String, Entry)>) -> Result<Vec<Node>, Unread> {
+    let generation = spot.share.generation;
+    let mut links: BTreeMap<u64, Vec<(usize, String)>> = BTreeMap::new();
+    let mut nodes = Vec::with_capacity(entries.len());
+    for (at, (name, entry)) in entries.into_iter().enumerate() {
+        match entry {
+            Entry::Node(node) => nodes.push(Some(node)),
+            Entry::Link(link) => {
+                links.entry(link.id).or_default().push((at, name));
+                nodes.push(None);
+            }
+        }
+    }
+    let keys: Vec<Key> = links.keys().map(|id| linked_key(generation, *id)).collect();
+    keys.chunks(PREFETCH_KEYS_MAX).for_each(|keys| rows.prefetch(keys));
+    // All are asked for before any is missed.
+    let mut missed = None;
+    for (id, names) in links {
+        match past::linked(rows, generation, spot.at, id) {
+            Ok(seen) => {
+                let mut node = seen.ok_or_else(past::lost_link)?.node;
+                let links = node.links.take();
+                node.former = None;
+                for (at, name) in names {
+                    let name = past::name_at(links.as_ref(), &NodePlace { directory, name })?;
+                    nodes[at] = Some(Node { name, ..node.clone() });
+                }
+            }
+            Err(unread) => missed = missed.or(Some(unread)),
+        }
+    }
+    missed.map_or_else(|| Ok(nodes.into_iter().flatten().collect()), Err)
+}
+
+/// The folded name in the key of an entry, and, of a past entry, the epoch of its snapshot.
+fn parts(key: &[u8]) -> Result<(String, Option<u64>), Unread> {
     let mut reader = KeyReader::new(key);
     let name = reader.number().and_then(|_| reader.number()).and_then(|_| reader.text());
-    name.ok_or_else(|| codec::corrupt("the key of an entry cannot be read"))
+    Ok((name.ok_or_else(|| codec::corrupt("the key of an entry cannot be read"))?, reader.number()))
 }
 
 pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
     let (target, list, include) = parse(call.head)?;
     let (spot, page) = entering::look(call, &target, list).await?;
     let ids: Vec<u64> = page.entries.iter().map(|node| node.id).collect();
+    // What a snapshot sees is never about to be deleted.
+    let ids = if spot.at.is_some() { Vec::new() } else { ids };
     let pending = call.opens.pending_among(spot.share.generation, &ids);
     Ok(reply::xml(StatusCode::OK, document(call.head, &target, &page, &pending, include)))
 }
@@ -185,6 +312,10 @@ fn open(xml: &mut XmlWriter, head: &Head, target: &Target) {
     let path = if is_encoded { percent::encode_name(&path).into_owned() } else { path };
     let mut attributes =
         vec![("ServiceEndpoint", &*endpoint), ("ShareName", target.share.as_str()), ("DirectoryPath", &*path)];
+    let snapshot = target.snapshot.map(dates::iso_ticks);
+    if let Some(snapshot) = &snapshot {
+        attributes.insert(2, ("ShareSnapshot", snapshot.as_str()));
+    }
     if is_encoded {
         attributes.push(("Encoded", "true"));
     }
@@ -192,7 +323,7 @@ fn open(xml: &mut XmlWriter, head: &Head, target: &Target) {
 }
 
 fn properties(xml: &mut XmlWriter, node: &Node, include: Include) {
-    let length = node.file().map(|state| state.length);
+    let length = node.shown_length();
     if length.is_none() && !include.timestamps && !include.etag {
         xml.empty("Properties");
         return;
@@ -243,6 +374,26 @@ mod tests {
         bench.mkdir("dir/A").await;
         bench.create("dir/C", 0).await;
         bench
+    }
+
+    #[tokio::test]
+    async fn a_page_does_not_hold_all_names_of_the_files_on_it() {
+        let bench = Bench::with_nfs_share().await;
+        bench.create("was", 7).await;
+        bench.create("three", 7).await;
+        bench.snapshot().await;
+        bench.rename("was", "one", &[]).await.unwrap();
+        bench.rename("three", "third", &[]).await.unwrap();
+        bench.link("one", "Two", &[]).await.unwrap();
+        let page = engine::read::<Page, FileError, _>(&*bench.engine, |rows, now| {
+            let target = request::directory(&head_of("GET", "share?restype=directory&comp=list", &[])).unwrap();
+            let spot = crate::tree::find(rows, 1, &target)?;
+            let list = ListDirectoriesAndFiles { prefix: String::new(), after: None, max: RESULTS_MAX };
+            list.read(&spot, rows, now)
+        });
+        let entries = page.await.unwrap().entries;
+        let told: Vec<_> = entries.iter().map(|node| (&*node.name, node.length(), &node.links, &node.former)).collect();
+        assert_eq!(told, ["one", "third", "Two"].map(|name| (name, 7, &None, &None)), "nor where they were");
     }
 
     #[tokio::test]

@@ -36,24 +36,25 @@ impl HandleScope {
         // The request does not say whether it names a file or a directory.
         let target = request::directory(head)?;
         request::no_conditions(head)?;
-        request::no_snapshot(head)?;
+        let target = request::at_snapshot(head, target)?;
         let is_recursive = flag(head, RECURSIVE)?.unwrap_or(false);
         Ok(HandleScope { target, reach: if is_recursive { Reach::Tree } else { Reach::Node } })
     }
 }
 
 impl ReadOperation for HandleScope {
-    type Outcome = Scope;
+    /// `None`: nothing has what a snapshot sees open.
+    type Outcome = Option<Scope>;
     type Refusal = FileError;
 
-    fn apply(&self, rows: &dyn Rows, account: u64, _: Timestamp) -> Result<Scope, Halt> {
+    fn apply(&self, rows: &dyn Rows, account: u64, _: Timestamp) -> Result<Option<Scope>, Halt> {
         let spot = tree::find(rows, account, &self.target)?;
         let node = spot.existing().map_err(refuse)?;
         if self.reach == Reach::Tree && !node.is_directory() {
             return Err(refuse(FileError::header(RECURSIVE, "true")));
         }
         let file = file_id(&spot).ok_or(refuse(FileError::ResourceNotFound))?;
-        Ok(Scope { file, reach: self.reach })
+        Ok(spot.at.is_none().then_some(Scope { file, reach: self.reach }))
     }
 }
 
@@ -67,7 +68,10 @@ pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
     let scope = HandleScope::parse(call.head)?;
     let (after, most) = (marker(call.head)?, listing::max_results(call.head, RESULTS_MAX).map_err(FileError::from)?);
     let scope = call.read(&Arc::new(scope)).await?;
-    Ok(reply::xml(StatusCode::OK, document(&call.opens.handles(scope, after, most))))
+    Ok(reply::xml(
+        StatusCode::OK,
+        document(&scope.map(|scope| call.opens.handles(scope, after, most)).unwrap_or_default()),
+    ))
 }
 
 fn document(page: &HandlePage) -> XmlWriter {

@@ -1,9 +1,9 @@
-//! List Ranges: which bytes of a file were written, in whole pages of 512.
+//! List Ranges: which bytes of a file were written, in whole pages of 512; or which have changed since a snapshot of the share.
 
 use concurrency::Timestamp;
 use concurrency::share_mode::RestAccess;
-use content::map::ByteSpan;
-use engine::Rows;
+use content::map::{ByteSpan, Changed};
+use engine::{Rows, Stop};
 use service::request::range;
 use service::{listing, reply};
 use wire::http::{Head, HeaderValue, Reply, StatusCode};
@@ -13,20 +13,24 @@ use wire::{base64, dates};
 
 use super::Call;
 use super::get_file_properties::ReadFile;
-use crate::Failure;
 use crate::entering::{self, Admission, NodeRead};
 use crate::error::FileError;
-use crate::model::{Halt, refuse};
+use crate::model::{FileState, Halt, Node, existing_snapshot, refuse};
 use crate::reply::node::{CONTENT_LENGTH, ShownNode};
-use crate::request::flag;
-use crate::tree::{Spot, Target};
+use crate::request::{flag, named_even_if_empty};
+use crate::tree::{self, Spot, Target};
+use crate::{Failure, past};
 
 /// The most ranges of a page. A request that does not ask for pages gets all ranges.
 const RESULTS_MAX: usize = 10_000;
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 struct ListRanges {
     read: ReadFile,
+    /// The file in the snapshot that it is compared with. `None`: all ranges that are written.
+    previous: Option<Target>,
+    /// Whether the file may be elsewhere in that snapshot.
+    supports_rename: bool,
     range: RangeHeader,
     /// Where an earlier answer ended.
     from: u64,
@@ -35,12 +39,11 @@ struct ListRanges {
 
 fn parse(head: &Head) -> Result<(Target, ListRanges), FileError> {
     let (target, read) = ReadFile::parse(head)?;
-    // It matters for files that were renamed since a snapshot.
-    flag(head, "x-ms-file-support-rename")?;
+    let supports_rename = flag(head, "x-ms-file-support-rename")?.unwrap_or(false);
     let most = if is_paged(head) { listing::max_results(head, RESULTS_MAX)? } else { usize::MAX };
-    let list = ListRanges { read, range: range(head)?, from: marker(head)?, most };
-    no_previous_snapshot(head)?;
-    Ok((target, list))
+    let (range, from) = (range(head)?, marker(head)?);
+    let previous = previous_snapshot(head)?.map(|time| Target { snapshot: Some(time), ..target.clone() });
+    Ok((target, ListRanges { read, previous, supports_rename, range, from, most }))
 }
 
 fn is_paged(head: &Head) -> bool {
@@ -54,21 +57,19 @@ fn marker(head: &Head) -> Result<u64, FileError> {
     offset.ok_or(FileError::InvalidMarker)
 }
 
-/// No share has snapshots yet, so there is none to compare with.
-fn no_previous_snapshot(head: &Head) -> Result<(), FileError> {
-    const NAME: &str = "prevsharesnapshot";
-    match head.query.get(NAME) {
-        None => Ok(()),
-        Some(value) if dates::parse_iso_ticks(value).is_none() => Err(FileError::query(NAME, value)),
-        Some(_) => Err(FileError::ShareNotFound),
-    }
+/// The snapshot to compare with. An empty one is refused: all ranges would pass for what has changed.
+fn previous_snapshot(head: &Head) -> Result<Option<Timestamp>, FileError> {
+    let Some(value) = named_even_if_empty(head, PREVIOUS) else { return Ok(None) };
+    dates::parse_iso_ticks(value).map(Some).ok_or_else(|| FileError::query(PREVIOUS, value))
 }
+
+const PREVIOUS: &str = "prevsharesnapshot";
 
 #[derive(Debug)]
 struct FileRanges {
     shown: ShownNode,
     length: u64,
-    ranges: Vec<ByteSpan>,
+    ranges: Vec<Changed>,
     next: Option<u64>,
 }
 
@@ -80,7 +81,63 @@ impl ListRanges {
         let pages = ByteSpan { start, end }.outwards(length);
         Ok(ByteSpan { start: pages.start.max(self.from), ..pages })
     }
+
+    /// What is written of a file.
+    fn written(&self, state: &FileState, span: ByteSpan, rows: &dyn Rows) -> Result<Listed, Halt> {
+        let (ranges, next) = state.view.ranges(rows, span, self.most)?;
+        Ok((ranges.into_iter().map(|span| Changed { span, is_cleared: false }).collect(), next))
+    }
+
+    /// What has become of a file since the previous snapshot, which must be the older one.
+    fn changed(
+        &self,
+        (spot, node, span): (&Spot, &Node, ByteSpan),
+        previous: &Target,
+        rows: &dyn Rows,
+    ) -> Result<Listed, Halt> {
+        let time = previous.snapshot.unwrap_or_default();
+        let snapshot = existing_snapshot(rows, spot.share.generation, time)?;
+        if spot.at.is_some_and(|at| at < snapshot.epoch) {
+            return Err(refuse(FileError::query(PREVIOUS, dates::iso_ticks(time).as_str())));
+        }
+        let state = node.as_read_file().map_err(refuse)?;
+        let before = self.before((spot, node), (previous, snapshot.epoch), rows)?;
+        if before.born != state.born {
+            return Err(refuse(FileError::FileGenerationMismatch));
+        }
+        // What was cut off is not told: the answer tells how long the file is.
+        Ok(state.view.changes_since(rows, (before.view, snapshot.taken), span, self.most)?)
+    }
+
+    /// The file as the snapshot of the epoch `at` has it. It is found by its id, wherever it was.
+    fn before(
+        &self,
+        (spot, node): (&Spot, &Node),
+        (path, at): (&Target, u64),
+        rows: &dyn Rows,
+    ) -> Result<FileState, Halt> {
+        let at_path = match tree::find_at(rows, spot.share, Some(at), &path.path) {
+            Ok(found) => found.node.filter(|found| !found.is_directory()),
+            Err(Stop::Refused(FileError::ParentNotFound)) => None,
+            Err(other) => return Err(other),
+        };
+        let is_same = at_path.as_ref().is_some_and(|found| found.id == node.id);
+        let found = match &at_path {
+            Some(_) if is_same => at_path.clone(),
+            Some(_) | None => past::former(rows, spot, node, at)?,
+        };
+        match found {
+            Some(found) if is_same || self.supports_rename => Ok(found.as_read_file().map_err(refuse)?.clone()),
+            // It was elsewhere, or another file was here.
+            Some(_) => Err(refuse(FileError::FileGenerationMismatch)),
+            None if at_path.is_some() => Err(refuse(FileError::FileGenerationMismatch)),
+            None => Err(refuse(FileError::ResourceNotFound)),
+        }
+    }
 }
+
+/// Some ranges, and where to go on if there are more.
+type Listed = (Vec<Changed>, Option<u64>);
 
 impl NodeRead for ListRanges {
     type Outcome = FileRanges;
@@ -93,7 +150,11 @@ impl NodeRead for ListRanges {
         let shown = self.read.look(spot, now).map_err(refuse)?;
         let state = shown.node.as_read_file().map_err(refuse)?;
         let length = state.length;
-        let (ranges, next) = state.view.ranges(rows, self.span(length).map_err(refuse)?, self.most)?;
+        let span = self.span(length).map_err(refuse)?;
+        let (ranges, next) = match &self.previous {
+            None => self.written(state, span, rows)?,
+            Some(previous) => self.changed((spot, &shown.node, span), previous, rows)?,
+        };
         Ok(FileRanges { length, ranges, next, shown })
     }
 }
@@ -112,7 +173,8 @@ fn document(found: &FileRanges, is_paged: bool) -> XmlWriter {
     xml.reserve(found.ranges.len() * 64);
     xml.open("Ranges");
     for range in &found.ranges {
-        xml.open("Range").number("Start", range.start).number("End", range.end - 1).close("Range");
+        let element = if range.is_cleared { "ClearRange" } else { "Range" };
+        xml.open(element).number("Start", range.span.start).number("End", range.span.end - 1).close(element);
     }
     if is_paged {
         xml.leaf("NextMarker", found.next.map(|next| base64::encode_url(&next.to_be_bytes())).unwrap_or_default());

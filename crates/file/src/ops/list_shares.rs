@@ -1,4 +1,4 @@
-//! List Shares: a page of an account's shares, by name.
+//! List Shares: a page of an account's shares, by name, with their snapshots if they are asked for.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::Call;
 use super::restore_share::version_text;
 use crate::Failure;
 use crate::error::FileError;
-use crate::model::{DeletedShare, Halt, Provisioned, Share, all_deleted_shares_of, shares_of};
+use crate::model::{DeletedShare, Halt, Provisioned, Share, all_deleted_shares_of, shares_of, snapshots};
 use crate::reply::share::root_squash;
 
 /// The most shares in a page, and how many it has if the request does not say.
@@ -32,9 +32,12 @@ pub struct ListShares {
     pub max: usize,
     /// Whether deleted shares that can come back are shown as well.
     pub deleted: bool,
+    /// Whether snapshots of live shares are shown as well. Those of a deleted share come back with it.
+    pub snapshots: bool,
 }
 
-/// Where a share stands in the list: by name; of one name the deleted ones first, oldest first.
+/// Where a share stands in the list: by name; of one name the deleted ones first, oldest first, then the snapshots, oldest first, then
+/// the share itself.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct SharePlace {
     pub name: String,
@@ -44,6 +47,7 @@ pub struct SharePlace {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum ShareVersion {
     Deleted(u64),
+    Snapshot(Timestamp),
     Live,
 }
 
@@ -65,17 +69,19 @@ pub struct ListedShare {
     pub mark: Option<Deletion>,
 }
 
-fn parse(head: &Head, deleted: bool) -> Result<ListShares, FileError> {
+fn parse(head: &Head, deleted: bool, snapshots: bool) -> Result<ListShares, FileError> {
     Ok(ListShares {
         prefix: head.query.get("prefix").unwrap_or_default().to_owned(),
         after: SharePlace::parse(head)?,
         max: listing::max_results(head, RESULTS_MAX)?,
         deleted,
+        snapshots,
     })
 }
 
 const LIVE: u8 = 0;
 const DELETED: u8 = 1;
+const SNAPSHOT: u8 = 2;
 
 impl SharePlace {
     fn parse(head: &Head) -> Result<Option<SharePlace>, FileError> {
@@ -89,6 +95,7 @@ impl SharePlace {
         let mut bytes = match self.version {
             ShareVersion::Live => vec![LIVE],
             ShareVersion::Deleted(version) => [&[DELETED][..], &version.to_be_bytes()].concat(),
+            ShareVersion::Snapshot(time) => [&[SNAPSHOT][..], &time.0.to_be_bytes()].concat(),
         };
         bytes.extend_from_slice(self.name.as_bytes());
         base64::encode_url(&bytes)
@@ -102,6 +109,10 @@ impl SharePlace {
             DELETED => {
                 let (version, name) = rest.split_first_chunk()?;
                 (ShareVersion::Deleted(u64::from_be_bytes(*version)), name)
+            }
+            SNAPSHOT => {
+                let (time, name) = rest.split_first_chunk()?;
+                (ShareVersion::Snapshot(Timestamp(u64::from_be_bytes(*time))), name)
             }
             _ => return None,
         };
@@ -125,6 +136,7 @@ impl ReadOperation for ListShares {
         // Both are asked for before either is missed.
         let (live, deleted) = (self.live(rows, account), self.deleted.then(|| self.deleted(rows, account, now)));
         let (live, deleted) = (live?, deleted.transpose()?.unwrap_or_default());
+        let live = if self.snapshots { self.with_snapshots(rows, live)? } else { live };
         // Beyond the place where one of them stopped, not everything is known.
         let horizon = [&live.stopped, &deleted.stopped].into_iter().flatten().min().cloned();
         let mut shares = live.shares;
@@ -149,7 +161,9 @@ impl ListShares {
             None => all.clone(),
             Some(SharePlace { name, version: ShareVersion::Live }) => all.clone().text(name).next(),
             // Of this name the live one is still to come.
-            Some(SharePlace { name, version: ShareVersion::Deleted(_) }) => all.clone().text(name),
+            Some(SharePlace { name, version: ShareVersion::Deleted(_) | ShareVersion::Snapshot(_) }) => {
+                all.clone().text(name)
+            }
         };
         self.walk(rows, (all, beyond), |name, _, row| {
             let place = SharePlace { name, version: ShareVersion::Live };
@@ -162,7 +176,9 @@ impl ListShares {
         let all = all_deleted_shares_of(account);
         let beyond = match &self.after {
             None => all.clone(),
-            Some(SharePlace { name, version: ShareVersion::Live }) => all.clone().text(name).after_all(),
+            Some(SharePlace { name, version: ShareVersion::Live | ShareVersion::Snapshot(_) }) => {
+                all.clone().text(name).after_all()
+            }
             Some(SharePlace { name, version: ShareVersion::Deleted(version) }) => {
                 all.clone().text(name).number(*version).next()
             }
@@ -174,6 +190,37 @@ impl ListShares {
             let listed = ListedShare { place: place.clone(), share, mark: Some(mark) };
             Ok((place, mark.is_kept(now).then_some(listed)))
         })
+    }
+
+    /// The live shares with their snapshots, as far as a page goes.
+    fn with_snapshots(&self, rows: &dyn Rows, live: Run) -> Result<Run, Unread> {
+        let (mut shown, mut stopped, mut count) = (live.shares, live.stopped, 0);
+        let end = shown.iter().position(|listed| {
+            count += 1 + listed.share.snapshots as usize;
+            count > self.max
+        });
+        if let Some(last) = end.filter(|last| last + 1 < shown.len()) {
+            shown.truncate(last + 1);
+            stopped = Some(shown[last].place.clone());
+        }
+        // All are asked for before any is missed.
+        let of = |listed: &ListedShare| match listed.share.snapshots {
+            0 => Ok(Vec::new()),
+            _ => snapshots(rows, listed.share.generation),
+        };
+        let found: Vec<Result<_, Unread>> = shown.iter().map(of).collect();
+        let mut run = Run { shares: Vec::new(), stopped };
+        for (listed, found) in shown.into_iter().zip(found) {
+            let name = &listed.place.name;
+            let places = found?.into_iter().map(|(time, snapshot)| {
+                let place = SharePlace { name: name.clone(), version: ShareVersion::Snapshot(time) };
+                ListedShare { place, share: snapshot.share, mark: None }
+            });
+            // The last page may have ended among them.
+            run.shares.extend(places.filter(|listed| self.after.as_ref().is_none_or(|after| listed.place > *after)));
+            run.shares.push(listed);
+        }
+        Ok(run)
     }
 
     /// Walks the rows from `beyond` on until there is more than a page of them or too many have been seen. `read` gives the place of
@@ -222,8 +269,10 @@ fn document(head: &Head, page: &SharesPage, shows_metadata: bool) -> XmlWriter {
     xml.open("Shares");
     for listed in &page.shares {
         xml.open("Share").leaf("Name", &listed.place.name);
-        if let ShareVersion::Deleted(version) = listed.place.version {
-            xml.flag("Deleted", true).leaf("Version", version_text(version));
+        match listed.place.version {
+            ShareVersion::Deleted(version) => _ = xml.flag("Deleted", true).leaf("Version", version_text(version)),
+            ShareVersion::Snapshot(time) => _ = xml.leaf("Snapshot", dates::iso_ticks(time).as_str()),
+            ShareVersion::Live => {}
         }
         properties(&mut xml, listed, page.now);
         if shows_metadata {
@@ -298,7 +347,7 @@ fn flags(xml: &mut XmlWriter, flags: &[(&str, Option<bool>)]) {
 pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
     let include = listing::include(call.head, &["metadata", "deleted", "snapshots"]).map_err(FileError::from)?;
     let has = |word: &str| include.iter().any(|included| included == word);
-    let page = call.read(&Arc::new(parse(call.head, has("deleted"))?)).await?;
+    let page = call.read(&Arc::new(parse(call.head, has("deleted"), has("snapshots"))?)).await?;
     Ok(reply::xml(StatusCode::OK, document(call.head, &page, has("metadata"))))
 }
 

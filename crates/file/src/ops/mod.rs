@@ -131,8 +131,8 @@ pub async fn run(op: Op, call: Call<'_>, body: &mut dyn Body) -> Result<Reply, F
         Op::ListRanges => list_ranges::run(call).await,
         Op::CopyFile => Box::pin(copy_file::run(call, body)).await,
         Op::AbortCopyFile => abort_copy_file::run(call).await,
-        Op::CreateSymbolicLink => create_symbolic_link::run(call).await,
+        Op::CreateSymbolicLink => Box::pin(create_symbolic_link::run(call)).await,
         Op::GetSymbolicLink => get_symbolic_link::run(call).await,
-        Op::CreateHardLink => create_hard_link::run(call).await,
+        Op::CreateHardLink => Box::pin(create_hard_link::run(call)).await,
     }
 }

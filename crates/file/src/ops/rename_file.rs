@@ -70,6 +70,7 @@ async fn check_source(call: Call<'_>, rename: &RenameNode) -> Result<(), Failure
     if covers_source(call.asker.caller, &rename.source, &rename.target.path) {
         return Ok(());
     }
+    // Then the URL of the source must bring a signature of its own.
     let url = source_at_endpoint(call.head)?;
     if call.asker.sources.may_write(&url).await? { Ok(()) } else { Err(FileError::UnauthorizedSource.into()) }
 }
@@ -82,9 +83,9 @@ fn source_at_endpoint(head: &Head) -> Result<String, FileError> {
     Ok(format!("{}/{below}", head.endpoint))
 }
 
-/// Whether the signature of the request is good for the source, too. One for a single file is not, unless that is renamed to another
-/// spelling; then the URL of the source must bring a signature of its own.
-fn covers_source(caller: &Caller, source: &FilePath, target: &FilePath) -> bool {
+/// Whether the signature of the request is good for another path of the share, too: the source of a rename, or the file that gets
+/// another name. One for a single file is not, unless the path is only spelled anew.
+pub fn covers_source(caller: &Caller, source: &FilePath, target: &FilePath) -> bool {
     match caller {
         Caller::Owner | Caller::Bearer(_) => true,
         Caller::Anonymous => false,

@@ -34,8 +34,8 @@ impl NodeChange for SetDirectoryMetadata {
         Admission::of(RestAccess::Write)
     }
 
-    fn apply(&self, spot: &Spot, _: &dyn Rows, tick: Tick, changes: &mut Changes) -> Result<Timestamp, Halt> {
-        Ok(set::directory_metadata(spot, &self.metadata, tick, changes)?.stamp)
+    fn apply(&self, spot: &Spot, rows: &dyn Rows, tick: Tick, changes: &mut Changes) -> Result<Timestamp, Halt> {
+        Ok(set::directory_metadata(spot, &self.metadata, rows, tick, changes)?.stamp)
     }
 }
 

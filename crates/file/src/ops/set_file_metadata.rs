@@ -35,8 +35,8 @@ impl NodeChange for SetFileMetadata {
         Admission::of(RestAccess::Write)
     }
 
-    fn apply(&self, spot: &Spot, _: &dyn Rows, tick: Tick, changes: &mut Changes) -> Result<Timestamp, Halt> {
-        Ok(set::file_metadata(spot, &self.metadata, self.lease, tick, changes)?.stamp)
+    fn apply(&self, spot: &Spot, rows: &dyn Rows, tick: Tick, changes: &mut Changes) -> Result<Timestamp, Halt> {
+        Ok(set::file_metadata(spot, &self.metadata, self.lease, rows, tick, changes)?.stamp)
     }
 }
 

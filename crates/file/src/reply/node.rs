@@ -1,14 +1,15 @@
 //! The headers that answers about directories and files have in common.
 
 use bytes::Bytes;
-use concurrency::Timestamp;
+use concurrency::{Lease, Timestamp};
 use service::reply::{
-    REQUEST_SERVER_ENCRYPTED, SERVER_ENCRYPTED, TRUE, reply, set_lease, set_md5, set_metadata, set_version, value,
+    CONTENT_TYPE_DEFAULT, REQUEST_SERVER_ENCRYPTED, SERVER_ENCRYPTED, TRUE, reply, set_lease, set_md5, set_metadata,
+    set_version, value,
 };
 use wire::dates;
-use wire::http::{Head, HeaderMap, HeaderName, HeaderValue, Reply, StatusCode};
+use wire::http::{Head, HeaderMap, HeaderName, HeaderValue, Reply, StatusCode, header};
 
-use crate::model::{FileState, NfsProperties, Node};
+use crate::model::{FileState, NfsProperties, Node, NodeKind};
 use crate::smb_headers::SMB_HEADERS_SINCE;
 use crate::tree::{Spot, shown_id};
 
@@ -31,13 +32,11 @@ names! {
     FILE_TYPE = "x-ms-file-file-type";
     GROUP = "x-ms-group";
     LINK_COUNT = "x-ms-link-count";
+    LINK_TEXT = "x-ms-link-text";
     MODE = "x-ms-mode";
     OWNER = "x-ms-owner";
     TYPE = "x-ms-type";
 }
-
-/// A file has one name as long as there are no hard links.
-const LINKS_OF_A_FILE: u32 = 1;
 
 /// A file or directory as answers show it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -71,8 +70,15 @@ impl ShownNode {
         set_metadata(headers, &self.node.metadata);
         headers.insert(&SERVER_ENCRYPTED, TRUE);
         self.set_smb(headers, head);
-        if let Some(state) = self.node.file() {
+        if !self.node.is_directory() {
             headers.insert(&TYPE, HeaderValue::from_static("File"));
+        }
+        if let NodeKind::SymbolicLink(_) = self.node.kind {
+            // It is told as a file that has nothing of its own.
+            headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(CONTENT_TYPE_DEFAULT));
+            set_lease(headers, &Lease::Available, self.now);
+        }
+        if let Some(state) = self.node.file() {
             state.headers.set_on(headers);
             set_lease(headers, &state.lease, self.now);
             if let Some(copy) = &state.copy {
@@ -106,11 +112,19 @@ impl ShownNode {
         headers.insert(&OWNER, HeaderValue::from(nfs.owner));
         headers.insert(&GROUP, HeaderValue::from(nfs.group));
         headers.insert(&MODE, value(nfs.mode.to_string()));
-        let is_directory = self.node.is_directory();
-        headers.insert(&FILE_TYPE, HeaderValue::from_static(if is_directory { "Directory" } else { "Regular" }));
-        if !is_directory {
-            headers.insert(&LINK_COUNT, HeaderValue::from(LINKS_OF_A_FILE));
+        headers.insert(&FILE_TYPE, HeaderValue::from_static(file_type(&self.node)));
+        if !self.node.is_directory() {
+            headers.insert(&LINK_COUNT, HeaderValue::from(self.node.link_count()));
         }
+    }
+}
+
+/// What NFS calls it.
+fn file_type(node: &Node) -> &'static str {
+    match node.kind {
+        NodeKind::Directory => "Directory",
+        NodeKind::File(_) => "Regular",
+        NodeKind::SymbolicLink(_) => "SymLink",
     }
 }
 

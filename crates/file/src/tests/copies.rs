@@ -1,12 +1,14 @@
 //! Random copies, writes, cuts and deletions of a few files against plain bytes.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use engine::memory::MemoryEngine;
-use engine::{BoxFuture, Decision, Engine, EngineError, Wrapper};
+use engine::{BoxFuture, Decision, Engine, EngineError, Partitions, Wrapper};
 
+use crate::model::share_key;
 use crate::testing::{Bench, blob_url, header, url};
+use wire::names::ShareName;
 
 const NAMES: u64 = 5;
 const STEPS: usize = 400;
@@ -236,4 +238,45 @@ async fn a_source_in_too_many_pieces_is_read() {
     bench.sweep().await;
     bench.sweep().await;
     assert_eq!(service::testing::figure(&*bench.engine, "contents"), 0);
+}
+
+/// Notes the partitions of every decision.
+#[derive(Debug)]
+struct Noting {
+    inner: Arc<MemoryEngine>,
+    partitions: Mutex<Vec<Partitions>>,
+}
+
+impl Wrapper for Noting {
+    fn inner(&self) -> &dyn Engine {
+        &*self.inner
+    }
+
+    fn commit(&self, decision: Box<dyn Decision>) -> BoxFuture<'_, Result<(), EngineError>> {
+        self.partitions.lock().unwrap().push(decision.partitions().clone());
+        self.inner.commit(decision)
+    }
+}
+
+/// The source is changed, too: it goes on in another epoch of its map. So its share takes part in the decision.
+#[tokio::test]
+async fn a_copy_names_the_shares_of_both_ends() {
+    let engine = Arc::new(MemoryEngine::default());
+    let noting = Arc::new(Noting { inner: Arc::clone(&engine), partitions: Mutex::default() });
+    let bench = Bench::over(Arc::clone(&noting) as Arc<dyn Engine>, engine);
+    for share in ["share", "other"] {
+        bench.call("PUT", &format!("{share}?restype=share"), &[], b"").await.unwrap();
+    }
+    bench.create("source", 100).await;
+    bench.write("source", 0, b"bytes").await;
+    let key = |name| share_key(1, &ShareName::parse(name).unwrap());
+    let both = Partitions::of([key("share"), key("other")]);
+    for (target, expected) in [("share/copy", key("share").into()), ("other/copy", both)] {
+        bench.call("PUT", target, &[("x-ms-copy-source", &url("source"))], b"").await.unwrap();
+        assert_eq!(noting.partitions.lock().unwrap().last(), Some(&expected), "{target}");
+    }
+    bench.write("source", 0, b"BYTES").await;
+    let copy = bench.call("GET", "other/copy", &[], b"").await.unwrap();
+    assert_eq!(&crate::testing::bytes(copy).await[..5], b"bytes");
+    bench.check_rows().await;
 }

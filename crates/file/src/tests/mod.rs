@@ -3,17 +3,23 @@
 //! - `refusals`: what every operation on a path refuses, and which of two faults it tells.
 //! - `leases`: the lease tables, cell by cell.
 //! - `share_modes`: REST operations beside open SMB handles.
+//! - `snapshots`: share snapshots stay as they were, whatever is done.
+//! - `snapshot_rules`: what is done with share snapshots, what they refuse, and range diffs.
 //! - `tree_model`: random trees against a plain model.
 //! - `races`: writers while their directory is renamed.
 //! - `copies`: random copies against plain bytes.
+//! - `links`: hard and symbolic links, and random links against a plain model.
 //! - `dropped`: requests that are dropped while their commit waits.
 
 mod copies;
 mod dropped;
 mod leases;
+mod links;
 mod races;
 mod refusals;
 mod share_modes;
+mod snapshot_rules;
+mod snapshots;
 mod tree_model;
 
 /// A request as a test writes it: method, URL below the account, headers, body.

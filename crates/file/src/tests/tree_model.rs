@@ -1,9 +1,9 @@
-//! Random trees: creates, writes, clears, resizes, renames, deletes and lists against a plain model. The seed of a failure is
-//! printed and can be tried again with `LAZURITE_SEED`.
+//! Random trees: creates, writes, clears, resizes, renames, deletes, snapshots and lists against a plain model, of which each snapshot
+//! has a copy. The seed of a failure is printed and can be tried again with `LAZURITE_SEED`.
 
 use std::collections::BTreeMap;
 
-use crate::testing::{Bench, between, header};
+use crate::testing::{Bench, between, bytes as bytes_of, header};
 use crate::{Failure, FileError};
 
 const SEEDS: u64 = 40;
@@ -89,7 +89,7 @@ impl Thing {
     }
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Model {
     root: Children,
 }
@@ -129,11 +129,16 @@ struct Run {
     bench: Bench,
     model: Model,
     random: Random,
+    /// By the time that names them.
+    snapshots: Vec<(String, Model)>,
 }
 
 impl Run {
     async fn step(&mut self) {
-        match self.random.below(12) {
+        match self.random.below(15) {
+            12 => self.take_snapshot().await,
+            13 => self.drop_snapshot().await,
+            14 => self.bench.sweep().await,
             0 | 1 => self.create_directory().await,
             2 | 3 => self.create_file().await,
             4 | 5 => self.write().await,
@@ -143,6 +148,21 @@ impl Run {
             10 => self.delete_file().await,
             _ => self.delete_directory().await,
         }
+    }
+
+    async fn take_snapshot(&mut self) {
+        let time = self.bench.snapshot().await;
+        let copy = self.model.clone();
+        self.snapshots.push((time, copy));
+    }
+
+    async fn drop_snapshot(&mut self) {
+        if self.snapshots.is_empty() {
+            return;
+        }
+        let at = self.random.below(self.snapshots.len() as u64) as usize;
+        let (time, _) = self.snapshots.remove(at);
+        self.bench.drop_snapshot(&time).await;
     }
 
     async fn create_directory(&mut self) {
@@ -309,15 +329,21 @@ impl Run {
 
     /// Everything that can be seen is as it should be.
     async fn check(&self) {
-        self.check_directory(String::new(), &self.model.root).await;
+        self.check_directory(String::new(), &self.model.root, "").await;
+        for (time, model) in &self.snapshots {
+            self.check_directory(String::new(), &model.root, &format!("&sharesnapshot={time}")).await;
+        }
         let stats = self.bench.text("GET", "share?restype=share&comp=stats").await;
         let usage = format!("<ShareUsageBytes>{}<", Model::usage(&self.model.root));
         assert!(stats.contains(&usage), "{stats} {usage}");
         assert!(self.bench.opens.is_empty());
     }
 
-    async fn check_directory(&self, path: String, children: &Children) {
-        let list = self.bench.text("GET", &format!("share/{path}?restype=directory&comp=list&maxresults=1000")).await;
+    async fn check_directory(&self, path: String, children: &Children, snapshot: &str) {
+        let list = self
+            .bench
+            .text("GET", &format!("share/{path}?restype=directory&comp=list&maxresults=1000{snapshot}"))
+            .await;
         let names: Vec<&str> = children.values().map(|(name, _)| name.as_str()).collect();
         assert_eq!(between(&list, "<Name>", "<"), names, "{path}");
         let ids: Vec<&str> = children.values().map(|(_, thing)| thing.id()).collect();
@@ -326,22 +352,24 @@ impl Run {
             let name = wire::percent::encode_name(name).into_owned();
             let below = if path.is_empty() { name } else { format!("{path}/{name}") };
             match thing {
-                Thing::File { bytes, .. } => self.check_file(&below, bytes).await,
-                Thing::Directory { children, .. } => Box::pin(self.check_directory(below, children)).await,
+                Thing::File { bytes, .. } => self.check_file(&below, bytes, snapshot).await,
+                Thing::Directory { children, .. } => Box::pin(self.check_directory(below, children, snapshot)).await,
             }
         }
     }
 }
 
 impl Run {
-    async fn check_file(&self, path: &str, bytes: &[Byte]) {
+    async fn check_file(&self, path: &str, bytes: &[Byte], snapshot: &str) {
         let content: Vec<u8> = bytes.iter().map(|byte| byte.value).collect();
-        assert!(self.bench.read(path).await == content, "{path}");
-        let list = self.bench.text("GET", &format!("share/{path}?comp=rangelist")).await;
+        let url = format!("share/{path}?timeout=30{snapshot}");
+        let read = bytes_of(self.bench.call("GET", &url, &[], b"").await.unwrap()).await;
+        assert!(read == content, "{path} {snapshot}");
+        let list = self.bench.text("GET", &format!("share/{path}?comp=rangelist{snapshot}")).await;
         let numbers =
             |name: &str| between(&list, &format!("<{name}>"), "<").into_iter().map(|text| text.parse().unwrap());
         let listed: Vec<(usize, usize)> = numbers("Start").zip(numbers("End")).collect();
-        assert_eq!(listed, ranges(bytes), "{path}");
+        assert_eq!(listed, ranges(bytes), "{path} {snapshot}");
     }
 }
 
@@ -363,7 +391,8 @@ fn agree(
 }
 
 async fn run(seed: u64) {
-    let mut run = Run { bench: Bench::with_share().await, model: Model::default(), random: Random(seed) };
+    let (bench, model, random) = (Bench::with_share().await, Model::default(), Random(seed));
+    let mut run = Run { bench, model, random, snapshots: Vec::new() };
     for step in 0..STEPS {
         run.step().await;
         if step % 20 == 19 {
@@ -373,6 +402,21 @@ async fn run(seed: u64) {
     run.bench.sweep().await;
     run.check().await;
     run.bench.check_rows().await;
+    while !run.snapshots.is_empty() {
+        run.drop_snapshot().await;
+        if run.random.below(2) == 0 {
+            run.bench.sweep().await;
+            run.check().await;
+        }
+    }
+    run.bench.sweep().await;
+    run.check().await;
+    run.bench.check_rows().await;
+    assert_eq!(run.bench.past_rows().await, 0, "something is kept for a snapshot that is gone");
+    run.bench.call("DELETE", "share?restype=share", &[], b"").await.unwrap();
+    run.bench.advance(60).await;
+    run.bench.sweep().await;
+    assert_eq!((run.bench.rows(), service::testing::figure(&*run.bench.engine, "contents")), (0, 0));
 }
 
 #[tokio::test]

@@ -17,6 +17,8 @@ const CELLS_MAX: u64 = 3;
 /// A write of one takes neighbours along, a write of three is too large for the log.
 const CELL_BYTES: usize = 24_000;
 
+const SNAPSHOTS_MAX: usize = 3;
+
 pub const SHARE: &str = "share?restype=share";
 
 impl World {
@@ -81,7 +83,8 @@ impl Client<'_> {
 
     pub(super) fn choose_file_call(&mut self) -> FileCall {
         let path = self.path(DEPTH_MAX as u64);
-        match self.random.below(100) {
+        match self.random.below(110) {
+            100..110 => self.choose_snapshot_call(path),
             0..12 => FileCall::MakeDirectory { path: self.path(2) },
             12..27 => {
                 let cells = if self.random.chance(70) { CELLS_MAX } else { self.random.below(CELLS_MAX) };
@@ -95,9 +98,7 @@ impl Client<'_> {
                 let (first, count) = self.cells();
                 FileCall::Clear { path, first, count }
             }
-            57..64 => {
-                FileCall::Resize { path, cells: usize::try_from(self.random.below(CELLS_MAX + 1)).unwrap_or(0) }
-            }
+            57..64 => FileCall::Resize { path, cells: usize::try_from(self.random.below(CELLS_MAX + 1)).unwrap_or(0) },
             64..76 => {
                 let is_directory = self.random.chance(50);
                 let (from, to) = if is_directory { (self.path(2), self.path(2)) } else { (path, self.path(3)) };
@@ -111,14 +112,51 @@ impl Client<'_> {
         }
     }
 
+    /// A few snapshots at a time: each of them is read as a whole after a crash.
+    fn choose_snapshot_call(&mut self, path: Path) -> FileCall {
+        let known: Vec<String> = self.notes().known(|known| known.share_snapshots.iter().cloned().collect());
+        let Some(time) = known.get(usize::try_from(self.random.below(known.len().max(1) as u64)).unwrap_or(0)).cloned()
+        else {
+            return FileCall::Snapshot;
+        };
+        match self.random.below(10) {
+            0..3 if known.len() < SNAPSHOTS_MAX => FileCall::Snapshot,
+            0..4 => FileCall::DropSnapshot { time },
+            4..7 => FileCall::ListSnapshot { time, path: if self.random.chance(50) { Path::new() } else { path } },
+            _ => FileCall::GetSnapshot { time, path },
+        }
+    }
+
+    fn learn_file(&self, call: &FileCall, answer: &FileAnswer) {
+        self.notes().known(|known| match (call, answer) {
+            (_, FileAnswer::Taken(time)) => _ = known.share_snapshots.insert(time.clone()),
+            (FileCall::DropSnapshot { time }, _) => _ = known.share_snapshots.remove(time),
+            _ => {}
+        });
+    }
+
     pub(super) fn file(&self, call: FileCall) {
         let notes = self.notes();
         let ticket = notes.share.begin(&notes.story, "share", self.number, &call);
-        let is_read = matches!(call, FileCall::Get { .. } | FileCall::List { .. } | FileCall::Stats);
+        let is_read = matches!(
+            call,
+            FileCall::Get { .. }
+                | FileCall::List { .. }
+                | FileCall::Stats
+                | FileCall::GetSnapshot { .. }
+                | FileCall::ListSnapshot { .. }
+        );
         let patience = if is_read { None } else { self.patience() };
         let outcome = match run(patience, self.file_request(&call)) {
-            Ok(answer) => Outcome::Told(Told::Answer(answer)),
-            Err(Trouble::Refused(reply)) => Outcome::Told(Told::Answer(FileAnswer::Refused(reply.code.into()))),
+            Ok(answer) => {
+                self.learn_file(&call, &answer);
+                Outcome::Told(Told::Answer(answer))
+            }
+            Err(Trouble::Refused(reply)) => {
+                let answer = FileAnswer::Refused(reply.code.into());
+                self.learn_file(&call, &answer);
+                Outcome::Told(Told::Answer(answer))
+            }
             Err(Trouble::Failed(error)) => unanswered(notes, &error),
             Err(Trouble::GaveUp) => Outcome::Unknown,
         };
@@ -162,19 +200,25 @@ impl Client<'_> {
             FileCall::Rename { from, to, is_directory, replaces } => {
                 let source = format!("http://127.0.0.1:10000/acct/{}", url(from));
                 let replaces = if *replaces { "true" } else { "false" };
-                let headers =
-                    [("x-ms-file-rename-source", &*source), ("x-ms-file-rename-replace-if-exists", replaces)];
+                let headers = [("x-ms-file-rename-source", &*source), ("x-ms-file-rename-replace-if-exists", replaces)];
                 let kind = if *is_directory { "restype=directory&" } else { "" };
                 put(format!("{}?{kind}comp=rename", url(to)), &headers, vec![]).await
             }
             FileCall::DeleteFile { path } => delete(url(path)).await,
             FileCall::DeleteDirectory { path } => delete(format!("{}?restype=directory", url(path))).await,
             FileCall::Get { path } => self.read_file(world.file_call("GET", &url(path), &[], vec![]).await?).await,
-            FileCall::List { path } => {
-                let url = format!("{}?restype=directory&comp=list", url(path));
-                let reply = world.file_call("GET", &url, &[], vec![]).await?;
-                let text = String::from_utf8_lossy(&bytes(reply).await?).into_owned();
-                Ok(FileAnswer::Listed(text.split("<Name>").skip(1).map(listed).collect()))
+            FileCall::List { path } => self.list_directory(format!("{}?restype=directory&comp=list", url(path))).await,
+            FileCall::Snapshot => {
+                let reply = world.file_call("PUT", &format!("{SHARE}&comp=snapshot"), &[], vec![]).await?;
+                Ok(FileAnswer::Taken(header(&reply, "x-ms-snapshot")))
+            }
+            FileCall::DropSnapshot { time } => delete(format!("{SHARE}&sharesnapshot={time}")).await,
+            FileCall::GetSnapshot { time, path } => {
+                let url = format!("{}?sharesnapshot={time}", url(path));
+                self.read_file(world.file_call("GET", &url, &[], vec![]).await?).await
+            }
+            FileCall::ListSnapshot { time, path } => {
+                self.list_directory(format!("{}?restype=directory&comp=list&sharesnapshot={time}", url(path))).await
             }
             FileCall::Stats => {
                 let reply = world.file_call("GET", &format!("{SHARE}&comp=stats"), &[], vec![]).await?;
@@ -183,6 +227,12 @@ impl Client<'_> {
                 Ok(FileAnswer::Used(if used % CELL_BYTES == 0 { used / CELL_BYTES } else { usize::MAX }))
             }
         }
+    }
+
+    async fn list_directory(&self, url: String) -> Result<FileAnswer, Trouble> {
+        let reply = self.world.file_call("GET", &url, &[], vec![]).await?;
+        let text = String::from_utf8_lossy(&bytes(reply).await?).into_owned();
+        Ok(FileAnswer::Listed(text.split("<Name>").skip(1).map(listed).collect()))
     }
 
     async fn read_file(&self, reply: Reply) -> Result<FileAnswer, Trouble> {

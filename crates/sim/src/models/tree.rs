@@ -1,4 +1,5 @@
-//! A share: directories and files by their paths. A file is some cells, each of which was written by one call or is zeros.
+//! A share: directories and files by their paths, and the same of its snapshots. A file is some cells, each of which was written by one
+//! call or is zeros.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +11,7 @@ use super::{Object, Value};
 pub type Path = Vec<u8>;
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
-pub struct Tree(BTreeMap<Path, Node>);
+pub struct Tree(BTreeMap<Path, Node>, BTreeMap<String, BTreeMap<Path, Node>>);
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 struct Node {
@@ -23,18 +24,61 @@ struct Node {
 
 #[derive(Clone, Debug)]
 pub enum FileCall {
-    MakeDirectory { path: Path },
-    Create { path: Path, cells: usize },
-    Write { path: Path, first: usize, count: usize, value: Value },
-    Clear { path: Path, first: usize, count: usize },
-    Resize { path: Path, cells: usize },
-    Rename { from: Path, to: Path, is_directory: bool, replaces: bool },
-    DeleteFile { path: Path },
-    DeleteDirectory { path: Path },
-    Get { path: Path },
-    List { path: Path },
+    MakeDirectory {
+        path: Path,
+    },
+    Create {
+        path: Path,
+        cells: usize,
+    },
+    Write {
+        path: Path,
+        first: usize,
+        count: usize,
+        value: Value,
+    },
+    Clear {
+        path: Path,
+        first: usize,
+        count: usize,
+    },
+    Resize {
+        path: Path,
+        cells: usize,
+    },
+    Rename {
+        from: Path,
+        to: Path,
+        is_directory: bool,
+        replaces: bool,
+    },
+    DeleteFile {
+        path: Path,
+    },
+    DeleteDirectory {
+        path: Path,
+    },
+    Get {
+        path: Path,
+    },
+    List {
+        path: Path,
+    },
     /// The usage of the share.
     Stats,
+    Snapshot,
+    /// The time of a snapshot names it.
+    DropSnapshot {
+        time: String,
+    },
+    GetSnapshot {
+        time: String,
+        path: Path,
+    },
+    ListSnapshot {
+        time: String,
+        path: Path,
+    },
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -54,6 +98,8 @@ pub enum FileAnswer {
     Listed(Vec<(u8, String, Option<usize>)>),
     /// In cells.
     Used(usize),
+    /// The time that names it.
+    Taken(String),
     Refused(String),
 }
 
@@ -133,8 +179,24 @@ impl Tree {
                 let node = self.find(path)?.ok_or("ResourceNotFound")?;
                 if node.cells.is_some() { Err("ResourceNotFound") } else { Ok(()) }
             }
-            FileCall::Stats => Ok(()),
+            FileCall::Stats | FileCall::Snapshot => Ok(()),
+            FileCall::DropSnapshot { time } => self.snapshot(time).map(|_| ()),
+            FileCall::GetSnapshot { time, path } => self.snapshot(time)?.judge(&FileCall::Get { path: path.clone() }),
+            FileCall::ListSnapshot { time, path } => self.snapshot(time)?.judge(&FileCall::List { path: path.clone() }),
         }
+    }
+
+    /// What a snapshot sees.
+    fn snapshot(&self, time: &str) -> Result<Tree, &'static str> {
+        self.1.get(time).map(|nodes| Tree(nodes.clone(), BTreeMap::new())).ok_or("ShareNotFound")
+    }
+
+    /// What a read of a snapshot shows.
+    fn shown_in_snapshot(&self, time: &str, call: &FileCall, answer: Option<&FileAnswer>) -> Option<Tree> {
+        let seen = self.snapshot(time).ok()?.shown(call, answer)?;
+        let mut tree = self.clone();
+        tree.1.insert(time.to_owned(), seen.0);
+        Some(tree)
     }
 
     fn judge_rename(&self, from: &[u8], to: &[u8], is_directory: bool, replaces: bool) -> Result<(), &'static str> {
@@ -182,6 +244,28 @@ impl Tree {
             FileCall::DeleteFile { path } | FileCall::DeleteDirectory { path } => {
                 tree.0.remove(path);
                 return matches!(answer, None | Some(FileAnswer::Deleted)).then_some(tree);
+            }
+            FileCall::Snapshot => {
+                return match answer {
+                    // No client knows its time.
+                    None => Some(tree),
+                    // It is later than that of any other.
+                    Some(FileAnswer::Taken(time)) if tree.1.keys().all(|other| other < time) => {
+                        tree.1.insert(time.clone(), self.0.clone());
+                        Some(tree)
+                    }
+                    Some(_) => None,
+                };
+            }
+            FileCall::DropSnapshot { time } => {
+                tree.1.remove(time);
+                return matches!(answer, None | Some(FileAnswer::Deleted)).then_some(tree);
+            }
+            FileCall::GetSnapshot { time, path } => {
+                return self.shown_in_snapshot(time, &FileCall::Get { path: path.clone() }, answer);
+            }
+            FileCall::ListSnapshot { time, path } => {
+                return self.shown_in_snapshot(time, &FileCall::List { path: path.clone() }, answer);
             }
             FileCall::Get { .. } | FileCall::List { .. } | FileCall::Stats => return self.shown(call, answer),
         };
@@ -308,6 +392,35 @@ mod tests {
         ] {
             let all = [calls.clone(), vec![call.clone()]].concat();
             assert_eq!(steps(&all).is_none(), wrong, "{call:?}");
+        }
+    }
+
+    #[test]
+    fn a_snapshot_shows_what_was_there() {
+        let time = || "1".to_owned();
+        let path = || vec![0, 1];
+        let read = |cells: &[Value]| {
+            let answer = FileAnswer::Read { cells: cells.to_vec(), id: "f".into(), etag: "3".into() };
+            (FileCall::GetSnapshot { time: time(), path: path() }, answer)
+        };
+        let mut calls = begun();
+        calls.push((FileCall::Snapshot, FileAnswer::Taken(time())));
+        calls.push((FileCall::DeleteFile { path: path() }, FileAnswer::Deleted));
+        let listed = |name| {
+            let answer = FileAnswer::Listed(vec![(name, "f".into(), Some(2))]);
+            (FileCall::ListSnapshot { time: time(), path: vec![0] }, answer)
+        };
+        let dropped = || (FileCall::DropSnapshot { time: time() }, FileAnswer::Deleted);
+        let gone = (read(&[]).0, FileAnswer::Refused("ShareNotFound".into()));
+        for (wrong, more) in [
+            (false, vec![read(&[0, 7]), listed(1)]),
+            (true, vec![read(&[7, 7])]),
+            (true, vec![listed(0)]),
+            (true, vec![dropped(), read(&[0, 7])]),
+            (false, vec![dropped(), gone]),
+            (true, vec![(FileCall::Snapshot, FileAnswer::Taken(time()))]),
+        ] {
+            assert_eq!(steps(&[calls.clone(), more.clone()].concat()).is_none(), wrong, "{more:?}");
         }
     }
 

@@ -73,6 +73,34 @@ test("a share from its creation to its end", async (t) => {
   await refused(docs.getProperties(), 404, "ShareNotFound");
 });
 
+test("snapshots", async (t) => {
+  const { shares, docs } = await startWithDocs(t);
+  await docs.createDirectory("dir");
+  const disk = file(docs, "dir/disk");
+  await disk.create(4096);
+  await disk.uploadRange(Buffer.alloc(1024, 1), 0, 1024);
+  const { snapshot } = await docs.createSnapshot({ metadata: { colour: "red" } });
+  await disk.uploadRange(Buffer.alloc(512, 2), 2048, 512);
+  await disk.clearRange(0, 512);
+  await file(docs, "new").create(1);
+  const before = docs.withSnapshot(snapshot);
+  assert.deepEqual((await before.getProperties()).metadata, { colour: "red" });
+  assert.deepEqual(await names(before.rootDirectoryClient), ["dir/"]);
+  assert.deepEqual((await names(docs.rootDirectoryClient)).sort(), ["dir/", "new"]);
+  const seen = await file(before, "dir/disk").downloadToBuffer();
+  assert.deepEqual([seen[0], seen[1023], seen[2048], seen.length], [1, 1, 0, 4096]);
+  const { ranges, clearRanges } = await disk.getRangeListDiff(snapshot);
+  const spans = (list) => list.map(({ start, end }) => [start, end]);
+  assert.deepEqual([spans(ranges), spans(clearRanges)], [[[2048, 2559]], [[0, 511]]]);
+  const listed = await collect(shares.listShares({ includeSnapshots: true }));
+  assert.deepEqual(listed.map((share) => [share.name, share.snapshot]), [["docs", snapshot], ["docs", undefined]]);
+  await refused(docs.delete(), 409, "ShareHasSnapshots");
+  await before.delete();
+  await refused(before.getProperties(), 404, "ShareNotFound");
+  await docs.createSnapshot();
+  await docs.delete({ deleteSnapshots: "include" });
+});
+
 test("settings", async (t) => {
   const { shares } = await startWithDocs(t);
   const rule = { allowedOrigins: "*", allowedMethods: "GET", allowedHeaders: "", exposedHeaders: "", maxAgeInSeconds: 5 };
