@@ -18,10 +18,8 @@ pub const PUBLIC_ANSWER_BYTES_FREE: usize = 256 * 1024;
 pub const CLIENT_REQUEST_ID_BYTES_MAX: usize = 1024;
 /// Connections waiting to be accepted, per port.
 pub const BACKLOG: u32 = 1024;
-/// How often the server looks whether a crowd of connections has left, so that it should give memory back.
+/// How often the server makes its allocator give back what is free.
 pub const MEMORY_PAUSE: Duration = Duration::from_secs(5);
-/// So many connections that have left are a crowd, if they are at least half of those that there were.
-pub const CROWD: usize = 256;
 /// An allocation of this size is large for the allocator: to free it makes it give back what is free.
 pub const LARGE_BYTES: usize = 8 * 1024 * 1024;
 /// How often a port without a free place looks whether a silent connection can be closed for the next one.

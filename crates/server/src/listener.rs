@@ -9,7 +9,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use engine::panics::{Panicked, caught};
@@ -20,7 +20,7 @@ use tokio::time::Instant;
 
 use crate::activity::Activity;
 use crate::connection_limits::{ConnectionLimits, ConnectionPermit, TooMany};
-use crate::limits::{ACCEPT_PAUSE, BACKLOG, CROWD, LARGE_BYTES, LOG_PAUSE, Limits, MEMORY_PAUSE};
+use crate::limits::{ACCEPT_PAUSE, BACKLOG, LARGE_BYTES, LOG_PAUSE, Limits, MEMORY_PAUSE};
 use crate::log_throttle::LogThrottle;
 use crate::metrics::Metrics;
 use crate::socket::{Socket, Transport};
@@ -121,8 +121,6 @@ pub(crate) struct Connections {
     limits: Limits,
     /// How many there are, on all ports.
     open: Arc<watch::Sender<usize>>,
-    /// How many there were at once, since memory was given back.
-    most: Arc<AtomicUsize>,
     ending: Arc<watch::Sender<bool>>,
     /// Of all connections.
     unfinished_heads: Arc<UnfinishedHeads>,
@@ -141,7 +139,7 @@ impl Drop for Counted {
 impl Connections {
     pub(crate) fn new(limits: Limits, metrics: Arc<Metrics>) -> Connections {
         let (open, ending) = (Arc::new(watch::Sender::new(0)), Arc::new(watch::Sender::new(false)));
-        Connections { limits, open, most: Arc::default(), ending, unfinished_heads: Arc::default(), metrics }
+        Connections { limits, open, ending, unfinished_heads: Arc::default(), metrics }
     }
 
     /// Resolves when shutdown has begun.
@@ -167,21 +165,18 @@ impl Connections {
         *self.open.borrow()
     }
 
-    /// Gives back memory whenever a crowd of connections has left, until the end begins.
+    /// Gives back memory every few seconds, until the end begins.
     ///
     /// The allocator gives back what was freed when, a second later or more, another large piece is freed. A server that
-    /// nobody asks anything frees nothing, so it would keep for ever what thousands of connections once had.
+    /// is asked nothing frees nothing, so it would keep for ever what thousands of connections or a few large queries
+    /// once had.
     pub(crate) async fn give_memory_back(self) {
         loop {
             tokio::select! {
                 () = self.ending() => return,
                 () = tokio::time::sleep(MEMORY_PAUSE) => {}
             }
-            let (open, most) = (self.open(), self.most.load(Ordering::Relaxed));
-            if most.saturating_sub(open) >= CROWD.max(most / 2) {
-                drop(std::hint::black_box(Vec::<u8>::with_capacity(LARGE_BYTES)));
-                self.most.store(open, Ordering::Relaxed);
-            }
+            drop(std::hint::black_box(Vec::<u8>::with_capacity(LARGE_BYTES)));
         }
     }
 
@@ -218,7 +213,6 @@ impl Connections {
 
     fn count(&self) -> Counted {
         self.open.send_modify(|open| *open += 1);
-        self.most.fetch_max(self.open(), Ordering::Relaxed);
         self.metrics.connections.fetch_add(1, Ordering::Relaxed);
         Counted(Arc::clone(&self.open))
     }
