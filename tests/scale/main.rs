@@ -2,7 +2,7 @@
 //!
 //! `LAZURITE_SCALE` is a factor: 1 (10,000 blobs, 256 MiB of uploads, 100,000 entities, 10,000 messages, 10,000 files) runs with
 //! the other tests, `cargo xtask scale` runs the same with 100 (1,000,000 blobs, 25 GiB, 10,000,000 entities, 1,000,000 messages,
-//! 1,000,000 files in one directory).
+//! 1,000,000 files in one directory and in a share with snapshots).
 //! What is measured is printed; what is asserted does not depend on the speed of the machine.
 
 #[path = "../harness/client.rs"]
@@ -13,6 +13,7 @@ mod files;
 #[path = "../harness/load.rs"]
 mod load;
 mod queues;
+mod snapshots;
 mod tables;
 #[path = "../crash/victim.rs"]
 #[allow(dead_code)]
