@@ -17,6 +17,7 @@ mod nfs_properties;
 mod not_yet;
 mod quota;
 mod races;
+mod random_trees;
 mod requests;
 mod rights;
 mod share_operations;

@@ -16,12 +16,12 @@ fn stage() -> Stage {
 }
 
 #[track_caller]
-fn take(stage: &Stage) -> String {
+pub fn take(stage: &Stage) -> String {
     let taken = stage.call("PUT share?restype=share&comp=snapshot", &[], "").ok();
     taken.header("x-ms-snapshot").expect("a time").to_owned()
 }
 
-fn at(target: &str, time: &str) -> String {
+pub fn at(target: &str, time: &str) -> String {
     format!("{target}{}sharesnapshot={time}", if target.contains('?') { '&' } else { '?' })
 }
 
