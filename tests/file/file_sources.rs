@@ -1,5 +1,7 @@
 //! Files as sources of blobs: Copy Blob, and every operation of the Blob service that takes its bytes from a URL.
 
+use std::time::{Duration, Instant};
+
 use crate::harness::{Headers, Table};
 use crate::signatures;
 use crate::stage::{Stage, pattern};
@@ -77,5 +79,12 @@ fn every_operation_that_takes_a_source_takes_a_file() {
     // And back: what was copied is copied into a file again.
     let back = format!("{}?{}", blobs.url("cont/copy"), signatures::for_services(&stage.client, "b", "r", "o"));
     stage.call("PUT share/back", &[(COPY_SOURCE, &*back)], "").ok();
+    // A node fetches what has the address of another node, after it has answered.
+    let status = || stage.head("share/back").ok().header("x-ms-copy-status").unwrap_or("none").to_owned();
+    let patience = Instant::now() + Duration::from_secs(60);
+    while status() == "pending" && Instant::now() < patience {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    table.row("and back: status", status(), "success");
     table.row("and back", stage.read("share/back") == content, true);
 }
