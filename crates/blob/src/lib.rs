@@ -69,6 +69,7 @@ pub use check::check;
 pub use content::source::{Fetched, Outside, Running, Unreached};
 pub use error::{BlobError, Failure};
 pub use listing::After;
+pub use model::blocks::{BadBlockId, BlockId};
 pub use model::encryption::Encryption;
 pub use model::{
     Blob, BlobType, Committed, Container, ContentRef, Deletion, HttpHeaders, PublicAccess, Seen, VersionId, Which,
@@ -77,7 +78,7 @@ pub use op::Op;
 pub use ops::{
     BlobBytes, BlobsPage, ContainersPage, CreateContainer, DeleteBlob, DeleteContainer, DeleteSnapshots, DeleteType,
     GetBlob, IncludeBlobs, LeaseBlob, LeaseContainer, ListBlobs, ListContainers, ListedBlob, ListedContainer,
-    ListedEntry, ListedState, PutBlob, ReadBlob, TierConditions,
+    ListedEntry, ListedState, PutBlob, PutBlock, ReadBlob, TierConditions,
 };
 pub use rules::creation_options::CreationOptions;
 pub use rules::encryption::CustomerKey;

@@ -75,6 +75,7 @@ pub use lease_container::LeaseContainer;
 pub use list_blobs::{BlobsPage, IncludeBlobs, ListBlobs, ListedBlob, ListedEntry, ListedState};
 pub use list_containers::{ContainersPage, ListContainers, ListedContainer};
 pub use put_blob::PutBlob;
+pub use put_block::PutBlock;
 
 /// What every operation is given.
 #[derive(Clone, Copy, Debug)]

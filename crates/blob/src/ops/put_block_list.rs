@@ -17,7 +17,7 @@ use wire::xml::{BlockSearch, XmlError, parse_block_list};
 
 use super::Call;
 use crate::error::BlobError;
-use crate::model::blocks::{self, BLOCK_ID_BYTES_MAX};
+use crate::model::blocks::{self, BlockId};
 use crate::model::encryption::Encryption;
 use crate::model::{
     self, Blob, BlobType, Block, Committed, ContainerGuard, ContentRef, Halt, HttpHeaders, ListEntry, Pairs, Staging,
@@ -75,7 +75,7 @@ fn parse(call: &Call<'_>) -> Result<PutBlockList, BlobError> {
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Wish {
     search: BlockSearch,
-    id: Vec<u8>,
+    id: BlockId,
 }
 
 fn parse_list(document: &[u8]) -> Result<Vec<Wish>, BlobError> {
@@ -86,8 +86,7 @@ fn parse_list(document: &[u8]) -> Result<Vec<Wish>, BlobError> {
     let mut kinds = HashMap::new();
     let mut wishes = Vec::with_capacity(entries.len());
     for entry in entries {
-        let id = blocks::decode_id(&entry.id).filter(|id| id.len() <= BLOCK_ID_BYTES_MAX);
-        let id = id.ok_or(BlobError::InvalidBlockList)?;
+        let id = BlockId::parse(&entry.id).map_err(|_| BlobError::InvalidBlockList)?;
         // An id may come again, but always from the same place.
         if *kinds.entry(id.clone()).or_insert(entry.search) != entry.search {
             return Err(BlobError::InvalidBlockList);
@@ -116,11 +115,11 @@ fn resolve(
     let mut resolved = Resolved::default();
     for wish in wishes {
         let fresh = match wish.search {
-            BlockSearch::Uncommitted | BlockSearch::Latest => waiting.get(&wish.id),
+            BlockSearch::Uncommitted | BlockSearch::Latest => waiting.get(wish.id.as_bytes()),
             BlockSearch::Committed => None,
         };
         let kept = match wish.search {
-            BlockSearch::Committed | BlockSearch::Latest => old.get(&wish.id),
+            BlockSearch::Committed | BlockSearch::Latest => old.get(wish.id.as_bytes()),
             BlockSearch::Uncommitted => None,
         };
         let block = match (fresh, kept) {
@@ -136,7 +135,7 @@ fn resolve(
         };
         // What is read with one key must have been written with it.
         encryption::matches(block.encryption.as_ref(), encryption)?;
-        resolved.entries.push(ListEntry { id: wish.id.clone(), content: block.content, size: block.size });
+        resolved.entries.push(ListEntry { id: wish.id.as_bytes().to_vec(), content: block.content, size: block.size });
     }
     Ok(resolved)
 }
@@ -359,7 +358,7 @@ mod tests {
             (BlockSearch::Latest, "d", None),
         ];
         for (search, id, content) in table {
-            let wish = Wish { search, id: id.as_bytes().to_vec() };
+            let wish = Wish { search, id: BlockId::new(id).unwrap() };
             let resolved = resolve(&[wish], &waiting, &old, None);
             assert_eq!(resolved.ok().map(|r| r.entries[0].content), content, "{search:?} {id}");
         }

@@ -5,10 +5,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use concurrency::{Conditions, LeaseDuration};
-use content::upload::Received;
+use content::upload::{self, Received, Wanted};
 use engine::memory::MemoryEngine;
 use engine::{Changes, Content, ContentId, Key, Rows, Stop, Tick, Unread, Visit};
-use service::{Failure, LeaseAction, LeaseOutcome, Operation, commit, read, space};
+use service::{Failure, LeaseAction, LeaseOutcome, Operation, RequestError, commit, read, space};
+use wire::http::FixedBody;
 use wire::names::{BlobName, ContainerName};
 use wire::ranges::RangeHeader;
 
@@ -117,6 +118,35 @@ async fn a_protocol_without_http_has_the_same_rules() {
     let delete = DeleteContainer { container: container(), conditions, lease: None, soft_delete_days: None };
     done(&engine, delete.clone()).await.unwrap();
     assert_eq!(refused(done(&engine, delete).await), BlobError::ContainerNotFound);
+}
+
+/// A body that has arrived.
+async fn received(engine: &MemoryEngine, bytes: &'static [u8]) -> Received {
+    let wanted = Wanted { md5: false, crc64: false };
+    let mut body = FixedBody::new(Bytes::from_static(bytes));
+    upload::receive::<BlobError>(engine, &mut body, bytes.len() as u64, wanted).await.unwrap()
+}
+
+fn put_block(id: &str, body: Received) -> PutBlock {
+    let id = BlockId::new(id).unwrap();
+    PutBlock { container: container(), name: name(), id, lease: None, encryption: None, body }
+}
+
+#[tokio::test]
+async fn a_block_waits() {
+    let engine = MemoryEngine::new(1);
+    assert_eq!(BlockId::new([]), Err(BadBlockId::Unreadable));
+    assert_eq!(BlockId::new([7; 65]), Err(BadBlockId::TooLong));
+    let block = put_block("1", received(&engine, b"one").await);
+    assert_eq!(refused(read(&engine, ACCOUNT, &Arc::new(block.clone())).await), BlobError::ContainerNotFound);
+    assert_eq!(refused(done(&engine, block.clone()).await), BlobError::ContainerNotFound);
+    done(&engine, CreateContainer::named(container())).await.unwrap();
+    read(&engine, ACCOUNT, &Arc::new(block.clone())).await.unwrap();
+    assert_eq!(done(&engine, block).await.unwrap(), None);
+    let longer = put_block("22", received(&engine, b"two").await);
+    assert_eq!(refused(done(&engine, longer).await), BlobError::InvalidBlobOrBlock);
+    let empty = done(&engine, put_block("2", Received::nothing(0))).await;
+    assert_eq!(refused(empty), BlobError::Request(RequestError::OutOfRangeInput));
 }
 
 /// An operation whose looks at the row of its container are counted.
