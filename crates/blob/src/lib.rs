@@ -76,9 +76,9 @@ pub use model::{
 };
 pub use op::Op;
 pub use ops::{
-    BlobBytes, BlobsPage, ContainersPage, CreateContainer, DeleteBlob, DeleteContainer, DeleteSnapshots, DeleteType,
-    GetBlob, IncludeBlobs, LeaseBlob, LeaseContainer, ListBlobs, ListContainers, ListedBlob, ListedContainer,
-    ListedEntry, ListedState, PutBlob, PutBlock, ReadBlob, TierConditions,
+    AppendBlock, AppendedBlock, BlobBytes, BlobsPage, ContainersPage, CreateContainer, DeleteBlob, DeleteContainer,
+    DeleteSnapshots, DeleteType, GetBlob, IncludeBlobs, LeaseBlob, LeaseContainer, ListBlobs, ListContainers,
+    ListedBlob, ListedContainer, ListedEntry, ListedState, PutBlob, PutBlock, ReadBlob, TierConditions,
 };
 pub use rules::creation_options::CreationOptions;
 pub use rules::encryption::CustomerKey;

@@ -66,6 +66,7 @@ use crate::rules::soft_delete::Keeping;
 use crate::source::CopySources;
 use crate::{Asker, BlobService, Failure, Op, Outside, Reach};
 
+pub use append_block::{AppendBlock, AppendedBlock};
 pub use create_container::CreateContainer;
 pub use delete_blob::{DeleteBlob, DeleteSnapshots, DeleteType, TierConditions};
 pub use delete_container::DeleteContainer;

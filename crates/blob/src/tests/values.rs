@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use concurrency::{Conditions, LeaseDuration};
+use content::pieces;
 use content::upload::{self, Received, Wanted};
 use engine::memory::MemoryEngine;
 use engine::{Changes, Content, ContentId, Key, Rows, Stop, Tick, Unread, Visit};
@@ -120,6 +121,15 @@ async fn a_protocol_without_http_has_the_same_rules() {
     assert_eq!(refused(done(&engine, delete).await), BlobError::ContainerNotFound);
 }
 
+/// The bytes of the blob.
+async fn content(engine: &MemoryEngine) -> Vec<u8> {
+    let conditions = Conditions::default();
+    let blob =
+        ReadBlob { container: container(), name: name(), which: Which::Base, conditions, lease: None, key: None };
+    let found = read(engine, ACCOUNT, &Arc::new(GetBlob { read: blob, range: RangeHeader::None, sum: None })).await;
+    pieces::whole(found.unwrap().pieces).await.unwrap().to_vec()
+}
+
 /// A body that has arrived.
 async fn received(engine: &MemoryEngine, bytes: &'static [u8]) -> Received {
     let wanted = Wanted { md5: false, crc64: false };
@@ -147,6 +157,36 @@ async fn a_block_waits() {
     assert_eq!(refused(done(&engine, longer).await), BlobError::InvalidBlobOrBlock);
     let empty = done(&engine, put_block("2", Received::nothing(0))).await;
     assert_eq!(refused(empty), BlobError::Request(RequestError::OutOfRangeInput));
+}
+
+#[tokio::test]
+async fn blocks_are_appended() {
+    let engine = MemoryEngine::new(1);
+    done(&engine, CreateContainer::named(container())).await.unwrap();
+    let append = |body: Received, position: Option<u64>| AppendBlock {
+        container: container(),
+        name: name(),
+        conditions: Conditions::default(),
+        lease: None,
+        position,
+        max_size: Some(6),
+        encryption: None,
+        body,
+    };
+    let first = append(received(&engine, b"one").await, None);
+    assert_eq!(refused(done(&engine, first.clone()).await), BlobError::BlobNotFound);
+    let kind = BlobType::Append { blocks: 0, sealed: false };
+    done(&engine, PutBlob { kind, pages: 0, ..put() }).await.unwrap();
+    read(&engine, ACCOUNT, &Arc::new(first.clone())).await.unwrap();
+    let appended = done(&engine, first).await.unwrap();
+    assert_eq!((appended.offset, appended.blocks), (0, 1));
+    let second = append(received(&engine, b"two").await, Some(3));
+    assert_eq!(done(&engine, second).await.unwrap().offset, 3);
+    let more = append(Received::nothing(1), None);
+    assert_eq!(refused(read(&engine, ACCOUNT, &Arc::new(more)).await), BlobError::MaxBlobSizeConditionNotMet);
+    let empty = done(&engine, append(Received::nothing(0), None)).await;
+    assert_eq!(refused(empty), BlobError::Request(RequestError::OutOfRangeInput));
+    assert_eq!(content(&engine).await, b"onetwo");
 }
 
 /// An operation whose looks at the row of its container are counted.
