@@ -78,7 +78,8 @@ pub use op::Op;
 pub use ops::{
     AppendBlock, AppendedBlock, BlobBytes, BlobsPage, ContainersPage, CreateContainer, DeleteBlob, DeleteContainer,
     DeleteSnapshots, DeleteType, GetBlob, IncludeBlobs, LeaseBlob, LeaseContainer, ListBlobs, ListContainers,
-    ListedBlob, ListedContainer, ListedEntry, ListedState, PutBlob, PutBlock, ReadBlob, TierConditions,
+    ListedBlob, ListedContainer, ListedEntry, ListedState, PageWrite, PutBlob, PutBlock, PutPage, ReadBlob,
+    SequenceConditions, TierConditions, WrittenPages,
 };
 pub use rules::creation_options::CreationOptions;
 pub use rules::encryption::CustomerKey;

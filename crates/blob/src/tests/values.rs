@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use concurrency::{Conditions, LeaseDuration};
+use content::map::ByteSpan;
 use content::pieces;
 use content::upload::{self, Received, Wanted};
 use engine::memory::MemoryEngine;
@@ -187,6 +188,43 @@ async fn blocks_are_appended() {
     let empty = done(&engine, append(Received::nothing(0), None)).await;
     assert_eq!(refused(empty), BlobError::Request(RequestError::OutOfRangeInput));
     assert_eq!(content(&engine).await, b"onetwo");
+}
+
+#[tokio::test]
+async fn pages_are_written_and_cleared() {
+    let engine = MemoryEngine::new(1);
+    done(&engine, CreateContainer::named(container())).await.unwrap();
+    let write = |write: PageWrite, start: u64, end: u64| PutPage {
+        container: container(),
+        name: name(),
+        conditions: Conditions::default(),
+        sequence: SequenceConditions { equal: Some(0), ..SequenceConditions::default() },
+        lease: None,
+        write,
+        span: ByteSpan { start, end },
+        encryption: None,
+    };
+    let first = write(PageWrite::Update(received(&engine, &[1; 512]).await), 0, 512);
+    assert_eq!(refused(done(&engine, first.clone()).await), BlobError::BlobNotFound);
+    let (before, _) = done(&engine, put()).await.unwrap();
+    read(&engine, ACCOUNT, &Arc::new(first.clone())).await.unwrap();
+    let written = done(&engine, first.clone()).await.unwrap();
+    assert!(written.stamp > before.stamp && written.sequence == 0);
+    assert_eq!(content(&engine).await, [vec![1; 512], vec![0; 512]].concat());
+    // No value writes what is not whole pages, or other bytes than there are pages for.
+    for wrong in [
+        PutPage { span: ByteSpan { start: 0, end: 1_024 }, ..first.clone() },
+        PutPage { span: ByteSpan { start: 512, end: 1_536 }, ..first.clone() },
+        PutPage { span: ByteSpan { start: 512, end: 0 }, ..first.clone() },
+        PutPage { span: ByteSpan { start: 256, end: 768 }, ..first },
+        write(PageWrite::Update(Received::nothing(512)), 0, 512),
+        write(PageWrite::Clear, 0, 100),
+        write(PageWrite::Clear, 0, 0),
+    ] {
+        assert_eq!(refused(done(&engine, wrong).await), BlobError::InvalidPageRange);
+    }
+    done(&engine, write(PageWrite::Clear, 0, 512)).await.unwrap();
+    assert_eq!(content(&engine).await, [0; 1_024]);
 }
 
 /// An operation whose looks at the row of its container are counted.
