@@ -76,10 +76,10 @@ pub use model::{
 };
 pub use op::Op;
 pub use ops::{
-    AppendBlock, AppendedBlock, BlobBytes, BlobsPage, ContainersPage, CreateContainer, DeleteBlob, DeleteContainer,
-    DeleteSnapshots, DeleteType, GetBlob, IncludeBlobs, LeaseBlob, LeaseContainer, ListBlobs, ListContainers,
-    ListedBlob, ListedContainer, ListedEntry, ListedState, PageWrite, PutBlob, PutBlock, PutPage, ReadBlob,
-    SequenceConditions, TierConditions, WrittenPages,
+    AppendBlock, AppendedBlock, BlobBytes, BlobsPage, BlockList, ContainersPage, CreateContainer, DeleteBlob,
+    DeleteContainer, DeleteSnapshots, DeleteType, FindBlocks, GetBlob, IncludeBlobs, LeaseBlob, LeaseContainer,
+    ListBlobs, ListContainers, ListedBlob, ListedBlock, ListedContainer, ListedEntry, ListedState, PageWrite, PutBlob,
+    PutBlock, PutBlockList, PutPage, ReadBlob, SequenceConditions, TierConditions, WrittenPages,
 };
 pub use rules::creation_options::CreationOptions;
 pub use rules::encryption::CustomerKey;

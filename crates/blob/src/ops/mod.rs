@@ -77,6 +77,7 @@ pub use list_blobs::{BlobsPage, IncludeBlobs, ListBlobs, ListedBlob, ListedEntry
 pub use list_containers::{ContainersPage, ListContainers, ListedContainer};
 pub use put_blob::PutBlob;
 pub use put_block::PutBlock;
+pub use put_block_list::{BlockList, FindBlocks, ListedBlock, PutBlockList};
 pub use put_page::{PageWrite, PutPage, SequenceConditions, WrittenPages};
 
 /// What every operation is given.

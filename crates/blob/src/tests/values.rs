@@ -14,6 +14,7 @@ use service::{Failure, LeaseAction, LeaseOutcome, Operation, RequestError, commi
 use wire::http::FixedBody;
 use wire::names::{BlobName, ContainerName};
 use wire::ranges::RangeHeader;
+use wire::xml::BlockSearch;
 
 use crate::model::container_key;
 use crate::testing::MINE;
@@ -225,6 +226,50 @@ async fn pages_are_written_and_cleared() {
     }
     done(&engine, write(PageWrite::Clear, 0, 512)).await.unwrap();
     assert_eq!(content(&engine).await, [0; 1_024]);
+}
+
+fn put_list(ids: &[&str]) -> PutBlockList {
+    let listed = |id: &&str| ListedBlock { search: BlockSearch::Latest, id: BlockId::new(*id).unwrap() };
+    PutBlockList {
+        container: container(),
+        name: name(),
+        conditions: Conditions::default(),
+        lease: None,
+        headers: HttpHeaders::default(),
+        metadata: vec![("colour".into(), "blue".into())],
+        options: CreationOptions::default(),
+        blocks: BlockList::new(ids.iter().map(listed).collect()).unwrap(),
+        encryption: None,
+        keeping: Keeping::new(ACCOUNT, &auth::Settings::USUAL),
+    }
+}
+
+#[tokio::test]
+async fn blocks_become_a_blob() {
+    let engine = MemoryEngine::new(1);
+    done(&engine, CreateContainer::named(container())).await.unwrap();
+    for (id, bytes) in [("1", &b"one "[..]), ("2", b"two ")] {
+        done(&engine, put_block(id, received(&engine, bytes).await)).await.unwrap();
+    }
+    read(&engine, ACCOUNT, &Arc::new(put_list(&["3"]))).await.unwrap();
+    let missing = FindBlocks(Arc::new(put_list(&["3"])));
+    assert_eq!(refused(read(&engine, ACCOUNT, &Arc::new(missing)).await), BlobError::InvalidBlockList);
+    assert_eq!(refused(done(&engine, put_list(&["3"])).await), BlobError::InvalidBlockList);
+    // The commit finds its blocks itself, or takes them as they were found.
+    done(&engine, put_list(&["2", "1"])).await.unwrap();
+    assert_eq!(content(&engine).await, b"two one ");
+    let op = put_list(&["1", "2", "1"]);
+    let blocks = read(&engine, ACCOUNT, &Arc::new(FindBlocks(Arc::new(op.clone())))).await.unwrap();
+    done(&engine, PutBlockList { blocks: blocks.clone(), ..op.clone() }).await.unwrap();
+    assert_eq!(content(&engine).await, b"one two one ");
+    // Found on an earlier state of the blob, they are looked for again.
+    done(&engine, put_block("2", received(&engine, b"TWO ").await)).await.unwrap();
+    done(&engine, PutBlockList { blocks, ..op }).await.unwrap();
+    assert_eq!(content(&engine).await, b"one TWO one ");
+    let two_places = [BlockSearch::Latest, BlockSearch::Committed];
+    let two_places = two_places.map(|search| ListedBlock { search, id: BlockId::new("1").unwrap() });
+    assert_eq!(BlockList::new(two_places.to_vec()).err(), Some(BlobError::InvalidBlockList));
+    assert_eq!(BlockList::new(vec![two_places[0].clone(); 50_001]).err(), Some(BlobError::BlockListTooLong));
 }
 
 /// An operation whose looks at the row of its container are counted.
