@@ -67,6 +67,9 @@ use crate::source::CopySources;
 use crate::{Asker, BlobService, Failure, Op, Outside, Reach};
 
 pub use append_block::{AppendBlock, AppendedBlock};
+pub use copy_blob::{
+    BeginCopy, CopiedBlob, CopyBlob, CopyKind, CopyOutcome, CopyReceived, SourceProperties, WholeCopy,
+};
 pub use create_container::CreateContainer;
 pub use delete_blob::{DeleteBlob, DeleteSnapshots, DeleteType, TierConditions};
 pub use delete_container::DeleteContainer;

@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
-use concurrency::{Conditions, LeaseDuration};
+use concurrency::{Conditions, LeaseDuration, Timestamp};
 use content::map::ByteSpan;
 use content::pieces;
 use content::upload::{self, Received, Wanted};
 use engine::memory::MemoryEngine;
 use engine::{Changes, Content, ContentId, Key, Rows, Stop, Tick, Unread, Visit};
+use service::sources::Manner;
 use service::{Failure, LeaseAction, LeaseOutcome, Operation, RequestError, commit, read, space};
 use wire::http::FixedBody;
 use wire::names::{BlobName, ContainerName};
@@ -270,6 +271,105 @@ async fn blocks_become_a_blob() {
     let two_places = two_places.map(|search| ListedBlock { search, id: BlockId::new("1").unwrap() });
     assert_eq!(BlockList::new(two_places.to_vec()).err(), Some(BlobError::InvalidBlockList));
     assert_eq!(BlockList::new(vec![two_places[0].clone(); 50_001]).err(), Some(BlobError::BlockListTooLong));
+}
+
+fn copy(kind: CopyKind) -> WholeCopy {
+    WholeCopy {
+        container: container(),
+        name: BlobName::parse("copy").unwrap(),
+        conditions: Conditions::default(),
+        lease: None,
+        kind,
+        source_url: SourceUrl("http://host/cont/blob?sv=1&sig=secret".to_owned()),
+        metadata: vec![],
+        headers: HttpHeaders::default(),
+        takes_properties: true,
+        options: CreationOptions::default(),
+        takes_tags: false,
+        seal: None,
+        priority: None,
+        encryption: None,
+        keeping: Keeping::new(ACCOUNT, &auth::Settings::USUAL),
+        reach: Reach::Overwrite,
+    }
+}
+
+fn properties(length: u64, kind: BlobType) -> SourceProperties {
+    let (headers, metadata) = (HttpHeaders::default(), put().metadata);
+    SourceProperties { length, kind, headers, metadata, tags: None, is_archived: false }
+}
+
+async fn state_of(engine: &MemoryEngine, name: &str) -> Committed {
+    let (name, conditions) = (BlobName::parse(name).unwrap(), Conditions::default());
+    let blob = ReadBlob { container: container(), name, which: Which::Base, conditions, lease: None, key: None };
+    let get = GetBlob { read: blob, range: RangeHeader::None, sum: None };
+    read(engine, ACCOUNT, &Arc::new(get)).await.unwrap().seen.state
+}
+
+#[tokio::test]
+async fn a_blob_is_copied_by_reference() {
+    let engine = MemoryEngine::new(1);
+    assert_eq!(refused(read(&engine, ACCOUNT, &Arc::new(copy(CopyKind::Copy))).await), BlobError::ContainerNotFound);
+    done(&engine, CreateContainer::named(container())).await.unwrap();
+    read(&engine, ACCOUNT, &Arc::new(copy(CopyKind::Copy))).await.unwrap();
+    let manner = Manner::Copy;
+    let source =
+        SourceBlob { account: ACCOUNT, container: container(), name: name(), which: Which::Base, manner, key: None };
+    let source_conditions = Conditions::default();
+    let op = CopyBlob { copy: copy(CopyKind::Copy), source, source_conditions, source_stamp: None };
+    let missing = refused(done(&engine, op.clone()).await);
+    assert!(matches!(missing, BlobError::CannotVerifyCopySource(_)), "{missing:?}");
+    let (written, _) = done(&engine, put()).await.unwrap();
+    let CopyOutcome::Copied(copied) = done(&engine, op.clone()).await.unwrap() else { panic!("not copied") };
+    let told = copied.copy.unwrap();
+    assert_eq!((told.source.as_str(), told.total), ("http://host/cont/blob?sv=1", 1_024));
+    let state = state_of(&engine, "copy").await;
+    assert_eq!((state.stamp, state.length, state.metadata), (copied.written.stamp, 1_024, put().metadata));
+
+    // A source that must be as it was, and is not; and one that is no longer of a type that can be shared.
+    let before = Some(Timestamp(written.stamp.0 - 1));
+    let stale = done(&engine, CopyBlob { source_stamp: before, ..op.clone() }).await.unwrap();
+    assert!(matches!(stale, CopyOutcome::SourceChanged));
+    let pages = CopyBlob { copy: copy(CopyKind::BlockBlob), ..op.clone() };
+    assert!(matches!(done(&engine, pages).await.unwrap(), CopyOutcome::SourceChanged));
+    let sealed = Some(Encryption::Key(Default::default()));
+    let sealed = CopyBlob { copy: WholeCopy { encryption: sealed, ..copy(CopyKind::Copy) }, ..op };
+    assert_eq!(refused(done(&engine, sealed.clone()).await), BlobError::SourceConditionNotMet);
+    assert!(!format!("{sealed:?}").contains("secret"));
+}
+
+#[tokio::test]
+async fn bytes_that_were_read_become_a_copy() {
+    let engine = MemoryEngine::new(1);
+    done(&engine, CreateContainer::named(container())).await.unwrap();
+    let (kind, body) = (BlobType::Block, received(&engine, b"hello").await);
+    let op = CopyReceived { copy: copy(CopyKind::CopyInRequest), source: properties(5, kind), body };
+    done(&engine, op.clone()).await.unwrap();
+    let state = state_of(&engine, "copy").await;
+    assert_eq!((state.length, state.kind, state.metadata), (5, kind, put().metadata));
+    let longer = CopyReceived { source: properties(6, kind), ..op.clone() };
+    assert_eq!(refused(done(&engine, longer).await), BlobError::Request(RequestError::OutOfRangeInput));
+    let copy = WholeCopy { name: name(), ..copy(CopyKind::Copy) };
+    let pages = CopyReceived { copy, source: properties(512, BlobType::Page { sequence: 0 }), ..op };
+    assert_eq!(refused(done(&engine, pages).await), BlobError::InvalidSourceBlobType);
+}
+
+#[tokio::test]
+async fn a_copy_begins() {
+    let engine = MemoryEngine::new(1);
+    done(&engine, CreateContainer::named(container())).await.unwrap();
+    let source = properties(1_024, BlobType::Page { sequence: 3 });
+    let begin = || BeginCopy {
+        copy: copy(CopyKind::Copy),
+        source: source.clone(),
+        source_etag: Some("\"1\"".into()),
+        local: None,
+    };
+    let (copied, job) = done(&engine, begin()).await.unwrap();
+    assert_eq!(copied.copy.unwrap().job, Some(job.id));
+    assert_eq!((job.url.as_str(), job.etag.as_deref()), (copy(CopyKind::Copy).source_url.0.as_str(), Some("\"1\"")));
+    assert_eq!(state_of(&engine, "copy").await.length, 1_024);
+    assert_eq!(refused(done(&engine, begin()).await), BlobError::PendingCopyOperation);
 }
 
 /// An operation whose looks at the row of its container are counted.
