@@ -606,6 +606,23 @@ async fn the_sums_are_those_of_the_copy() {
     }
 }
 
+/// A source too large to be summed becomes a page blob between the look at it and the copy: its pages are read.
+#[tokio::test]
+async fn pages_are_not_shared_with_a_block_blob() {
+    let bench = Bench::with_container().await;
+    bench.put("cont/source", &vec![7; source::SUMMED_BYTES_MAX as usize + 1]).await;
+    let pages = [("x-ms-blob-type", "PageBlob"), ("x-ms-blob-content-length", "512")];
+    let between = Interrupted::by(&bench, request("PUT", "cont/source", &pages), b"");
+    copy(&between, "cont/blob", "cont/source", &[PUT]).await.unwrap();
+    assert_eq!(bench.get("cont/blob").await, [0; 512]);
+    assert_eq!(bench.problems().await, Vec::<String>::new());
+    for blob in ["cont/source", "cont/blob"] {
+        bench.call("DELETE", blob, &[], b"").await.unwrap();
+    }
+    bench.sweep().await;
+    assert_eq!(bench.figures(), (1, 0));
+}
+
 /// The status and the text are the source's, the code is one of copies.
 #[tokio::test]
 async fn a_source_that_refuses_says_why() {
