@@ -21,7 +21,7 @@ use tokio::sync::oneshot;
 use crate::background::{EndedLog, is_full, unavailable};
 use crate::batch::{BatchBuilder, HEADER};
 use crate::entropy::Entropy;
-use crate::manifest::{Manifest, Place, content_key, is_content_key, segment_key};
+use crate::manifest::{ExtentPlace, Manifest, content_key, is_content_key, segment_key};
 use crate::outside::{Footprint, RecentWrites, run_outside};
 use crate::probe::Moment;
 use crate::segment::{PAGE, Segment, page_up};
@@ -658,7 +658,7 @@ impl Decider {
         let crc = crc32c::crc32c(bytes);
         let offset = self.open_batch().builder.add_content(id.0, bytes, crc);
         let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
-        let place = Place { segment, offset, length, sums: Place::sums_of(bytes) };
+        let place = ExtentPlace { segment, offset, length, sums: ExtentPlace::sums_of(bytes) };
         let places = if bytes.is_empty() { vec![] } else { vec![place] };
         Manifest { length: bytes.len() as u64, rows: 1, places }
     }

@@ -70,7 +70,7 @@ struct SyncGroup {
 
 /// What stands under a segment's name.
 #[derive(Debug)]
-pub enum Found {
+pub enum SegmentFile {
     Whole(Arc<Segment>),
     /// Making it never came to its end, so nothing was ever put in it.
     Unborn,
@@ -134,18 +134,18 @@ impl Segment {
     ///
     /// A segment's header is durable before anything else is written to it. So a file that is shorter than a header, or
     /// holds nothing but zeroes, was never used. Any other file without a sound header is damaged.
-    pub fn open(folder: &Folder, id: u64) -> Result<Found, OpenError> {
+    pub fn open(folder: &Folder, id: u64) -> Result<SegmentFile, OpenError> {
         let path = segment_path(&folder.segments(), id);
         let cannot = |what: &str| io_error(format!("cannot {what} {}", path.display()));
         let file = folder.disk().open(&path).map_err(cannot("open"))?;
         let mut header = [0_u8; SEGMENT_HEADER];
         match file.read_exact_at(&mut header, 0) {
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(Found::Unborn),
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(SegmentFile::Unborn),
             read => read.map_err(cannot("read"))?,
         }
         let Some(kind) = decode_header(&header, id, &folder.uuid) else {
             if is_zero(&*file).map_err(cannot("read"))? {
-                return Ok(Found::Unborn);
+                return Ok(SegmentFile::Unborn);
             }
             let at = first_difference(&header, id, &folder.uuid);
             let place = format!("{} byte {at}", path.display());
@@ -153,7 +153,7 @@ impl Segment {
         };
         let segment = Segment::over(folder, id, kind, path.clone(), None);
         segment.active.store(false, Ordering::Release);
-        Ok(Found::Whole(Arc::new(segment)))
+        Ok(SegmentFile::Whole(Arc::new(segment)))
     }
 
     pub fn len(&self) -> io::Result<u64> {

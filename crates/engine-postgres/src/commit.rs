@@ -12,7 +12,7 @@ use crate::key::StoredKey;
 use crate::pool::Loan;
 use crate::session::{END_TURN, Session};
 use crate::trouble::Trouble;
-use crate::view::{Loaded, Overlay, Seen};
+use crate::view::{LoadedRows, Overlay, Seen};
 
 /// The pause between two tries of a commit whose connection was lost.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -26,7 +26,7 @@ pub struct Batch<'a> {
     pub stamp: i64,
     pub overlay: &'a Overlay,
     pub seen: &'a Seen,
-    pub loaded: &'a Loaded,
+    pub loaded: &'a LoadedRows,
 }
 
 #[derive(Debug)]

@@ -13,7 +13,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError};
 use tokio::task::JoinHandle;
 
-use crate::node::{Node, ReadHold, Taken};
+use crate::node::{FreshId, Node, ReadHold};
 use crate::pool::Pool;
 
 /// The longest extent.
@@ -57,7 +57,7 @@ pub struct Extent {
 
 /// A content that is there.
 #[derive(Debug)]
-pub struct Found {
+pub struct StoredContent {
     pub length: u64,
     /// `None`: not loaded yet.
     pub whereabouts: Option<Whereabouts>,
@@ -70,14 +70,14 @@ pub enum Whereabouts {
     Extents(Arc<Vec<(u64, Extent)>>),
 }
 
-impl Found {
+impl StoredContent {
     /// One that a commit is about to store.
-    pub fn staged(staged: &Staged) -> Result<Arc<Found>, EngineError> {
+    pub fn staged(staged: &Staged) -> Result<Arc<StoredContent>, EngineError> {
         let whereabouts = match staged.part() {
             Part::Inline(bytes) => Whereabouts::Inline(bytes.clone()),
             Part::Placed { .. } => Whereabouts::placed(placed(staged)?.extents.clone()),
         };
-        Ok(Arc::new(Found { length: staged.length(), whereabouts: Some(whereabouts) }))
+        Ok(Arc::new(StoredContent { length: staged.length(), whereabouts: Some(whereabouts) }))
     }
 }
 
@@ -98,7 +98,7 @@ impl Whereabouts {
 pub struct Reader {
     source: Source,
     id: u64,
-    found: OnceLock<Arc<Found>>,
+    found: OnceLock<Arc<StoredContent>>,
     loaded: OnceLock<Whereabouts>,
     /// Its length was asked for before it was known: whoever asked must ask again.
     asked_too_early: AtomicBool,
@@ -117,7 +117,7 @@ struct Ahead {
 }
 
 impl Reader {
-    pub fn new(source: &Source, id: u64, found: Option<Arc<Found>>, hold: Arc<ReadHold>) -> Reader {
+    pub fn new(source: &Source, id: u64, found: Option<Arc<StoredContent>>, hold: Arc<ReadHold>) -> Reader {
         Reader {
             source: source.clone(),
             id,
@@ -134,12 +134,12 @@ impl Reader {
     }
 
     /// The promise is kept. `false`: somebody could not wait, and must run again.
-    pub fn fulfil(&self, found: Arc<Found>) -> bool {
+    pub fn fulfil(&self, found: Arc<StoredContent>) -> bool {
         let _ = self.found.set(found);
         !self.asked_too_early.load(Ordering::Acquire)
     }
 
-    fn found(&self) -> Result<&Arc<Found>, EngineError> {
+    fn found(&self) -> Result<&Arc<StoredContent>, EngineError> {
         self.found.get().ok_or_else(|| EngineError::Unavailable("a content was read before it was there".into()))
     }
 
@@ -296,7 +296,7 @@ pub struct Writer {
     /// At most one extent is under way while the next is gathered.
     running: Option<JoinHandle<Result<Extent, EngineError>>>,
     placed: Placed,
-    taken: Taken,
+    taken: FreshId,
 }
 
 impl Writer {

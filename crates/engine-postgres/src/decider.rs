@@ -17,7 +17,7 @@ use crate::commit::{self, Committed};
 use crate::key::partition_numbers;
 use crate::session::{Session, Turn};
 use crate::trouble::Trouble;
-use crate::view::{Loaded, Overlay, Seen, View, Wanted};
+use crate::view::{LoadedRows, MissingRows, Overlay, Seen, View};
 use crate::{Inner, Options};
 
 /// How many decisions one batch takes.
@@ -224,7 +224,7 @@ impl<'a> Batch<'a> {
             None => None,
             Some(turn) => Some(Session::begin_in_turn(pool, turn).await?),
         };
-        let mut loaded = Loaded::default();
+        let mut loaded = LoadedRows::default();
         let decided = self.decide(&mut session, &mut loaded).await?;
         let left = self.requests.split_off(decided.answers.len());
         if decided.overlay.is_empty() {
@@ -282,7 +282,7 @@ impl<'a> Batch<'a> {
 
     /// Loads what the functions of the batch ask for before the first of them is decided. They are run on what is stored, so a
     /// function that will see what another one changes may have to load again in its turn.
-    async fn gather(&mut self, session: &mut Option<Session>, loaded: &mut Loaded) -> Result<(), Trouble> {
+    async fn gather(&mut self, session: &mut Option<Session>, loaded: &mut LoadedRows) -> Result<(), Trouble> {
         let (inner, overlay) = (self.inner, Overlay::default());
         let hold = inner.source.node.begin_read();
         // No stamp is taken for runs that come to nothing.
@@ -290,7 +290,7 @@ impl<'a> Batch<'a> {
         let tick = Tick { now, stamp: now, entropy: entropy()? };
         let mut open: Vec<&mut Request> = self.requests.iter_mut().collect();
         for _ in 0..GATHERINGS_PER_BATCH {
-            let mut wanted = Wanted::default();
+            let mut wanted = MissingRows::default();
             let mut gathered = Vec::new();
             open.retain_mut(|request| {
                 if wanted.rows() >= ROWS_PER_GATHERING {
@@ -316,7 +316,7 @@ impl<'a> Batch<'a> {
     }
 
     /// Runs the functions in their order.
-    async fn decide(&mut self, session: &mut Option<Session>, loaded: &mut Loaded) -> Result<Decided, Trouble> {
+    async fn decide(&mut self, session: &mut Option<Session>, loaded: &mut LoadedRows) -> Result<Decided, Trouble> {
         let mut decided = Decided {
             overlay: Overlay::default(),
             seen: Seen::default(),

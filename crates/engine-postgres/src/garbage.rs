@@ -228,7 +228,7 @@ async fn put_off(inner: &Inner, loan: &Loan, content: i64, error: &str) -> Resul
 /// Ends runs whose nodes are gone, and removes the objects they never stored.
 async fn epochs(inner: &Inner, loan: &Loan, ended: &[i64]) -> Result<(), Trouble> {
     let pool = &inner.source.pool;
-    // The node's place goes with its run: should it come back, it begins a new one. Who has left has ended.
+    // The node's slot goes with its run: a node that comes back begins a new run. A node that left has ended its own.
     let sql = "UPDATE node SET epoch = 0 WHERE epoch <> 0 AND (expires = '-infinity' \
                OR epoch = ANY ($1::bigint[]) AND expires < clock_timestamp())";
     pool.tell(loan, sql, &[&ended]).await?;

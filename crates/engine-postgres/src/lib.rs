@@ -41,7 +41,7 @@ use pool::Pool;
 use session::Session;
 pub use setting::{Setting, SettingEdit, edit_setting};
 use trouble::Trouble;
-use view::{Loaded, Noted, Overlay, View, Wanted};
+use view::{LoadedRows, MissingRows, Noted, Overlay, View};
 
 /// How often what nobody needs is looked for.
 const GARBAGE_PAUSE: Duration = Duration::from_secs(3);
@@ -105,14 +105,14 @@ fn checked(schema: &str) -> Result<&str, String> {
 }
 
 impl PostgresEngine {
-    /// Connects, checks the schema and takes a place among the nodes. The database must be there.
+    /// Connects, checks the schema and claims a slot among the nodes. The database must be there.
     pub async fn open(url: &str, store: Arc<dyn ByteStore>, options: Options) -> Result<Arc<PostgresEngine>, String> {
         let pool = Arc::new(Pool::new(url, checked(&options.schema)?, options.connections.max(2) - 1)?);
         let client = pool.connect_plain().await.map_err(|trouble| trouble.to_string())?;
         schema::check(&client).await.map_err(|trouble| trouble.to_string())?;
         drop(client);
         let node = Arc::new(Node::new(Pool::new(url, &options.schema, 1)?.with_patience(node::BEAT_PATIENCE)));
-        // Nodes that were killed a moment ago hold their places until their leases end.
+        // Nodes that were killed a moment ago hold their slots until their leases end.
         let deadline = Instant::now() + 2 * node::LEASE;
         while let Err(trouble) = node.renew(false).await {
             if !matches!(trouble, Trouble::Refused(_)) || Instant::now() > deadline {
@@ -171,7 +171,7 @@ async fn tidy(inner: Arc<Inner>) {
 
 impl Inner {
     /// Loads what a run of a function wanted into `loaded`, from the session's snapshot.
-    async fn load(&self, session: &mut Option<Session>, noted: &Noted, loaded: &mut Loaded) -> Result<(), Trouble> {
+    async fn load(&self, session: &mut Option<Session>, noted: &Noted, loaded: &mut LoadedRows) -> Result<(), Trouble> {
         self.load_rows(session, &noted.wanted, loaded).await?;
         noted.teach(&self.hints, loaded);
         Ok(())
@@ -180,8 +180,8 @@ impl Inner {
     async fn load_rows(
         &self,
         session: &mut Option<Session>,
-        wanted: &Wanted,
-        loaded: &mut Loaded,
+        wanted: &MissingRows,
+        loaded: &mut LoadedRows,
     ) -> Result<(), Trouble> {
         let mut open = match session.take() {
             Some(open) => open,
@@ -195,7 +195,7 @@ impl Inner {
 
     /// Runs the query on one snapshot, from its start.
     async fn query_once(self: &Arc<Self>, query: &mut dyn Query) -> Result<Result<(), EngineError>, Trouble> {
-        let (mut session, mut loaded, overlay) = (None, Loaded::default(), Overlay::default());
+        let (mut session, mut loaded, overlay) = (None, LoadedRows::default(), Overlay::default());
         let hold = self.source.node.begin_read();
         let mut moment = self.source.node.moment();
         let ended = loop {

@@ -9,12 +9,12 @@ use engine::EngineError;
 use futures_util::future::join_all;
 use tokio_postgres::types::ToSql;
 
-use crate::contents::{Extent, Found, Whereabouts};
+use crate::contents::{Extent, StoredContent, Whereabouts};
 use crate::key::{StoredKey, whole};
 use crate::node::Node;
 use crate::pool::{Loan, Pool};
 use crate::trouble::Trouble;
-use crate::view::{Loaded, Wanted};
+use crate::view::{LoadedRows, MissingRows};
 
 /// Contents opened together are loaded with their bytes only up to this number; otherwise when they are read.
 const LOADED_AT_ONCE: usize = 4;
@@ -74,13 +74,19 @@ impl Session {
     }
 
     /// Adds what is wanted to what is loaded, in one round trip. The first one takes the snapshot.
-    pub async fn load(&mut self, wanted: &Wanted, loaded: &mut Loaded, node: &Node) -> Result<(), Trouble> {
+    pub async fn load(&mut self, wanted: &MissingRows, loaded: &mut LoadedRows, node: &Node) -> Result<(), Trouble> {
         let begin = !std::mem::replace(&mut self.begun, true);
         let pool = Arc::clone(&self.pool);
         pool.answer(self.load_all(begin, wanted, loaded, node)).await
     }
 
-    async fn load_all(&self, begin: bool, wanted: &Wanted, loaded: &mut Loaded, node: &Node) -> Result<(), Trouble> {
+    async fn load_all(
+        &self,
+        begin: bool,
+        wanted: &MissingRows,
+        loaded: &mut LoadedRows,
+        node: &Node,
+    ) -> Result<(), Trouble> {
         let (client, statements) = (&self.loan.conn.client, &self.loan.conn.statements);
         let begun = async {
             match begin {
@@ -142,7 +148,7 @@ impl Session {
         &self,
         ids: &[i64],
         rows: Vec<tokio_postgres::Row>,
-        loaded: &mut Loaded,
+        loaded: &mut LoadedRows,
     ) -> Result<(), Trouble> {
         for id in ids {
             loaded.add_content(id.cast_unsigned(), None);
@@ -161,7 +167,7 @@ impl Session {
                 Some(bytes) => Some(inline(id, row.get(2), bytes)?),
                 None => extents.remove(&id).map(Whereabouts::placed),
             };
-            loaded.add_content(id.cast_unsigned(), Some(Arc::new(Found { length, whereabouts })));
+            loaded.add_content(id.cast_unsigned(), Some(Arc::new(StoredContent { length, whereabouts })));
         }
         Ok(())
     }

@@ -296,7 +296,7 @@ where
 {
     let answer = Arc::new(Mutex::new(None));
     let pending = Pending(Arc::clone(&answer));
-    (Box::new(Asked { partitions: partitions.into(), decide, answer }), pending)
+    (Box::new(FnDecision { partitions: partitions.into(), decide, answer }), pending)
 }
 
 /// The answer to a decision, once the engine has committed it, or to a query that has been run.
@@ -324,17 +324,17 @@ where
 {
     let answer = Arc::new(Mutex::new(None));
     let pending = Pending(Arc::clone(&answer));
-    engine.query(Box::new(Wanted { run, answer })).await.map_err(NotCommitted::Failed)?;
+    engine.query(Box::new(FnQuery { run, answer })).await.map_err(NotCommitted::Failed)?;
     pending.answer()
 }
 
-struct Asked<T, R, F> {
+struct FnDecision<T, R, F> {
     partitions: Partitions,
     decide: F,
     answer: Arc<Mutex<Option<Result<T, R>>>>,
 }
 
-impl<T, R, F> Decision for Asked<T, R, F>
+impl<T, R, F> Decision for FnDecision<T, R, F>
 where
     T: Send,
     R: Send,
@@ -355,12 +355,12 @@ where
     }
 }
 
-struct Wanted<T, R, F> {
+struct FnQuery<T, R, F> {
     run: F,
     answer: Arc<Mutex<Option<Result<T, R>>>>,
 }
 
-impl<T, R, F> Query for Wanted<T, R, F>
+impl<T, R, F> Query for FnQuery<T, R, F>
 where
     T: Send,
     R: Send,
