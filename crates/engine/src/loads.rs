@@ -95,7 +95,7 @@ impl Tally {
         }
     }
 
-    /// Panics unless every request took what it may take: who lowers the number of trips lowers the budget.
+    /// Panics unless every request took exactly its budget of round trips. A change that saves trips lowers the budget.
     pub fn assert(self) {
         assert!(self.wrong.is_empty(), "\n{}", self.wrong.join("\n"));
     }
@@ -197,7 +197,7 @@ fn is_same_change(one: &Changes, other: &Changes) -> bool {
         && one.frees_space == other.frees_space
 }
 
-/// What was fetched so far, by key; ranges by where they begin, with where they end.
+/// The rows that were fetched so far, by key; ranges by their beginning, each with its end.
 #[derive(Debug, Default)]
 struct LoadedRows {
     points: BTreeSet<Vec<u8>>,
@@ -206,7 +206,7 @@ struct LoadedRows {
     range_loads: u32,
 }
 
-/// What was asked for and is not there.
+/// The rows that the function asked for and that were not fetched yet.
 #[derive(Debug, Default)]
 struct MissingRows {
     points: Vec<Vec<u8>>,
