@@ -17,7 +17,7 @@ use quick_cache::sync::{Cache, DefaultLifecycle};
 
 use crate::sync::{AtomicU64, RandomState};
 
-/// A simulation has few slots: strangers then share one now and then, and its many runs begin sooner.
+/// A simulation has few slots: unrelated keys then share one now and then, and its many runs begin sooner.
 const SLOTS: usize = if cfg!(feature = "simulation") { 64 } else { 1 << 16 };
 /// Larger rows would push out too many small ones.
 const ROW_BYTES_MAX: usize = 16 * 1024;

@@ -49,7 +49,7 @@ impl Report {
         self.problem_count == 0
     }
 
-    /// Adds one that was found by whoever looked beside the engine.
+    /// Adds a problem, also one that a service found in its rows.
     pub fn problem(&mut self, text: String) {
         self.problem_count += 1;
         if self.problems.len() < LISTED_MAX {
@@ -226,7 +226,7 @@ fn compare(inner: &Inner, found: &RowFindings, report: &mut Report) {
     }
     for content in &found.contents {
         if !found.referred.contains(content) && !found.due.contains(content) {
-            report.problem(format!("nothing refers to content {content}, and nobody will collect it"));
+            report.problem(format!("nothing refers to content {content}, and no due row asks for its collection"));
         }
     }
     let live = inner.live.lock().expect("nothing panics under this lock");

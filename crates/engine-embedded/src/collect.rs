@@ -53,7 +53,7 @@ pub enum Pace {
     Everything,
 }
 
-/// What the collector remembers between rounds. Whoever holds it is the only collector.
+/// What the collector remembers between rounds. Its lock makes the holder the only collector.
 #[derive(Debug, Default)]
 pub struct Collector {
     /// Segments that are to be unlinked when no reader can look at a state before this one.
@@ -291,7 +291,7 @@ fn lost_in(inner: &Inner, segment: &Segment) -> Option<EngineError> {
     (left > 0).then(|| EngineError::Corrupt(format!("{left} bytes of contents live in it and are not found there")))
 }
 
-/// Takes the segment's row out. Returns the state from which on nobody needs the file.
+/// Takes the segment's row out. Returns the state from which on the file is not needed.
 fn drop_segment(inner: &Arc<Inner>, segment: &Segment) -> Result<u64, EngineError> {
     let key = segment_key(segment.id);
     decide(inner, key.clone(), move |_| {
@@ -387,7 +387,7 @@ fn relocate(inner: &Arc<Inner>, living: Vec<Living>) -> Result<u64, EngineError>
     let mut holds = Vec::new();
     let written = write_elsewhere(inner, living, &mut holds).and_then(|moves| sync_all(&holds).map(|()| moves));
     let moves = written.map_err(|error| {
-        // Nobody trusts the tail of a segment that a write or sync failed in.
+        // The tail of a segment in which a write or sync failed cannot be trusted.
         holds.iter().for_each(|hold| inner.lanes.seal(&hold.0));
         EngineError::Unavailable(format!("moving contents: {error}"))
     })?;

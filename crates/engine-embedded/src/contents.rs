@@ -55,7 +55,7 @@ impl Lanes {
         Ok((SegmentHold::new(segment), offset))
     }
 
-    /// Writes no more to what is open: after an error nobody trusts its tail.
+    /// Writes no more to the open segment: after an error its tail cannot be trusted.
     pub fn seal(&self, failed: &Segment) {
         for lane in &self.0 {
             let mut lane = lane.lock().expect("nothing panics under this lock");
@@ -208,7 +208,7 @@ impl ContentWriter for Writer {
     }
 }
 
-/// A small content in memory, counted until nobody refers to it any more.
+/// A small content in memory. Its bytes are counted until the last clone is dropped.
 struct WaitingBytes {
     bytes: Bytes,
     count: Arc<Counter>,

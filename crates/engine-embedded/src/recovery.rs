@@ -3,7 +3,7 @@
 //! Batches are numbered without gaps over all logs, and each says which batch was known durable when it was written. So
 //! when a batch is missing or damaged there are two cases. If a later batch says it had been durable, or STATE does, the
 //! disk has lost something: the folder is refused and the place is named. Otherwise it was in flight when the machine
-//! stopped, nobody was told it had happened, and it is cut off.
+//! stopped: no client was told that it happened, and it is cut off.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::path::Path;
@@ -81,8 +81,8 @@ pub fn open(path: &Path, options: Options) -> Result<Inner, OpenError> {
     })
 }
 
-/// Everything that stands in the folder of segments. One damaged header is enough to go no further: nobody knows what the
-/// segment was.
+/// Everything that stands in the folder of segments. One damaged header ends the start: the segment
+/// may have held anything.
 fn look_at_segments(folder: &Folder) -> Result<BTreeMap<u64, SegmentFile>, OpenError> {
     let ids = list_segments(folder).map_err(io_error("cannot list the segments"))?;
     ids.into_iter().map(|id| Ok((id, Segment::open(folder, id)?))).collect()
@@ -136,7 +136,7 @@ struct Replayed {
     stamp: u64,
     /// The batch up to which a sync is known to have succeeded.
     durable: u64,
-    /// Batches that nobody says were durable: number, index of the log, from where, to where.
+    /// Batches that no later batch and no STATE says were durable: number, index of the log, from where, to where.
     unproven: VecDeque<(u64, usize, u64, u64)>,
 }
 

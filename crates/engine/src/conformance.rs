@@ -802,8 +802,8 @@ pub async fn an_open_content_outlives_its_owner(engine: Arc<dyn Engine>) {
         let content = open(&*engine, id).await.expect("opened");
         unrefer(&*engine, id, 1).await;
         assert_eq!(collector::sweep(&*engine, &[]).await, Ok(1));
-        assert!(open(&*engine, id).await.is_err(), "it is gone for later reads");
-        assert!(read_all(&content, 0, size as u64).await == bytes, "a reader that had it open reads it to its end");
+        assert!(open(&*engine, id).await.is_err(), "it is gone for everybody else");
+        assert!(read_all(&content, 0, size as u64).await == bytes, "who had it open reads it to its end");
     }
 }
 
