@@ -1,7 +1,7 @@
 //! This node among the others: its slot, its stamps, its clock, and the reads it has open.
 //!
 //! Stamps are unique over all nodes because each node takes those of its own slot, and over time because it takes none
-//! above a ceiling that the database keeps; who gets the slot next begins above it. They rise within a partition because
+//! above a ceiling that the database keeps; the node that gets the slot next begins above it. They rise within a partition because
 //! `commit_batch` refuses one that does not.
 
 use std::collections::BTreeMap;
@@ -30,7 +30,7 @@ pub const BEAT_PATIENCE: Duration = Duration::from_secs(10);
 const RESERVE: Duration = Duration::from_secs(10);
 /// The clocks of two nodes are never farther apart than this, unless something is wrong with them.
 const CLOCKS_APART_TICKS: u64 = 100 * 10_000;
-/// A function whose rows arrive later than this begins again at the time it is then.
+/// A function whose rows arrive later than this is run again, at a new time.
 const MOMENT_AGE_TICKS_MAX: u64 = 2 * Timestamp::TICKS_PER_SECOND;
 /// A node that starts asks for the time until an answer is as quick as this, and so often at most.
 const TIME_WITHIN: Duration = Duration::from_millis(20);
@@ -121,7 +121,7 @@ impl Node {
     }
 
     /// What a load brings may include that the clock was moved on or was far behind, or rows that a node with a faster clock
-    /// wrote: nobody decides at a time before that of what he has read, or a message just put could not be seen yet. And a
+    /// wrote: no function decides at a time before that of the rows it has read, or a message just put could not be seen yet. And a
     /// node that stood still does not go on at the time it had then: a lease would end before its holder hears of it. Each
     /// time that happens twice as long is allowed, so that it ends. `true`: the moment is another. `newest` is the latest stamp among the rows; one far ahead is no reason to believe that it is so late.
     pub fn follow(&self, moment: &mut Moment, newest: i64) -> bool {
@@ -149,7 +149,7 @@ impl Node {
         self.clock.offset_seconds.fetch_max(u64::try_from(seconds).unwrap_or(0), Ordering::AcqRel);
     }
 
-    /// An id at once. It is nobody else's only when it is confirmed.
+    /// An id at once. Another node may have it until it is confirmed.
     pub fn take_id(&self) -> FreshId {
         let now = self.now();
         let mut slot = self.slot();
@@ -195,7 +195,7 @@ impl Node {
         }
     }
 
-    /// Tells the database that this node lives, and reserves stamps. `only_for_stamps`: not if somebody just did.
+    /// Tells the database that this node lives, and reserves stamps. `only_for_stamps`: not if another call just did.
     pub async fn renew(&self, only_for_stamps: bool) -> Result<(), Trouble> {
         let _alone = self.renewing.lock().await;
         if only_for_stamps && self.has_stamps() {
@@ -308,7 +308,7 @@ impl Node {
         let slot: Option<i32> = row.get(0);
         let slot = slot.ok_or_else(|| Trouble::Refused(format!("{SLOTS} nodes run already")))?;
         let (epoch, ceiling): (i64, i64) = (row.get(1), row.get(2));
-        // Only now, with a slot: from here on nobody changes the tables.
+        // Only now, with a slot: while nodes run, no migration changes the tables.
         if let Err(trouble) = self.lifeline.answer(schema::check(&loan.conn.client)).await {
             self.give_up(loan, slot, epoch).await;
             return Err(trouble);

@@ -23,7 +23,7 @@ const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 const EXTENTS: &str =
     "SELECT content, object, length, sums FROM extent WHERE content = ANY ($1::bigint[]) ORDER BY content, number";
 
-/// A node that is stopped in its turn is cut off after this long: nobody waits for it longer.
+/// A node that is stopped in its turn is cut off after this long, so that the others do not wait longer.
 const IDLE_IN_TURN: Duration = Duration::from_secs(4);
 /// The next ones get their turn, and the connection is as it was.
 pub const END_TURN: &str =
@@ -39,7 +39,7 @@ pub struct Session {
     in_turn: bool,
 }
 
-/// Who waits while a decision that keeps losing is read and committed.
+/// Which commits wait while a decision that keeps losing is read and committed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn<'a> {
     /// Those that commit to one of these partitions.
@@ -172,7 +172,7 @@ impl Session {
         Ok(())
     }
 
-    /// Nothing more is read. Nobody waits for the snapshot's end.
+    /// Nothing more is read. The end of the snapshot is not waited for.
     pub fn end(self) {
         let end = match (self.begun, self.in_turn) {
             (false, false) => return self.pool.give_back(self.loan),

@@ -38,7 +38,7 @@ struct LoadedRange {
     rows: BTreeMap<Vec<u8>, Row>,
 }
 
-/// What a function asked for and did not get.
+/// The rows and contents that a function asked for and that are not loaded.
 #[derive(Debug, Default)]
 pub struct MissingRows {
     pub points: BTreeSet<Vec<u8>>,
@@ -80,14 +80,14 @@ impl MissingRows {
 
 /// What a function has seen of the snapshot: a commit holds only if it is still so.
 #[derive(Debug, Default)]
-pub struct Seen {
+pub struct ReadSet {
     /// Rows by key; zero stands for one that was not there.
     pub points: BTreeMap<Vec<u8>, i64>,
     pub ranges: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
-impl Seen {
-    pub fn add(&mut self, other: Seen) {
+impl ReadSet {
+    pub fn add(&mut self, other: ReadSet) {
         self.points.extend(other.points);
         self.ranges.extend(other.ranges);
     }
@@ -200,23 +200,23 @@ pub struct View<'a> {
     source: &'a Source,
     hints: &'a Hints,
     hold: &'a Arc<ReadHold>,
-    noted: RefCell<Noted>,
+    noted: RefCell<RunNotes>,
     /// Content ids that were asked for in this run, so that each is wanted once.
     asked: RefCell<HashMap<u64, Content>>,
 }
 
 /// What is known after a run.
 #[derive(Debug, Default)]
-pub struct Noted {
+pub struct RunNotes {
     pub wanted: MissingRows,
-    pub seen: Seen,
+    pub seen: ReadSet,
     /// Readers handed out before their content was loaded.
     pub promised: Vec<Arc<Reader>>,
     /// Rows that were hints.
     guessed: Vec<Vec<u8>>,
 }
 
-impl Noted {
+impl RunNotes {
     /// It was run on hints, so what the function said counts for nothing.
     pub fn is_void(&self) -> bool {
         !self.guessed.is_empty()
@@ -244,7 +244,7 @@ impl<'a> View<'a> {
         self.noted.borrow().is_void()
     }
 
-    pub fn into_noted(self) -> Noted {
+    pub fn into_noted(self) -> RunNotes {
         self.noted.into_inner()
     }
 
