@@ -69,16 +69,22 @@ pub use check::check;
 pub use content::source::{Fetched, Outside, Running, Unreached};
 pub use error::{BlobError, Failure};
 pub use listing::After;
+pub use model::blocks::{BadBlockId, BlockId};
 pub use model::encryption::Encryption;
+pub use model::tags::Tagged;
+pub use model::tier::{Priority, Tier};
 pub use model::{
     Blob, BlobType, Committed, Container, ContentRef, Deletion, HttpHeaders, PublicAccess, Seen, VersionId, Which,
 };
 pub use op::Op;
 pub use ops::{
-    BlobBytes, BlobsPage, ContainersPage, CreateContainer, DeleteBlob, DeleteContainer, DeleteSnapshots, DeleteType,
-    GetBlob, IncludeBlobs, LeaseBlob, LeaseContainer, ListBlobs, ListContainers, ListedBlob, ListedContainer,
-    ListedEntry, ListedState, PutBlob, ReadBlob, TierConditions,
+    AppendBlock, AppendedBlock, BeginCopy, BlobBytes, BlobsPage, BlockList, ContainersPage, CopiedBlob, CopyBlob,
+    CopyKind, CopyOutcome, CopyReceived, CreateContainer, DeleteBlob, DeleteContainer, DeleteSnapshots, DeleteType,
+    FindBlocks, GetBlob, IncludeBlobs, LeaseBlob, LeaseContainer, ListBlobs, ListContainers, ListedBlob, ListedBlock,
+    ListedContainer, ListedEntry, ListedState, PageWrite, PutBlob, PutBlock, PutBlockList, PutPage, ReadBlob,
+    SequenceConditions, SourceProperties, TierConditions, WholeCopy, WrittenPages,
 };
+pub use rules::copy_source::{SourceBlob, SourceUrl};
 pub use rules::creation_options::CreationOptions;
 pub use rules::encryption::CustomerKey;
 pub use rules::immutability::Standing;

@@ -81,7 +81,7 @@ impl Signals {
         self.wake.notify_all();
     }
 
-    /// Under the lock, so that nobody who is about to wait misses it.
+    /// Under the lock, so that a thread that is about to wait does not miss it.
     pub fn wake_all(&self) {
         let _state = self.lock();
         self.wake.notify_all();
@@ -113,7 +113,7 @@ pub fn start(inner: &Arc<Inner>) -> io::Result<Vec<JoinHandle<()>>> {
     Ok(vec![supervise(inner, "flusher", flusher)?, supervise(inner, "compactor", compactor)?])
 }
 
-/// The collector. It commits decisions, so it has a thread of its own: nobody waits for it who it waits for.
+/// The collector. It waits for the threads that commit, so it has a thread of its own, which none of them waits for.
 pub fn start_collector(inner: &Arc<Inner>) -> io::Result<JoinHandle<()>> {
     supervise(inner, "collector", collector)
 }
@@ -242,7 +242,7 @@ fn flush_ended(inner: &Inner) -> io::Result<()> {
     Ok(())
 }
 
-/// Files that are open can be written to for ever, also when nobody will find them again.
+/// Open files can be written to although they were removed: the writes would succeed, and be lost with the process.
 fn look_at_folder(inner: &Inner, repeated: &mut Repeated) {
     let in_place = inner.folder.is_in_place().unwrap_or_else(|error| {
         repeated.failed("looking at the data folder", &error);

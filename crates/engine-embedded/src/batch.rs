@@ -160,7 +160,7 @@ impl BatchHeader {
     }
 }
 
-/// A content inside a batch: whose it is and where its bytes are in the segment.
+/// A content inside a batch: its id, and where its bytes are in the segment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BatchContent {
     pub id: u64,

@@ -1,5 +1,9 @@
 //! Rows at hand. An entry proves itself: it says up to which state it is known to be right.
 //!
+//! Absences are kept as well, also those that the filters in memory would give again: while a memtable is being written out
+//! the filters cannot answer, and rows that most accounts do not have (service properties) are asked for by every request.
+//! Absences that are asked for once, as for the name of a new blob, push out no row in use: the cache tells the two apart.
+//!
 //! Each key belongs to a slot, and each slot remembers the last batch that wrote to any of its keys. An entry made from
 //! the state `at` is right for every state from `at` on as long as no batch numbered `at` or later wrote to its slot.
 //! So readers and the decider share one cache without a lock between them, and nothing has to be taken out in time.
@@ -13,7 +17,7 @@ use quick_cache::sync::{Cache, DefaultLifecycle};
 
 use crate::sync::{AtomicU64, RandomState};
 
-/// A simulation has few slots: strangers then share one now and then, and its many runs begin sooner.
+/// A simulation has few slots: unrelated keys then share one now and then, and its many runs begin sooner.
 const SLOTS: usize = if cfg!(feature = "simulation") { 64 } else { 1 << 16 };
 /// Larger rows would push out too many small ones.
 const ROW_BYTES_MAX: usize = 16 * 1024;

@@ -49,7 +49,7 @@ impl Report {
         self.problem_count == 0
     }
 
-    /// Adds one that was found by whoever looked beside the engine.
+    /// Adds a problem, also one that a service found in its rows.
     pub fn problem(&mut self, text: String) {
         self.problem_count += 1;
         if self.problems.len() < LISTED_MAX {
@@ -127,7 +127,7 @@ fn check_all(
 
 /// What the rows say, for comparing.
 #[derive(Default)]
-struct Found {
+struct RowFindings {
     contents: HashSet<u64>,
     /// What else can be referred to.
     things: HashSet<u64>,
@@ -141,10 +141,10 @@ fn walk(
     referred: &[u8],
     report: &mut Report,
     progress: &mut dyn FnMut(Progress),
-) -> Result<Found, engine::EngineError> {
+) -> Result<RowFindings, engine::EngineError> {
     let total = inner.live.lock().expect("nothing panics under this lock").values().sum::<u64>();
     let pin = inner.tree.pin();
-    let mut found = Found::default();
+    let mut found = RowFindings::default();
     let mut manifests = Vec::new();
     inner.tree.scan(&[0], &[0xFF], pin.at, &mut |key, value| {
         report.rows += 1;
@@ -183,7 +183,7 @@ fn walk(
 fn check_contents(
     inner: &Inner,
     manifests: Vec<(Key, bytes::Bytes)>,
-    found: &mut Found,
+    found: &mut RowFindings,
     report: &mut Report,
     total: u64,
     progress: &mut dyn FnMut(Progress),
@@ -217,7 +217,7 @@ fn check_contents(
     }
 }
 
-fn compare(inner: &Inner, found: &Found, report: &mut Report) {
+fn compare(inner: &Inner, found: &RowFindings, report: &mut Report) {
     report.segments = inner.segments.all().len() as u64;
     for thing in &found.referred {
         if !found.contents.contains(thing) && !found.things.contains(thing) {
@@ -226,7 +226,7 @@ fn compare(inner: &Inner, found: &Found, report: &mut Report) {
     }
     for content in &found.contents {
         if !found.referred.contains(content) && !found.due.contains(content) {
-            report.problem(format!("nothing refers to content {content}, and nobody will collect it"));
+            report.problem(format!("nothing refers to content {content}, and no due row asks for its collection"));
         }
     }
     let live = inner.live.lock().expect("nothing panics under this lock");

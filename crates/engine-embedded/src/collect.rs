@@ -20,7 +20,7 @@ use crate::Inner;
 use crate::background::unavailable;
 use crate::batch::{Batch, BatchBuilder, BatchHeader, HEADER};
 use crate::contents::read_place;
-use crate::manifest::{Manifest, PLACES_PER_ROW, Place, content_key, segment_key};
+use crate::manifest::{ExtentPlace, Manifest, PLACES_PER_ROW, content_key, segment_key};
 use crate::recovery::read_batch;
 use crate::segment::{EXTENT_HEADER, ExtentHeader, PAGE, Segment, SegmentHold, page_up};
 use crate::sync::{self, Instant, MutexGuard};
@@ -53,7 +53,7 @@ pub enum Pace {
     Everything,
 }
 
-/// What the collector remembers between rounds. Whoever holds it is the only collector.
+/// What the collector remembers between rounds. Its lock makes the holder the only collector.
 #[derive(Debug, Default)]
 pub struct Collector {
     /// Segments that are to be unlinked when no reader can look at a state before this one.
@@ -291,7 +291,7 @@ fn lost_in(inner: &Inner, segment: &Segment) -> Option<EngineError> {
     (left > 0).then(|| EngineError::Corrupt(format!("{left} bytes of contents live in it and are not found there")))
 }
 
-/// Takes the segment's row out. Returns the state from which on nobody needs the file.
+/// Takes the segment's row out. Returns the state from which on the file is not needed.
 fn drop_segment(inner: &Arc<Inner>, segment: &Segment) -> Result<u64, EngineError> {
     let key = segment_key(segment.id);
     decide(inner, key.clone(), move |_| {
@@ -306,7 +306,7 @@ fn drop_segment(inner: &Arc<Inner>, segment: &Segment) -> Result<u64, EngineErro
 struct Living {
     content: ContentId,
     number: u32,
-    place: Place,
+    place: ExtentPlace,
     bytes: Bytes,
 }
 
@@ -375,8 +375,8 @@ fn find_living(
 struct Move {
     content: ContentId,
     number: u32,
-    old: Place,
-    new: Place,
+    old: ExtentPlace,
+    new: ExtentPlace,
 }
 
 /// Writes the bytes to new places, syncs, and changes the rows that still hold the old ones. Returns how many bytes.
@@ -387,7 +387,7 @@ fn relocate(inner: &Arc<Inner>, living: Vec<Living>) -> Result<u64, EngineError>
     let mut holds = Vec::new();
     let written = write_elsewhere(inner, living, &mut holds).and_then(|moves| sync_all(&holds).map(|()| moves));
     let moves = written.map_err(|error| {
-        // Nobody trusts the tail of a segment that a write or sync failed in.
+        // The tail of a segment in which a write or sync failed cannot be trusted.
         holds.iter().for_each(|hold| inner.lanes.seal(&hold.0));
         EngineError::Unavailable(format!("moving contents: {error}"))
     })?;
@@ -414,7 +414,7 @@ fn write_elsewhere(inner: &Inner, living: Vec<Living>, holds: &mut Vec<SegmentHo
         let mut pack = BatchBuilder::new(segment.id, at, 0, 0);
         for one in small {
             let offset = pack.add_content(one.content.0, &one.bytes, crc32c::crc32c(&one.bytes));
-            let new = Place { segment: segment.id, offset, ..one.place.clone() };
+            let new = ExtentPlace { segment: segment.id, offset, ..one.place.clone() };
             moves.push(Move { content: one.content, number: one.number, old: one.place, new });
         }
         segment.write_at(&pack.finish(0), at)?;
@@ -427,7 +427,7 @@ fn write_elsewhere(inner: &Inner, living: Vec<Living>, holds: &mut Vec<SegmentHo
         let header = ExtentHeader { segment: segment.id, offset: at, content, number, length };
         segment.write_at(&header.encode(), at)?;
         segment.write_at(&one.bytes, at + EXTENT_HEADER)?;
-        let new = Place { segment: segment.id, offset: at + EXTENT_HEADER, ..one.place.clone() };
+        let new = ExtentPlace { segment: segment.id, offset: at + EXTENT_HEADER, ..one.place.clone() };
         moves.push(Move { content: one.content, number, old: one.place, new });
     }
     Ok(moves)

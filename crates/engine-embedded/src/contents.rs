@@ -15,7 +15,7 @@ use engine::{
 use crate::Inner;
 use crate::background::{is_full, unavailable};
 use crate::door::Door;
-use crate::manifest::{Manifest, Place, content_key};
+use crate::manifest::{ExtentPlace, Manifest, content_key};
 use crate::segment::{CRC_CHUNK, EXTENT_HEADER, ExtentHeader, PAGE, Segment, SegmentHold, SegmentKind, page_up};
 use crate::sync::{self, Blocking, Mutex};
 
@@ -55,7 +55,7 @@ impl Lanes {
         Ok((SegmentHold::new(segment), offset))
     }
 
-    /// Writes no more to what is open: after an error nobody trusts its tail.
+    /// Writes no more to the open segment: after an error its tail cannot be trusted.
     pub fn seal(&self, failed: &Segment) {
         for lane in &self.0 {
             let mut lane = lane.lock().expect("nothing panics under this lock");
@@ -101,7 +101,7 @@ struct Extents {
     content: u64,
     length: Option<u64>,
     written: u64,
-    places: Vec<Place>,
+    places: Vec<ExtentPlace>,
     holds: Vec<SegmentHold>,
     current: Option<CurrentExtent>,
 }
@@ -208,7 +208,7 @@ impl ContentWriter for Writer {
     }
 }
 
-/// A small content in memory, counted until nobody refers to it any more.
+/// A small content in memory. Its bytes are counted until the last clone is dropped.
 struct WaitingBytes {
     bytes: Bytes,
     count: Arc<Counter>,
@@ -298,7 +298,7 @@ impl Extents {
         if !current.filled.is_multiple_of(CRC_CHUNK as u64) {
             current.sums.push(current.sum);
         }
-        self.places.push(Place {
+        self.places.push(ExtentPlace {
             segment: current.segment.id,
             offset: current.header_at + EXTENT_HEADER,
             length: u32::try_from(current.filled).unwrap_or(u32::MAX),
@@ -363,7 +363,7 @@ pub fn open(
     let first = Manifest::decode(&get(content_key(id, 0).as_bytes())?.ok_or_else(missing)?)?;
     let mut extents = Vec::with_capacity(first.places.len());
     let mut start = 0;
-    let mut add = |places: Vec<Place>| -> Result<(), EngineError> {
+    let mut add = |places: Vec<ExtentPlace>| -> Result<(), EngineError> {
         for place in places {
             let segment = inner.segments.get(place.segment);
             let segment = segment.ok_or_else(|| {
@@ -399,7 +399,7 @@ struct OpenExtent {
     /// Where in the content it begins.
     start: u64,
     segment: Arc<Segment>,
-    place: Place,
+    place: ExtentPlace,
 }
 
 impl OpenContent {
@@ -463,7 +463,7 @@ impl OpenExtent {
 }
 
 /// Reads one extent for the collector and for `check`.
-pub fn read_place(inner: &Inner, place: &Place) -> Result<Bytes, EngineError> {
+pub fn read_place(inner: &Inner, place: &ExtentPlace) -> Result<Bytes, EngineError> {
     let segment = inner.segments.get(place.segment);
     let segment = segment.ok_or_else(|| EngineError::Corrupt(format!("segment {:x} is not there", place.segment)))?;
     let extent = OpenExtent { start: 0, segment, place: place.clone() };

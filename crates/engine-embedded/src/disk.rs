@@ -78,7 +78,7 @@ pub trait Disk: Debug + Send + Sync {
 pub trait DiskFile: Debug + Send + Sync {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
 
-    /// Fills the buffer only with what is in memory already; `false`: it is not, or nobody knows.
+    /// Fills the buffer only with what is in memory already; `false`: it is not, or that is not known.
     fn read_cached(&self, _buffer: &mut [u8], _offset: u64) -> bool {
         false
     }
@@ -121,7 +121,7 @@ pub fn is_out_of_files(error: &io::Error) -> bool {
 
 /// A folder that is held. Dropping it lets go.
 pub trait Lock: Debug + Send + Sync {
-    /// Whether the folder's path still leads to the folder that was locked. Not so when somebody has removed or moved it.
+    /// Whether the folder's path still leads to the folder that was locked. Not so after it was removed or moved.
     fn is_in_place(&self) -> io::Result<bool>;
 }
 

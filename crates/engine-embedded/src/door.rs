@@ -1,8 +1,8 @@
-//! The way in for those who work in the folder beside the engine's own threads: uploads, and reads that wait for the disk.
+//! The way into the engine for tasks beside its own threads: uploads, and reads that wait for the disk.
 //!
-//! Who works is a [`Guest`] and holds the engine; who waits (for a client, for a sync) has only the [`Door`]. An engine that
-//! closes lets nobody in any more and waits until all are out. After that nobody but its owner holds it, so the folder is
-//! free as soon as the owner lets go.
+//! A task that works in the folder has a [`Guest`], which holds the engine. A task that waits (for a client, for a sync) has only
+//! the [`Door`]. An engine that closes lets no guest in any more and waits until all are gone. After that only its owner holds it,
+//! so the folder is free as soon as the owner drops it.
 
 use std::ops::Deref;
 use std::sync::{Arc, PoisonError, Weak};
@@ -12,7 +12,7 @@ use engine::EngineError;
 use crate::Inner;
 use crate::sync::{Condvar, Mutex, MutexGuard};
 
-/// Who is inside.
+/// How many guests there are.
 #[derive(Debug, Default)]
 pub struct Guests {
     state: Mutex<State>,
@@ -30,7 +30,7 @@ impl Guests {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets nobody in any more, and waits until all are out.
+    /// Lets no guest in any more, and waits until all are gone.
     pub fn close(&self) {
         let mut state = self.lock();
         state.closed = true;
@@ -52,7 +52,7 @@ impl Door {
         Door { inner: Arc::downgrade(inner), guests: Arc::clone(&inner.guests) }
     }
 
-    /// Goes in, unless the engine is closed. Nobody waits for anything but the disk while inside.
+    /// Goes in, unless the engine is closed. A guest waits for nothing but the disk.
     pub(crate) fn enter(&self) -> Result<Guest, EngineError> {
         let mut state = self.guests.lock();
         if state.closed {
@@ -64,7 +64,7 @@ impl Door {
     }
 }
 
-/// Somebody at work. The engine that closes waits for this to be dropped.
+/// A task at work in the folder. An engine that closes waits for this to be dropped.
 #[derive(Debug)]
 pub(crate) struct Guest {
     /// Taken only when this is dropped.
@@ -82,7 +82,7 @@ impl Deref for Guest {
 
 impl Drop for Guest {
     fn drop(&mut self) {
-        // First the engine: who hears that all are out may be the last who holds it.
+        // First the engine: the thread that closes goes on once no guest is left, and must then be the last to hold it.
         drop(self.inner.take());
         self.guests.lock().inside -= 1;
         self.guests.left.notify_all();

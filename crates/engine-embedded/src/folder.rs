@@ -1,4 +1,4 @@
-//! The data folder: what it is, who holds it, and what is known to be safe in it.
+//! The data folder: its format, its lock, and what is known to be durable in it.
 //!
 //! ```text
 //! FORMAT     text: uuid, format version, feature flags
@@ -21,7 +21,7 @@ const FORMAT_VERSION: u32 = 2;
 /// The oldest format that is still opened; it becomes the present one then.
 const FORMAT_OLDEST: u32 = 1;
 
-/// Why a folder cannot be served. One sentence for the person who started us.
+/// Why a folder cannot be served. One sentence for the operator.
 #[derive(Debug)]
 pub enum OpenError {
     Io { what: String, error: io::Error },
@@ -164,7 +164,7 @@ fn found(path: &Path, disk: &dyn Disk) -> Result<[u8; 16], OpenError> {
     for folder in ["rows", "segments"] {
         let folder = path.join(folder);
         disk.create_folder(&folder).map_err(io_error("cannot make a folder"))?;
-        // Founding puts nothing in here before FORMAT is written: what is there is somebody's data.
+        // Founding puts nothing in here before FORMAT is written: files found here are data.
         let names = disk.list(&folder).map_err(io_error("cannot list a folder"))?;
         if let Some(name) = names.first() {
             let why = "there are data, but FORMAT, which says what they are, is missing; nothing was changed".into();
@@ -178,8 +178,8 @@ fn found(path: &Path, disk: &dyn Disk) -> Result<[u8; 16], OpenError> {
     Ok(uuid)
 }
 
-/// An earlier start may have made the folder, and those above it, and been killed before they were durable. Who cannot open one
-/// of them did not make anything in it.
+/// An earlier start may have made the folder, and those above it, and been killed before they were durable. A folder that
+/// cannot be opened is passed over: this program could not have made anything in it.
 fn sync_above(path: &Path, disk: &dyn Disk) {
     for above in path.ancestors().skip(1) {
         let above = if above.as_os_str().is_empty() { Path::new(".") } else { above };
@@ -189,7 +189,7 @@ fn sync_above(path: &Path, disk: &dyn Disk) {
     }
 }
 
-/// Nobody but the owner may look at the data. Folders that were made by an earlier program let everybody read.
+/// Only the owner may read the data. Folders made by an earlier version were readable for all users.
 fn tighten(path: &Path, disk: &dyn Disk) {
     let segments = path.join("segments");
     let loose = [path.to_path_buf(), path.join("rows"), segments.clone()].map(|folder| take_rights(disk, &folder));
@@ -203,7 +203,7 @@ fn tighten(path: &Path, disk: &dyn Disk) {
     }
 }
 
-/// A folder that belongs to somebody else (a mounted volume, say) stays as it is; what we make in it is closed to others.
+/// A folder of another user (a mounted volume, say) keeps its rights; files and folders made in it are readable by their owner only.
 fn take_rights(disk: &dyn Disk, path: &Path) -> bool {
     disk.tighten(path).unwrap_or_else(|error| {
         tracing::warn!(path = %path.display(), %error, "others may be able to read this, and it cannot be changed");

@@ -63,7 +63,7 @@ impl Space {
         self.full.load(Ordering::Acquire)
     }
 
-    /// Somebody was told that the disk is full.
+    /// A client was told that the disk is full.
     pub fn was_full(&self) {
         self.unlooked.store(0, Ordering::Release);
         if !self.full.swap(true, Ordering::AcqRel) {

@@ -1,4 +1,4 @@
-//! What `fuzzing` calls: decoders of what is in the files, with bytes that nobody wrote.
+//! What `fuzzing` calls: decoders of what is in the files, with arbitrary bytes.
 
 use bytes::Bytes;
 

@@ -206,7 +206,7 @@ struct Inner {
     /// Batches below this number are synced. In relaxed durability it follows what is published.
     durable: AtomicU64,
     space: Space,
-    /// Somebody has removed or moved the data folder under us.
+    /// The data folder was removed or moved while the engine runs.
     folder_gone: AtomicBool,
     /// Nothing new is begun: the collector ends.
     closing: AtomicBool,
@@ -271,7 +271,7 @@ impl EmbeddedEngine {
                 let _ = thread.join();
             }
         }
-        // A round that somebody else has asked for ends first.
+        // A round that another call has asked for ends first.
         let mut collector = collect::lock(inner);
         if !inner.pipeline.is_broken() {
             collect::unlink_dropped(inner, &mut collector);
@@ -478,7 +478,7 @@ impl Inner {
         Some(value)
     }
 
-    /// Looks at the disk. Returns how much can be written, the reserve included; if nobody knows, anything can.
+    /// Looks at the disk. Returns how much can be written, the reserve included; if that is not known, there is no limit.
     fn look_at_space(&self) -> u64 {
         self.space.look(&self.folder, self.tree.unwritten_bytes()).unwrap_or(u64::MAX)
     }

@@ -14,7 +14,7 @@ const FORMAT: u8 = 1;
 
 /// Where one extent lies.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Place {
+pub struct ExtentPlace {
     pub segment: u64,
     /// Of the bytes themselves.
     pub offset: u64,
@@ -23,7 +23,7 @@ pub struct Place {
     pub sums: Vec<u32>,
 }
 
-impl Place {
+impl ExtentPlace {
     pub fn sums_of(bytes: &[u8]) -> Vec<u32> {
         bytes.chunks(CRC_CHUNK).map(crc32c::crc32c).collect()
     }
@@ -36,7 +36,7 @@ pub struct Manifest {
     pub length: u64,
     /// How many rows there are.
     pub rows: u32,
-    pub places: Vec<Place>,
+    pub places: Vec<ExtentPlace>,
 }
 
 pub fn content_key(id: ContentId, row: u32) -> Key {
@@ -53,7 +53,7 @@ pub fn segment_key(id: u64) -> Key {
 
 impl Manifest {
     /// All rows for these places.
-    pub fn rows_for(length: u64, places: &[Place]) -> Vec<Manifest> {
+    pub fn rows_for(length: u64, places: &[ExtentPlace]) -> Vec<Manifest> {
         let rows = u32::try_from(places.len().div_ceil(PLACES_PER_ROW).max(1)).unwrap_or(u32::MAX);
         if places.is_empty() {
             return vec![Manifest { length, rows, places: Vec::new() }];
@@ -97,7 +97,7 @@ impl Manifest {
                 sums.push(sum);
                 after = left;
             }
-            places.push(Place { segment, offset, length, sums });
+            places.push(ExtentPlace { segment, offset, length, sums });
             rest = after;
         }
         Some(Manifest { length, rows, places })
@@ -120,8 +120,8 @@ mod tests {
 
     #[test]
     fn a_row_reads_back_as_written() {
-        let long = Place { segment: 9, offset: 4160, length: 200_000, sums: vec![1, 2, 3, 4] };
-        let short = Place { segment: u64::MAX, offset: 7, length: 1, sums: vec![u32::MAX] };
+        let long = ExtentPlace { segment: 9, offset: 4160, length: 200_000, sums: vec![1, 2, 3, 4] };
+        let short = ExtentPlace { segment: u64::MAX, offset: 7, length: 1, sums: vec![u32::MAX] };
         for manifest in Manifest::rows_for(200_001, &[long, short]) {
             assert_eq!(Manifest::decode(&manifest.encode()), Ok(manifest));
         }
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn a_cut_row_is_corrupt_not_shorter() {
-        let place = Place { segment: 9, offset: 4160, length: 10, sums: vec![5] };
+        let place = ExtentPlace { segment: 9, offset: 4160, length: 10, sums: vec![5] };
         let row = Manifest { length: 10, rows: 1, places: vec![place] }.encode();
         for cut in 1..row.len() {
             let read = Manifest::decode(&row[..cut]);

@@ -284,7 +284,7 @@ mod tests {
         assert!(!recent.touched(&Footprint::new(vec![range("c", "d")]), 11));
         recent.end(&partition);
         recent.note(12, b"b");
-        assert!(recent.writes.is_empty(), "nobody watches");
+        assert!(recent.writes.is_empty(), "no decision is outside");
     }
 
     #[test]
@@ -303,7 +303,7 @@ mod tests {
         assert!(recent.overtook(&one, Timestamp(150)), "the second is still outside");
         recent.end(&one);
         let both = Partitions::of([Key::new(0x70), Key::new(0x71)]);
-        assert!(!recent.overtook(&both, Timestamp(150)), "nobody of the first is outside any more");
+        assert!(!recent.overtook(&both, Timestamp(150)), "no decision of the first partition is outside any more");
         recent.begin(&both, 13);
         recent.note_stamp(&one, Timestamp(300));
         assert!(recent.overtook(&both, Timestamp(250)) && !recent.overtook(&other, Timestamp(250)));

@@ -1,7 +1,7 @@
 //! The decider and the committer.
 //!
 //! The decider takes what waits, partition by partition in turn, and fills a batch. The committer appends the batch,
-//! syncs, publishes and answers everybody in it. While one batch syncs the next is decided; as soon as the sync returns
+//! syncs, publishes and answers all decisions in it. While one batch syncs the next is decided; as soon as the sync returns
 //! the next goes. So one sync serves everything that waited, and a hot partition is batched, not limited by the disk.
 
 use std::cell::Cell;
@@ -21,7 +21,7 @@ use tokio::sync::oneshot;
 use crate::background::{EndedLog, is_full, unavailable};
 use crate::batch::{BatchBuilder, HEADER};
 use crate::entropy::Entropy;
-use crate::manifest::{Manifest, Place, content_key, is_content_key, segment_key};
+use crate::manifest::{ExtentPlace, Manifest, content_key, is_content_key, segment_key};
 use crate::outside::{Footprint, RecentWrites, run_outside};
 use crate::probe::Moment;
 use crate::segment::{PAGE, Segment, page_up};
@@ -31,7 +31,7 @@ use crate::{Durability, Inner, contents, supervise};
 
 /// A batch is closed at this size, so that no sync grows without bound.
 const BATCH_BYTES: usize = 4 << 20;
-/// While the decider pauses after its batches they are smaller, so that everybody gets an answer now and then.
+/// While the decider pauses after its batches they are smaller, so that answers still go out at short intervals.
 const BATCH_BYTES_UNDER_PRESSURE: usize = 256 << 10;
 /// How much a log presses back that is about to outgrow its limit while the next one is not ready.
 const PRESSURE_OF_THE_LOG_MAX: u64 = 60;
@@ -85,7 +85,7 @@ pub struct Prepared {
     pub footprint: Footprint,
 }
 
-/// What waits, and who works on it.
+/// The decisions that wait, and the threads that work on them.
 #[derive(Debug, Default)]
 pub struct Pipeline {
     state: Mutex<State>,
@@ -209,7 +209,7 @@ impl Pipeline {
         self.lock().log_end.clone()
     }
 
-    /// Takes no more and answers nobody: what is undecided is unknown.
+    /// Takes no more decisions and answers none: what has become of them is not known.
     pub fn break_down(&self) {
         let mut state = self.lock();
         state.broken = true;
@@ -293,7 +293,7 @@ pub fn start(inner: &Arc<Inner>) -> io::Result<Vec<JoinHandle<()>>> {
     Ok(vec![decider, committer, outside])
 }
 
-/// A decision that panics is a fault of the service; it must not take everybody's engine with it.
+/// A decision that panics is a fault of the service; the engine must go on for all others.
 pub fn run(decision: &mut Box<dyn Decision>, rows: &dyn Rows, tick: Tick) -> Verdict {
     sync::caught(|| decision.decide(rows, tick)).unwrap_or_else(|why| {
         tracing::error!(why, "a decision panicked");
@@ -408,7 +408,7 @@ impl Decider {
         if !is_empty {
             self.offset = page_up(self.offset + open.builder.len() as u64);
             self.number += 1;
-            // There was room for it. If not, it has made its own, and nobody may fill that with zeroes again.
+            // There was room for it. If not, it has made its own, and that must not be filled with zeroes again.
             debug_assert!(self.offset <= self.log_room, "room is made before a decision");
             self.log_room = self.log_room.max(self.offset);
         }
@@ -429,7 +429,7 @@ impl Decider {
     }
 
     /// The further flushes, compaction or the next log are behind, the longer the decider pauses after what it has
-    /// written. Everybody waits a little longer then; nobody waits for ever.
+    /// written. Every decision waits a little longer then; none waits for ever.
     fn press_back(&mut self, bytes: usize) {
         self.pressure = self.inner.tree.pressure() + self.pressure_of_the_log();
         let pause = self.pressure.pause_after(bytes);
@@ -557,7 +557,7 @@ impl Decider {
         }
         request.after = self.last_written;
         let mut state = self.inner.pipeline.lock();
-        // After a break-down nobody would take it, and whoever asked would wait for ever.
+        // After a break-down no thread would take it, and its caller would wait for ever.
         if !state.broken {
             state.taken = state.taken.checked_sub(1).expect("it is one of those that were taken");
             state.heavy_count += 1;
@@ -617,7 +617,7 @@ impl Decider {
     }
 
     /// The log must have room for what is decided before it is: afterwards there is no way back. Beyond what was written out
-    /// ahead, room is made by writing zeroes, which fails while failing harms nobody.
+    /// ahead, room is made by writing zeroes, which fails while no decision depends on it yet.
     fn make_room(&mut self, size: u64) -> Answer {
         let filled = self
             .open
@@ -658,7 +658,7 @@ impl Decider {
         let crc = crc32c::crc32c(bytes);
         let offset = self.open_batch().builder.add_content(id.0, bytes, crc);
         let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
-        let place = Place { segment, offset, length, sums: Place::sums_of(bytes) };
+        let place = ExtentPlace { segment, offset, length, sums: ExtentPlace::sums_of(bytes) };
         let places = if bytes.is_empty() { vec![] } else { vec![place] };
         Manifest { length: bytes.len() as u64, rows: 1, places }
     }
@@ -873,7 +873,7 @@ impl Committer {
 
     fn sync_rest(&mut self) -> io::Result<()> {
         let Some((segment, number, _)) = self.unsynced.take() else { return Ok(()) };
-        // Nobody else publishes: this is all that has been written.
+        // No other thread publishes: this is all that has been written.
         let written = self.inner.tree.published();
         segment.sync()?;
         self.inner.durable.store(written, Ordering::Release);

@@ -3,7 +3,7 @@
 //! Batches are numbered without gaps over all logs, and each says which batch was known durable when it was written. So
 //! when a batch is missing or damaged there are two cases. If a later batch says it had been durable, or STATE does, the
 //! disk has lost something: the folder is refused and the place is named. Otherwise it was in flight when the machine
-//! stopped, nobody was told it had happened, and it is cut off.
+//! stopped: no client was told that it happened, and it is cut off.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::path::Path;
@@ -19,7 +19,7 @@ use crate::contents::Lanes;
 use crate::folder::{Folder, KnownLog, OpenError, State, io_error};
 use crate::free_space::Space;
 use crate::pipeline::Pipeline;
-use crate::segment::{Found, PAGE, Segment, SegmentKind, Segments, list_segments, segment_path};
+use crate::segment::{PAGE, Segment, SegmentFile, SegmentKind, Segments, list_segments, segment_path};
 use crate::sync::{self, AtomicBool, AtomicU64, Mutex};
 use crate::tree::{self, Tree};
 use crate::{Counters, Inner, Options, stored_number};
@@ -81,9 +81,9 @@ pub fn open(path: &Path, options: Options) -> Result<Inner, OpenError> {
     })
 }
 
-/// Everything that stands in the folder of segments. One damaged header is enough to go no further: nobody knows what the
-/// segment was.
-fn look_at_segments(folder: &Folder) -> Result<BTreeMap<u64, Found>, OpenError> {
+/// Everything that stands in the folder of segments. One damaged header ends the start: the segment
+/// may have held anything.
+fn look_at_segments(folder: &Folder) -> Result<BTreeMap<u64, SegmentFile>, OpenError> {
     let ids = list_segments(folder).map_err(io_error("cannot list the segments"))?;
     ids.into_iter().map(|id| Ok((id, Segment::open(folder, id)?))).collect()
 }
@@ -136,7 +136,7 @@ struct Replayed {
     stamp: u64,
     /// The batch up to which a sync is known to have succeeded.
     durable: u64,
-    /// Batches that nobody says were durable: number, index of the log, from where, to where.
+    /// Batches that no later batch and no STATE says were durable: number, index of the log, from where, to where.
     unproven: VecDeque<(u64, usize, u64, u64)>,
 }
 
@@ -186,10 +186,15 @@ impl Replayed {
     }
 }
 
-fn replay(found: &BTreeMap<u64, Found>, folder: &Folder, state: &State, tree: &Tree) -> Result<Replayed, OpenError> {
+fn replay(
+    found: &BTreeMap<u64, SegmentFile>,
+    folder: &Folder,
+    state: &State,
+    tree: &Tree,
+) -> Result<Replayed, OpenError> {
     refuse_missing_logs(found, folder, state)?;
     let whole = found.values().filter_map(|found| match found {
-        Found::Whole(segment) if segment.kind == SegmentKind::Log => Some(segment),
+        SegmentFile::Whole(segment) if segment.kind == SegmentKind::Log => Some(segment),
         _ => None,
     });
     let logs: Vec<&Arc<Segment>> = whole.filter(|log| log.id >= state.replay_segment).collect();
@@ -211,12 +216,12 @@ fn replay(found: &BTreeMap<u64, Found>, folder: &Folder, state: &State, tree: &T
 }
 
 /// A log that STATE lists may hold what was acknowledged: it must be there, and must not be one that was never used.
-fn refuse_missing_logs(found: &BTreeMap<u64, Found>, folder: &Folder, state: &State) -> Result<(), OpenError> {
+fn refuse_missing_logs(found: &BTreeMap<u64, SegmentFile>, folder: &Folder, state: &State) -> Result<(), OpenError> {
     for known in state.logs.iter().flatten() {
         let why = match found.get(&known.id) {
-            Some(Found::Whole(segment)) if segment.kind == SegmentKind::Log => continue,
-            Some(Found::Whole(_)) => "STATE lists it as a log, and it is none",
-            Some(Found::Unborn) => "STATE lists this log, and its header is gone",
+            Some(SegmentFile::Whole(segment)) if segment.kind == SegmentKind::Log => continue,
+            Some(SegmentFile::Whole(_)) => "STATE lists it as a log, and it is none",
+            Some(SegmentFile::Unborn) => "STATE lists this log, and its header is gone",
             None => "STATE lists this log, and it is not there",
         };
         let place = format!("{} byte 0", segment_path(&folder.segments(), known.id).display());
@@ -335,7 +340,7 @@ impl Stored {
 /// tree says is good for that: it is known not to be older than STATE.
 fn open_segments(
     folder: &Folder,
-    found: BTreeMap<u64, Found>,
+    found: BTreeMap<u64, SegmentFile>,
     live: &HashMap<u64, u64>,
     replayed: &Replayed,
     segments: &Segments,
@@ -347,7 +352,7 @@ fn open_segments(
     let mut dead = Vec::new();
     for (id, found) in found {
         match found {
-            Found::Whole(segment) if lives_in(id) > 0 => segments.insert(segment),
+            SegmentFile::Whole(segment) if lives_in(id) > 0 => segments.insert(segment),
             _ if segments.get(id).is_none() => dead.push(id),
             _ => {}
         }

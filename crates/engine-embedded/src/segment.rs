@@ -32,14 +32,14 @@ pub enum SegmentKind {
     Data,
 }
 
-/// A segment file, open while it is written to or was used not long ago. Whoever holds one can read it, also after it has
-/// been unlinked.
+/// A segment file, open while it is written to or was used not long ago. A reader that holds the segment can read it,
+/// also after the file has been unlinked.
 #[derive(Debug)]
 pub struct Segment {
     pub id: u64,
     pub kind: SegmentKind,
     path: PathBuf,
-    /// `None`: it was closed, because others were needed. Only that of a segment that nobody writes to.
+    /// `None`: it was closed, because other files were needed. Segments that are written to keep theirs open.
     file: Mutex<Option<Arc<dyn DiskFile>>>,
     /// The file was used since it was last looked at for closing.
     was_used: AtomicBool,
@@ -55,11 +55,11 @@ pub struct Segment {
     sync: SyncGroup,
 }
 
-/// Who has asked for a sync, and what came of it. A failure is remembered for good: the system reports it once, drops what
+/// The syncs that were asked for, and their results. A failure is remembered for good: the system reports it once, drops what
 /// it could not write, and calls the next sync a success.
 #[derive(Debug, Default)]
 struct SyncGroup {
-    /// Who waits here holds no thread.
+    /// A task that waits here holds no thread.
     turn: tokio::sync::Mutex<()>,
     /// Held while the system syncs.
     syncing: Mutex<()>,
@@ -70,9 +70,9 @@ struct SyncGroup {
 
 /// What stands under a segment's name.
 #[derive(Debug)]
-pub enum Found {
+pub enum SegmentFile {
     Whole(Arc<Segment>),
-    /// Making it never came to its end, so nothing was ever put in it.
+    /// The start was killed while it made the file, so nothing was ever put in it.
     Unborn,
 }
 
@@ -134,18 +134,18 @@ impl Segment {
     ///
     /// A segment's header is durable before anything else is written to it. So a file that is shorter than a header, or
     /// holds nothing but zeroes, was never used. Any other file without a sound header is damaged.
-    pub fn open(folder: &Folder, id: u64) -> Result<Found, OpenError> {
+    pub fn open(folder: &Folder, id: u64) -> Result<SegmentFile, OpenError> {
         let path = segment_path(&folder.segments(), id);
         let cannot = |what: &str| io_error(format!("cannot {what} {}", path.display()));
         let file = folder.disk().open(&path).map_err(cannot("open"))?;
         let mut header = [0_u8; SEGMENT_HEADER];
         match file.read_exact_at(&mut header, 0) {
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(Found::Unborn),
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(SegmentFile::Unborn),
             read => read.map_err(cannot("read"))?,
         }
         let Some(kind) = decode_header(&header, id, &folder.uuid) else {
             if is_zero(&*file).map_err(cannot("read"))? {
-                return Ok(Found::Unborn);
+                return Ok(SegmentFile::Unborn);
             }
             let at = first_difference(&header, id, &folder.uuid);
             let place = format!("{} byte {at}", path.display());
@@ -153,7 +153,7 @@ impl Segment {
         };
         let segment = Segment::over(folder, id, kind, path.clone(), None);
         segment.active.store(false, Ordering::Release);
-        Ok(Found::Whole(Arc::new(segment)))
+        Ok(SegmentFile::Whole(Arc::new(segment)))
     }
 
     pub fn len(&self) -> io::Result<u64> {
@@ -199,7 +199,7 @@ impl Segment {
         Ok(Arc::from(file))
     }
 
-    /// Closes the file if nobody writes to it and it was not used since this was last asked. Whether it did.
+    /// Closes the file if the segment is not written to and was not used since the last call. Returns whether it did.
     pub fn close_if_idle(&self) -> bool {
         if self.was_used.swap(false, Ordering::AcqRel) || !self.is_collectable() {
             return false;
@@ -213,7 +213,7 @@ impl Segment {
         true
     }
 
-    /// Removes the file. Those who hold the segment can read it all the same, so the file stays open as long as they do.
+    /// Removes the file. Readers that hold the segment can still read it, so the file stays open as long as they hold it.
     pub fn unlink(&self) -> io::Result<()> {
         {
             let _slot = self.slot();
@@ -221,7 +221,7 @@ impl Segment {
         }
         match self.file() {
             Err(error) if is_out_of_files(&error) => Err(error),
-            // What cannot be opened for another reason nobody can read, and it goes all the same.
+            // A file that cannot be opened for another reason cannot be read either: it is removed.
             Ok(_) | Err(_) => self.disk.remove_file(&self.path),
         }
     }
@@ -238,15 +238,15 @@ impl Segment {
         self.file()?.write_all_at(bytes, offset)
     }
 
-    /// Syncs the file. Every sync of a segment that is in use goes through here, and one sync serves all who have asked
-    /// before it began.
+    /// Syncs the file. Every sync of a segment that is in use goes through here, and one sync serves all calls
+    /// made before it began.
     pub fn sync(&self) -> io::Result<()> {
         let mine = self.sync.requested.fetch_add(1, Ordering::AcqRel) + 1;
         self.sync_as(mine, false)
     }
 
-    /// Syncs once for everybody who waits. Whoever stops waiting takes nothing along: the sync goes on, and what came of it
-    /// is noted by the thread that does it.
+    /// Syncs once for all tasks that wait. A task that stops waiting does not stop the sync: the thread that syncs notes the
+    /// result.
     pub async fn sync_shared(self: &Arc<Self>) -> io::Result<()> {
         let mine = self.sync.requested.fetch_add(1, Ordering::AcqRel) + 1;
         let _turn = self.sync.turn.lock().await;
@@ -309,7 +309,7 @@ impl Segment {
         self.active.store(false, Ordering::Release);
     }
 
-    /// Whether the collector may look at it: nobody writes to it and nobody has bytes staged in it.
+    /// Whether the collector may look at it: it is not written to, and no staged content is in it.
     pub fn is_collectable(&self) -> bool {
         !self.active.load(Ordering::Acquire) && self.staged.load(Ordering::Acquire) == 0
     }

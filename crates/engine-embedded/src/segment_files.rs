@@ -1,7 +1,7 @@
 //! The open files of segments: as many as may be, however many segments there are.
 //!
 //! A data folder of a terabyte has thousands of segments, and a process may have a thousand files open, connections among
-//! them. So the file of a segment that nobody writes to is closed when others are needed, and opened again when it is read.
+//! them. So the file of a segment that is not written to is closed when others are needed, and opened again when it is read.
 
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
@@ -10,7 +10,7 @@ use std::sync::{Arc, PoisonError, Weak};
 use crate::segment::Segment;
 use crate::sync::{AtomicU64, Mutex};
 
-/// How many files of segments stay open, unless somebody says otherwise.
+/// How many files of segments stay open, unless the options say otherwise.
 pub const SEGMENT_FILES_MAX: u64 = 256;
 
 /// Which segments have their files open. One for each folder.
@@ -27,7 +27,7 @@ impl SegmentFiles {
         SegmentFiles { max, open: AtomicU64::new(0), ring: Mutex::default() }
     }
 
-    /// The file of this segment may be closed once nobody writes to it.
+    /// The file of this segment may be closed once it is not written to any more.
     pub fn add(&self, segment: &Arc<Segment>) {
         let mut ring = self.ring.lock().unwrap_or_else(PoisonError::into_inner);
         // Segments come and go all the time. Those that are gone take memory here, so they go before there is room for more.

@@ -212,7 +212,7 @@ mod simulated {
             with(|state| state.now)
         }
 
-        /// Moves time forward and wakes everybody whose time has come.
+        /// Moves time forward and wakes the tasks whose time has come.
         pub fn advance(by: Duration) {
             let due = with(|state| {
                 state.now += by;
@@ -223,7 +223,7 @@ mod simulated {
             due.iter().for_each(|waiters| waiters.notify_all());
         }
 
-        /// Moves time to the next moment anybody waits for. `false`: nobody waits for time.
+        /// Moves time to the next moment that a task waits for. `false`: no task waits for time.
         pub fn advance_to_next() -> bool {
             let next = with(|state| {
                 let next = state.alarms.iter().map(|(_, at, _)| *at).min();

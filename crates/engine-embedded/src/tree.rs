@@ -110,7 +110,7 @@ impl Tree {
         table_bytes: u64,
     ) -> Result<Tree, lsm_tree::Error> {
         let seqno = SequenceNumberCounter::new(floor + 1);
-        // The tree's own idea of what is visible runs ahead of what is durable; nobody looks at it.
+        // The tree's own idea of what is visible runs ahead of what is durable; the engine does not use it.
         let unused_visible = SequenceNumberCounter::default();
         let tree = Config::new(&path, seqno.clone(), unused_visible)
             .use_cache(Arc::new(Cache::with_capacity_bytes(options.block_cache_bytes)))
@@ -386,7 +386,7 @@ impl Tree {
     /// Removes the tables from this number on that are in no list.
     fn remove_unlisted(&self, from: u64) -> io::Result<()> {
         self.disk.tree_work(&mut || {
-            // So that nobody is writing a table now.
+            // So that no flush writes a table meanwhile.
             let _flushing = self.tree.get_flush_lock();
             let version = self.tree.current_version();
             // If only the sync of a new list failed, the list is there, and the tables belong to it.
@@ -431,7 +431,7 @@ impl Tree {
         Some(strategy.with_l0_threshold(above_level0).with_table_target_size(tables))
     }
 
-    /// Forgets versions nobody reads any more, and the memtables they keep alive.
+    /// Forgets versions that no reader can see any more, and the memtables they keep alive.
     pub fn maintain(&self) -> io::Result<()> {
         let watermark = self.watermark();
         self.disk.tree_work(&mut || {
@@ -755,7 +755,7 @@ mod tests {
     }
 
     /// A flush has failed and was tried again, compaction has merged what it wrote, and then an old list of tables could not be
-    /// removed. Who still reads the merged tables must find them.
+    /// removed. A scan that still reads the merged tables must find them.
     #[test]
     fn tables_that_are_read_stay_when_compaction_fails_after_it_has_merged_them() {
         let folder = tempfile::tempdir().expect("a folder");

@@ -92,7 +92,7 @@ async fn answers_wait_for_what_they_were_decided_on() {
     assert_eq!(read(&engine).await.as_deref(), Some(&b"1"[..]));
 }
 
-/// What a decision holds is given up when its changes are there, also if nobody waits for its answer.
+/// What a decision holds is given up when its changes are there, also if no task waits for its answer.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_decision_is_kept_until_it_is_durable() {
     let folder = tempfile::tempdir().expect("a folder");

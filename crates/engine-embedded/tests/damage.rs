@@ -224,7 +224,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     all
 }
 
-/// Whatever is damaged, in the tree's files too: the folder is refused, or who reads is told. Nothing is read wrong or missing
+/// Whatever is damaged, in the tree's files too: the folder is refused, or reads fail. Nothing is read wrong or missing
 /// without a word, and no thread panics over it.
 #[tokio::test(flavor = "multi_thread")]
 async fn damage_anywhere_is_refused_or_told_and_never_shown() {

@@ -119,7 +119,7 @@ async fn a_log_that_fails_stops_the_engine_and_loses_nothing() {
         }
         switch.set(Some((point, EIO)));
         let lost = put(&*engine, "unacknowledged", &pattern("u", 1, 3_000)).await;
-        assert_eq!(lost, Err(EngineError::Closed), "nobody is told that it happened");
+        assert_eq!(lost, Err(EngineError::Closed), "no caller is told that it happened");
         while died.load(Ordering::Acquire) == 0 {
             tokio::time::sleep(std::time::Duration::from_millis(1)).await;
         }

@@ -25,7 +25,7 @@ fn options() -> Options {
     Options { memtable_bytes: 256 << 10, log_bytes: 2 << 20, segment_bytes: 4 << 20, ..Options::default() }
 }
 
-/// The victim: writers that overwrite and delete their own objects until somebody kills them.
+/// The victim: writers that overwrite and delete their own objects until the process is killed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "the victim of the test below"]
 async fn victim() {

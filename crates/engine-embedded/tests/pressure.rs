@@ -296,12 +296,12 @@ async fn decisions_that_are_run_outside_count_as_waiting() {
     assert!((15..20).contains(&busy), "{busy} of 20 were too many");
 }
 
-/// The next log is late and the disk is empty: who writes is slowed down, and then told to come again, not that the disk is full.
+/// The next log is late and the disk is empty: writers are slowed down, and then told to come again, not that the disk is full.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_log_that_is_late_is_no_full_disk() {
     let folder = tempfile::tempdir().expect("a folder");
     let gate = Gate::default();
-    // Nobody else commits anything, and the first log is the only one.
+    // No other task commits anything, and the first log is the only one.
     let options =
         Options { log_bytes: 4 << 20, collects: false, probe: gate.probe(Moment::Flusher), ..Options::default() };
     gate.set(true);
@@ -354,10 +354,10 @@ async fn slow_listings_do_not_stall_other_tasks() {
     });
     let listings: Vec<_> = listings.collect();
     tokio::time::sleep(Duration::from_millis(100)).await;
-    let other = tokio::spawn(async move { (0..4).for_each(|_| tell.send(()).expect("somebody listens")) });
+    let other = tokio::spawn(async move { (0..4).for_each(|_| tell.send(()).expect("the test listens")) });
     other.await.expect("the other task goes on");
     for listing in listings {
-        assert!(listing.await.expect("no panic"), "nobody could speak while the listings waited");
+        assert!(listing.await.expect("no panic"), "no other task could run while the listings waited");
     }
 }
 
@@ -401,10 +401,10 @@ async fn slow_gets_do_not_stall_other_tasks() {
         });
         let gets: Vec<_> = gets.collect();
         tokio::time::sleep(Duration::from_millis(100)).await;
-        let other = tokio::spawn(async move { (0..4).for_each(|_| tell.send(()).expect("somebody listens")) });
+        let other = tokio::spawn(async move { (0..4).for_each(|_| tell.send(()).expect("the test listens")) });
         other.await.expect("the other task goes on");
         for get in gets {
-            assert!(get.await.expect("no panic"), "nobody could speak while the gets waited");
+            assert!(get.await.expect("no panic"), "no other task could run while the gets waited");
         }
     }
 }

@@ -207,7 +207,7 @@ async fn in_relaxed_durability_a_hole_is_where_the_history_ends() {
     damage(&log, batches[4] as u64, &Damage::Zero);
     match EmbeddedEngine::open(copy.path(), Options::default()) {
         Ok(engine) => {
-            assert!(!known, "a batch that was known durable is gone and nobody says so");
+            assert!(!known, "a batch that was known durable is gone, and the start did not refuse");
             for round in 0..10 {
                 let name = format!("{round}");
                 let expected = (round < 4).then(|| pattern(&name, round, 6_000));

@@ -421,7 +421,7 @@ async fn a_disk_that_is_full_with_compaction_behind_can_be_emptied() {
     assert_clean(folder.path());
 }
 
-/// How much of the disk was used at most, while somebody wants to know.
+/// How much of the disk was used at most, while a test watches.
 fn most_used(folder: &Path, looks: &AtomicBool) -> u64 {
     let mut most = 0;
     while looks.load(Ordering::Acquire) {

@@ -103,7 +103,7 @@ async fn uploads_that_never_end_leave_nothing_after_a_restart() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_write_that_is_under_way_ends_before_the_folder_is_closed() {
     let folder = tempfile::tempdir().expect("a folder");
-    // 0: nobody writes, 1: a write has begun, 2: it may go on.
+    // 0: no write, 1: a write has begun, 2: it may go on.
     let stage = Arc::new((Mutex::new(0), Condvar::new()));
     let disk = {
         let stage = Arc::clone(&stage);
@@ -131,7 +131,7 @@ async fn a_write_that_is_under_way_ends_before_the_folder_is_closed() {
     drop(engine);
     let again = EmbeddedEngine::open(folder.path(), Options::default());
     letting_go.join().expect("no panic");
-    again.expect("nobody has the folder any more");
+    again.expect("no process has the folder any more");
 }
 
 /// A read may be waiting for the disk when its request is gone and the engine closes. It ends before the folder is let go.
@@ -157,7 +157,7 @@ async fn a_read_that_is_under_way_ends_before_the_folder_is_closed() {
             read.await
         })
     };
-    begun.recv().expect("somebody reads");
+    begun.recv().expect("a read has begun");
     reader.abort();
     assert!(reader.await.expect_err("given up").is_cancelled());
     let letting_go = std::thread::spawn(move || {
@@ -167,7 +167,7 @@ async fn a_read_that_is_under_way_ends_before_the_folder_is_closed() {
     drop(engine);
     let again = EmbeddedEngine::open(folder.path(), Options::default());
     letting_go.join().expect("no panic");
-    again.expect("nobody has the folder any more");
+    again.expect("no process has the folder any more");
 }
 
 /// An upload whose client is slow does not keep the folder: the engine closes, and the upload hears of it.
@@ -284,7 +284,7 @@ async fn a_damaged_content_does_not_stop_the_collection() {
     }
 }
 
-/// The header before a content is damaged, so that nobody finds the content by walking through the segment. It is where its row
+/// The header before a content is damaged, so that the content is not found by walking through the segment. It is where its row
 /// says, and can be read; but its segment cannot be emptied, and that is said, not tried again and again.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_content_that_is_not_found_in_its_segment_is_named_and_left() {

@@ -1,4 +1,4 @@
-//! A sync that fails is remembered: nothing that it should have made durable is believed, by anybody, ever.
+//! A sync that fails is remembered: nothing that it should have made durable counts as durable, ever.
 
 mod common;
 
@@ -24,7 +24,7 @@ fn eio() -> io::Error {
 #[derive(Default)]
 struct OneFailure {
     armed: AtomicBool,
-    /// 0: nobody is there, 1: a sync waits, 2: it may fail.
+    /// 0: no sync, 1: a sync waits, 2: it may fail.
     stage: Mutex<u8>,
     changed: Condvar,
 }
@@ -138,7 +138,7 @@ impl ForgetfulDisk {
         Box::new(ForgetfulFile { disk: self.clone(), path: path.to_path_buf(), file, dirty: Mutex::default() })
     }
 
-    /// Whoever changes something holds this: while it does so the power stays. After the cut nothing is changed any more,
+    /// Every call that changes the disk holds this: until it is dropped the power stays. After the cut nothing is changed any more,
     /// though the threads of the engine that had the disk go on.
     fn power(&self) -> io::Result<RwLockReadGuard<'_, bool>> {
         let is_dark = self.is_dark.read().expect("not poisoned");

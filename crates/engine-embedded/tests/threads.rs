@@ -70,7 +70,7 @@ async fn a_panic_of_any_thread_ends_the_engine_in_sight() {
         armed.store(true, Ordering::Release);
         let waiting = tokio::time::timeout(PATIENCE, async {
             while died.lock().expect("no panic").is_none() {
-                // Whoever asks is answered, with success or with an error.
+                // Every call is answered, with success or with an error.
                 let _ = look_at_many(&*engine).await;
                 let _ = put(&*engine, "late", &pattern("late", 1, 100)).await;
                 tokio::time::sleep(Duration::from_millis(5)).await;

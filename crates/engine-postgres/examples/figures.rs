@@ -22,7 +22,7 @@ const TIME: Duration = Duration::from_secs(4);
 const CONNECTIONS: usize = 16;
 const ROW_BYTES: usize = 1024;
 
-/// Who is measured: one write of a client to a row.
+/// The target that is measured: one write of a client to a row.
 type Write = Arc<dyn Fn(usize) -> BoxFuture<'static, ()> + Send + Sync>;
 
 /// Its name, and the engine whose round trips are counted.

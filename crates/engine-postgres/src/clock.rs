@@ -26,7 +26,7 @@ struct Sample {
 
 /// A clock as the difference between the database's and the machine's.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Judged {
+enum ClockJudgement {
     /// It fits the sample, perhaps after it was moved.
     Is(i64),
     /// The database shows less than it has shown before.
@@ -34,12 +34,12 @@ enum Judged {
 }
 
 /// The difference after a sample. The span of a slow answer is long, so it moves nothing that is right.
-fn judge(difference: Option<i64>, sample: Sample) -> Judged {
+fn judge(difference: Option<i64>, sample: Sample) -> ClockJudgement {
     let (least, most) = (sample.heard - sample.received, sample.heard - sample.sent);
     match difference {
-        None => Judged::Is(least),
-        Some(difference) if difference > most + SLACK_TICKS => Judged::Disputed,
-        Some(difference) => Judged::Is(difference.clamp(least, most)),
+        None => ClockJudgement::Is(least),
+        Some(difference) if difference > most + SLACK_TICKS => ClockJudgement::Disputed,
+        Some(difference) => ClockJudgement::Is(difference.clamp(least, most)),
     }
 }
 
@@ -118,10 +118,10 @@ impl DatabaseClock {
         let mut disputed = false;
         let _ = self.difference.fetch_update(Ordering::AcqRel, Ordering::Acquire, |difference| {
             let judged = judge((difference != UNKNOWN).then_some(difference), sample);
-            disputed = judged == Judged::Disputed;
+            disputed = judged == ClockJudgement::Disputed;
             match judged {
-                Judged::Is(difference) => Some(difference),
-                Judged::Disputed => None,
+                ClockJudgement::Is(difference) => Some(difference),
+                ClockJudgement::Disputed => None,
             }
         });
         self.disputed.store(disputed, Ordering::Release);
@@ -146,25 +146,29 @@ mod tests {
         let right = 1_000 * SECOND;
         // The answer waits for a standby, after the time was taken; or for a lock, before.
         for (there, back) in [(MS, 8 * SECOND), (8 * SECOND, MS), (4 * SECOND, 4 * SECOND)] {
-            assert_eq!(judge(Some(right), sample(right, 50 * SECOND, there, back)), Judged::Is(right));
+            assert_eq!(judge(Some(right), sample(right, 50 * SECOND, there, back)), ClockJudgement::Is(right));
         }
     }
 
     #[test]
     fn a_quick_answer_sets_the_clock_within_its_own_time() {
         let (right, quick) = (1_000 * SECOND, sample(1_000 * SECOND, 7 * SECOND, MS, 3 * MS));
-        assert_eq!(judge(None, quick), Judged::Is(right - 3 * MS), "never ahead");
-        assert_eq!(judge(Some(right - 8 * SECOND), quick), Judged::Is(right - 3 * MS), "a machine that slept");
-        assert_eq!(judge(Some(right - 2 * MS), quick), Judged::Is(right - 2 * MS), "near enough");
-        assert_eq!(judge(Some(right + 5 * MS), quick), Judged::Is(right + MS), "a machine whose clock is too fast");
+        assert_eq!(judge(None, quick), ClockJudgement::Is(right - 3 * MS), "never ahead");
+        assert_eq!(judge(Some(right - 8 * SECOND), quick), ClockJudgement::Is(right - 3 * MS), "a machine that slept");
+        assert_eq!(judge(Some(right - 2 * MS), quick), ClockJudgement::Is(right - 2 * MS), "near enough");
+        assert_eq!(
+            judge(Some(right + 5 * MS), quick),
+            ClockJudgement::Is(right + MS),
+            "a machine whose clock is too fast"
+        );
     }
 
     #[test]
     fn a_database_that_is_behind_is_not_followed() {
         let (right, quick) = (1_000 * SECOND, sample(990 * SECOND, 7 * SECOND, MS, 3 * MS));
-        assert_eq!(judge(Some(right), quick), Judged::Disputed);
+        assert_eq!(judge(Some(right), quick), ClockJudgement::Disputed);
         let almost = sample(right - SLACK_TICKS - MS, 7 * SECOND, MS, 3 * MS);
-        assert_eq!(judge(Some(right), almost), Judged::Is(right - SLACK_TICKS));
+        assert_eq!(judge(Some(right), almost), ClockJudgement::Is(right - SLACK_TICKS));
     }
 
     #[test]
@@ -191,6 +195,6 @@ mod tests {
         clock.take(sample(1_000 * SECOND, clock.run(), MS, 0));
         assert!(!clock.is_disputed());
         clock.take(sample(1_002 * SECOND, clock.run(), 0, 0));
-        assert!(clock.has_leapt_since(before), "who decides at an old time must look again");
+        assert!(clock.has_leapt_since(before), "a decision at an old time must look again");
     }
 }

@@ -12,21 +12,22 @@ use crate::key::StoredKey;
 use crate::pool::Loan;
 use crate::session::{END_TURN, Session};
 use crate::trouble::Trouble;
-use crate::view::{Loaded, Overlay, Seen};
+use crate::view::{LoadedRows, Overlay, ReadSet};
 
 /// The pause between two tries of a commit whose connection was lost.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// What is to be committed, and what it was decided on.
 pub struct Batch<'a> {
-    /// The partitions by their numbers, which rise. The first one keeps the commit's name for who asks whether it was done.
+    /// The partitions by their numbers, which rise. The first one keeps the commit's name, by which a node asks
+    /// whether it was done.
     pub parts: &'a [i64],
     /// The first and the last stamp of its decisions; the last one names the commit.
     pub first: i64,
     pub stamp: i64,
     pub overlay: &'a Overlay,
-    pub seen: &'a Seen,
-    pub loaded: &'a Loaded,
+    pub seen: &'a ReadSet,
+    pub loaded: &'a LoadedRows,
 }
 
 #[derive(Debug)]
@@ -39,7 +40,7 @@ pub fn keep(overlay: &Overlay) {
     overlay.contents.values().filter_map(|staged| placed(staged).ok()).for_each(|placed| placed.keep());
 }
 
-/// Commits. `Lost` means that nobody knows; every other trouble, that nothing was done and nothing will be.
+/// Commits. `Lost`: it is not known whether it was done. Every other trouble: nothing was done and nothing will be.
 pub async fn run(
     inner: &Inner,
     batch: &Batch<'_>,
@@ -76,7 +77,7 @@ pub async fn run(
         match trouble {
             Trouble::Lost(what) => lost = Some(what),
             trouble if lost.is_none() => return Err(trouble),
-            // Not done so far; but the lost try may still be under way, so nobody may do it any more.
+            // Not done so far; but the lost try may still be under way, so the commit is forbidden.
             Trouble::Conflict | Trouble::Fatal(_) => match forbid(inner, batch).await {
                 Ok(Name::Forbidden) => return Err(trouble),
                 Ok(Name::Done) => return Ok(Committed { dropped_bytes: 0 }),
@@ -199,7 +200,7 @@ impl<'a> Keys<'a> {
 }
 
 /// Rows that stay as they are until the commit is done, in the order of their keys, so that no two commits wait for each
-/// other. Those that are changed are locked against everybody, those that were only read against changes.
+/// other. Those that are changed are locked against reads and changes of other commits, those that were only read against changes.
 #[derive(Default)]
 struct Locks<'a> {
     heads: Vec<&'a [u8]>,

@@ -13,7 +13,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError};
 use tokio::task::JoinHandle;
 
-use crate::node::{Node, ReadHold, Taken};
+use crate::node::{FreshId, Node, ReadHold};
 use crate::pool::Pool;
 
 /// The longest extent.
@@ -55,9 +55,9 @@ pub struct Extent {
     pub sums: Vec<u8>,
 }
 
-/// A content that is there.
+/// A content that is stored, or is about to be.
 #[derive(Debug)]
-pub struct Found {
+pub struct StoredContent {
     pub length: u64,
     /// `None`: not loaded yet.
     pub whereabouts: Option<Whereabouts>,
@@ -70,14 +70,14 @@ pub enum Whereabouts {
     Extents(Arc<Vec<(u64, Extent)>>),
 }
 
-impl Found {
+impl StoredContent {
     /// One that a commit is about to store.
-    pub fn staged(staged: &Staged) -> Result<Arc<Found>, EngineError> {
+    pub fn staged(staged: &Staged) -> Result<Arc<StoredContent>, EngineError> {
         let whereabouts = match staged.part() {
             Part::Inline(bytes) => Whereabouts::Inline(bytes.clone()),
             Part::Placed { .. } => Whereabouts::placed(placed(staged)?.extents.clone()),
         };
-        Ok(Arc::new(Found { length: staged.length(), whereabouts: Some(whereabouts) }))
+        Ok(Arc::new(StoredContent { length: staged.length(), whereabouts: Some(whereabouts) }))
     }
 }
 
@@ -98,9 +98,9 @@ impl Whereabouts {
 pub struct Reader {
     source: Source,
     id: u64,
-    found: OnceLock<Arc<Found>>,
+    found: OnceLock<Arc<StoredContent>>,
     loaded: OnceLock<Whereabouts>,
-    /// Its length was asked for before it was known: whoever asked must ask again.
+    /// Its length was asked for before it was known: the function must run again.
     asked_too_early: AtomicBool,
     ahead: Mutex<Ahead>,
     /// Keeps what this reads from being removed.
@@ -117,7 +117,7 @@ struct Ahead {
 }
 
 impl Reader {
-    pub fn new(source: &Source, id: u64, found: Option<Arc<Found>>, hold: Arc<ReadHold>) -> Reader {
+    pub fn new(source: &Source, id: u64, found: Option<Arc<StoredContent>>, hold: Arc<ReadHold>) -> Reader {
         Reader {
             source: source.clone(),
             id,
@@ -133,13 +133,13 @@ impl Reader {
         self.id
     }
 
-    /// The promise is kept. `false`: somebody could not wait, and must run again.
-    pub fn fulfil(&self, found: Arc<Found>) -> bool {
+    /// Gives the reader its content. `false`: the function asked for the length before, and must run again.
+    pub fn fulfil(&self, found: Arc<StoredContent>) -> bool {
         let _ = self.found.set(found);
         !self.asked_too_early.load(Ordering::Acquire)
     }
 
-    fn found(&self) -> Result<&Arc<Found>, EngineError> {
+    fn found(&self) -> Result<&Arc<StoredContent>, EngineError> {
         self.found.get().ok_or_else(|| EngineError::Unavailable("a content was read before it was there".into()))
     }
 
@@ -244,7 +244,7 @@ pub async fn joined<T>(task: JoinHandle<Result<T, EngineError>>) -> Result<T, En
 
 /// Objects that were written and belong to no content yet. Dropping it removes them.
 #[derive(Debug)]
-pub struct Placed {
+pub struct UploadedObjects {
     pub extents: Vec<Extent>,
     pub epoch: i64,
     source: Source,
@@ -252,14 +252,14 @@ pub struct Placed {
     kept: AtomicBool,
 }
 
-impl Placed {
-    /// They belong to a content now, or nobody knows: they are not ours to remove.
+impl UploadedObjects {
+    /// They belong to a content now, or may: this node must not remove them.
     pub fn keep(&self) {
         self.kept.store(true, Ordering::Release);
     }
 }
 
-impl Drop for Placed {
+impl Drop for UploadedObjects {
     fn drop(&mut self) {
         if self.kept.load(Ordering::Acquire) || self.extents.is_empty() {
             return;
@@ -276,12 +276,12 @@ impl Drop for Placed {
 }
 
 /// What a staged content of this engine holds in the byte store.
-pub fn placed(staged: &Staged) -> Result<&Placed, EngineError> {
+pub fn placed(staged: &Staged) -> Result<&UploadedObjects, EngineError> {
     let Part::Placed { hold, .. } = staged.part() else {
         return Err(EngineError::Corrupt("a content that is not in the byte store".into()));
     };
     let hold: &dyn std::any::Any = hold.as_ref();
-    hold.downcast_ref::<Placed>().ok_or_else(|| EngineError::Corrupt("a content of another engine".into()))
+    hold.downcast_ref::<UploadedObjects>().ok_or_else(|| EngineError::Corrupt("a content of another engine".into()))
 }
 
 /// A content on its way in.
@@ -295,15 +295,19 @@ pub struct Writer {
     permit: Option<OwnedSemaphorePermit>,
     /// At most one extent is under way while the next is gathered.
     running: Option<JoinHandle<Result<Extent, EngineError>>>,
-    placed: Placed,
-    taken: Taken,
+    placed: UploadedObjects,
+    taken: FreshId,
 }
 
 impl Writer {
     pub fn new(source: Source, length: Option<u64>) -> Writer {
         let taken = source.node.take_id();
-        let placed =
-            Placed { extents: Vec::new(), epoch: taken.epoch, source: source.clone(), kept: AtomicBool::new(false) };
+        let placed = UploadedObjects {
+            extents: Vec::new(),
+            epoch: taken.epoch,
+            source: source.clone(),
+            kept: AtomicBool::new(false),
+        };
         Writer {
             source,
             length,
@@ -318,7 +322,7 @@ impl Writer {
         }
     }
 
-    /// Nobody else has the id, nor will have: the database knows that it is taken.
+    /// No other node has the id, nor will have: the database knows that it is taken.
     async fn confirm(&self) -> Result<(), EngineError> {
         let (node, taken) = (Arc::clone(&self.source.node), self.taken);
         let confirming = async move { node.confirm(taken).await.map_err(crate::trouble::Trouble::into_engine) };
@@ -345,7 +349,7 @@ impl Writer {
     }
 
     /// Memory for what was gathered, taken as it arrives: a slow upload holds no more than it has sent. When memory is short,
-    /// what was gathered is sent off as a shorter extent, so that nobody sits on a part while all wait for the rest.
+    /// what was gathered is sent off as a shorter extent, so that no upload holds a part of the memory while all wait for the rest.
     async fn reserve(&mut self) -> Result<(), EngineError> {
         if self.written == 0 && self.pieces_bytes <= INLINE_MAX as u64 {
             return Ok(());
@@ -380,7 +384,7 @@ impl Writer {
     async fn send(&mut self) -> Result<(), EngineError> {
         self.settle().await?;
         if !self.taken.has_a_run() {
-            // Nobody would ever look for such an object.
+            // No node would ever find and remove such an object.
             return Err(EngineError::Busy);
         }
         let content = self.taken.id;
@@ -467,7 +471,7 @@ impl ContentWriter for Writer {
             }
             self.settle().await?;
             let source = self.source.clone();
-            let empty = Placed { extents: Vec::new(), epoch: 0, source, kept: AtomicBool::new(true) };
+            let empty = UploadedObjects { extents: Vec::new(), epoch: 0, source, kept: AtomicBool::new(true) };
             let placed = std::mem::replace(&mut self.placed, empty);
             let part = Part::Placed { rows: Arc::default(), hold: Arc::new(placed) };
             Ok(Staged::new(id, self.written, part))

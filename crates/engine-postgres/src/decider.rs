@@ -17,7 +17,7 @@ use crate::commit::{self, Committed};
 use crate::key::partition_numbers;
 use crate::session::{Session, Turn};
 use crate::trouble::Trouble;
-use crate::view::{Loaded, Overlay, Seen, View, Wanted};
+use crate::view::{LoadedRows, MissingRows, Overlay, ReadSet, View};
 use crate::{Inner, Options};
 
 /// How many decisions one batch takes.
@@ -45,11 +45,11 @@ struct Request {
     answer: oneshot::Sender<Answer>,
 }
 
-/// What waits, by its partitions. They are in the map while somebody works on them.
+/// The decisions that wait, by their partitions. Partitions are in the map while a task works on them.
 #[derive(Default)]
 pub struct Waiting {
     lines: Mutex<Lines>,
-    /// Nobody works any more.
+    /// No task works any more.
     idle: Notify,
 }
 
@@ -111,7 +111,7 @@ impl Waiting {
     }
 }
 
-/// Puts the decision in line; somebody works on it from here on, whether or not the asker waits.
+/// Puts the decision in line. A task works on it from here on, whether or not the caller waits.
 pub fn submit(inner: &Arc<Inner>, decision: Box<dyn Decision>) -> Result<oneshot::Receiver<Answer>, EngineError> {
     let (answer, receiver) = oneshot::channel();
     let partitions = decision.partitions().clone();
@@ -159,10 +159,10 @@ struct Batch<'a> {
     conflicts: u32,
 }
 
-/// What became of the functions of a batch: the commit that is to be, and who is answered what.
-struct Decided {
+/// What became of the functions of a batch: the commit, and the answer to each request.
+struct BatchOutcome {
     overlay: Overlay,
-    seen: Seen,
+    seen: ReadSet,
     first: i64,
     stamp: i64,
     answers: Vec<Answer>,
@@ -224,7 +224,7 @@ impl<'a> Batch<'a> {
             None => None,
             Some(turn) => Some(Session::begin_in_turn(pool, turn).await?),
         };
-        let mut loaded = Loaded::default();
+        let mut loaded = LoadedRows::default();
         let decided = self.decide(&mut session, &mut loaded).await?;
         let left = self.requests.split_off(decided.answers.len());
         if decided.overlay.is_empty() {
@@ -234,7 +234,7 @@ impl<'a> Batch<'a> {
             }
             return Ok((decided.answers, left));
         }
-        let Decided { overlay, seen, first, stamp, answers } = decided;
+        let BatchOutcome { overlay, seen, first, stamp, answers } = decided;
         let commit =
             commit::Batch { parts: self.numbers, first, stamp, overlay: &overlay, seen: &seen, loaded: &loaded };
         let done = commit::run(self.inner, &commit, session, deadline).await;
@@ -260,7 +260,7 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Who must wait, so that this batch is not always the one that loses.
+    /// Which commits must wait, so that this batch is not always the one that loses.
     fn turn(&mut self) -> Option<Turn<'a>> {
         match self.conflicts {
             ..CONFLICTS_BEFORE_QUEUEING => None,
@@ -273,7 +273,7 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Time is up and nobody knows whether the commit was done: it must not be decided again.
+    /// Time is up and it is not known whether the commit was done: it must not be decided again.
     fn unknown(&self, trouble: Trouble, count: usize) -> Result<(Vec<Answer>, Vec<Request>), Trouble> {
         tracing::error!(%trouble, count, "it is not known whether a commit was done");
         let error = trouble.into_engine();
@@ -282,7 +282,7 @@ impl<'a> Batch<'a> {
 
     /// Loads what the functions of the batch ask for before the first of them is decided. They are run on what is stored, so a
     /// function that will see what another one changes may have to load again in its turn.
-    async fn gather(&mut self, session: &mut Option<Session>, loaded: &mut Loaded) -> Result<(), Trouble> {
+    async fn gather(&mut self, session: &mut Option<Session>, loaded: &mut LoadedRows) -> Result<(), Trouble> {
         let (inner, overlay) = (self.inner, Overlay::default());
         let hold = inner.source.node.begin_read();
         // No stamp is taken for runs that come to nothing.
@@ -290,7 +290,7 @@ impl<'a> Batch<'a> {
         let tick = Tick { now, stamp: now, entropy: entropy()? };
         let mut open: Vec<&mut Request> = self.requests.iter_mut().collect();
         for _ in 0..GATHERINGS_PER_BATCH {
-            let mut wanted = Wanted::default();
+            let mut wanted = MissingRows::default();
             let mut gathered = Vec::new();
             open.retain_mut(|request| {
                 if wanted.rows() >= ROWS_PER_GATHERING {
@@ -316,10 +316,14 @@ impl<'a> Batch<'a> {
     }
 
     /// Runs the functions in their order.
-    async fn decide(&mut self, session: &mut Option<Session>, loaded: &mut Loaded) -> Result<Decided, Trouble> {
-        let mut decided = Decided {
+    async fn decide(
+        &mut self,
+        session: &mut Option<Session>,
+        loaded: &mut LoadedRows,
+    ) -> Result<BatchOutcome, Trouble> {
+        let mut decided = BatchOutcome {
             overlay: Overlay::default(),
-            seen: Seen::default(),
+            seen: ReadSet::default(),
             first: 0,
             stamp: 0,
             answers: Vec::with_capacity(self.requests.len()),
@@ -384,7 +388,7 @@ impl<'a> Batch<'a> {
     }
 }
 
-/// A decision that panics is a fault of the service; it must not take everybody's engine with it.
+/// A decision that panics is a fault of the service; the engine must go on for all others.
 fn run(decision: &mut Box<dyn Decision>, view: &View<'_>, tick: Tick) -> Verdict {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| decision.decide(view, tick)))
         .unwrap_or_else(|_| Verdict::Unread(Unread::Failed(EngineError::Unavailable("a decision panicked".into()))))

@@ -1,4 +1,4 @@
-//! What nobody needs any longer: dropped contents, objects of runs that ended, old names of commits.
+//! Removes garbage: dropped contents, objects of runs that ended, old names of commits.
 //!
 //! Every node tries; a lock in the database lets one of them work at a time. Each step can stop anywhere: what was not
 //! removed is found again. What cannot be removed is named in the log, counted, and tried again later and later; nothing
@@ -20,13 +20,13 @@ use crate::trouble::Trouble;
 const GARBAGE_LOCK: i64 = 0x6c61_7a75_6761_7262;
 /// How many contents are removed in one step.
 const CONTENTS_PER_STEP: i64 = 500;
-/// A dropped content is kept at least this long after everybody could see that it was dropped.
+/// A dropped content is kept at least this long after this node saw that it was dropped.
 const DROPPED_FOR: Duration = Duration::from_secs(5);
-/// Names of commits are kept this long: longer than anybody tries to commit.
+/// Names of commits are kept this long: longer than any node tries to commit.
 const NAMES_KEPT_SECONDS: f64 = 600.0;
 /// A run has ended when its node's lease has, and nothing was heard of it for this long by a node that hears and is heard.
 pub const ENDED_AFTER: Duration = Duration::from_secs(4 * LEASE.as_secs());
-/// Who has not looked for this long has not heard the others either, and begins anew.
+/// A node that has not looked for this long has not heard the others either, and begins to watch anew.
 const LOOKS_APART_MAX: Duration = Duration::from_secs(2 * LEASE.as_secs());
 /// How many ended runs are looked at in one round.
 const RUNS_PER_ROUND: i64 = 16;
@@ -50,7 +50,7 @@ impl Garbage {
 
 /// Which runs say nothing, what they said last, and since when nothing else was heard.
 ///
-/// Time alone proves nothing: while the database is away, or waits for a standby, nobody is heard. So a run is watched,
+/// Time alone proves nothing: while the database is away, or waits for a standby, no node is heard. So a run is watched,
 /// by a node that looks often enough and is heard itself.
 #[derive(Debug, Default)]
 struct Silence {
@@ -99,7 +99,7 @@ fn go_on<T>(inner: &Inner, done: Result<T, Trouble>, what: &str) -> Result<Optio
         Ok(done) => Ok(Some(done)),
         Err(trouble @ (Trouble::Lost(_) | Trouble::Away(_))) => Err(trouble),
         Err(trouble) => {
-            tracing::warn!(%trouble, what, "what nobody needs stays for now");
+            tracing::warn!(%trouble, what, "garbage could not be removed and stays for now");
             inner.counters.garbage_failures.fetch_add(1, Ordering::Relaxed);
             Ok(None)
         }
@@ -142,7 +142,7 @@ async fn contents(inner: &Inner, loan: &Loan) -> Result<bool, Trouble> {
     Ok(ids.len() as i64 == CONTENTS_PER_STEP)
 }
 
-/// Objects that go together: those of a content, or one of nobody's.
+/// Objects that are removed together: those of a content, or one that belongs to none.
 #[derive(Debug)]
 struct Item {
     id: i64,
@@ -181,7 +181,7 @@ async fn remove_objects(store: &dyn ByteStore, items: Vec<Item>) -> Removed {
     removed
 }
 
-/// The objects first: as long as the rows are there, somebody can find what is left to remove.
+/// The objects first: as long as the rows are there, a node can find what is left to remove.
 async fn remove(inner: &Inner, loan: &Loan, ids: &[i64]) -> Result<(), Trouble> {
     let pool = &inner.source.pool;
     let sql = "SELECT content, object FROM extent WHERE content = ANY ($1::bigint[])";
@@ -218,7 +218,7 @@ async fn forget_contents(inner: &Inner, loan: &Loan, ids: &[i64]) -> Result<(), 
 
 /// A content that cannot be removed is tried again later, behind the others.
 async fn put_off(inner: &Inner, loan: &Loan, content: i64, error: &str) -> Result<(), Trouble> {
-    tracing::warn!(content, error, "a content that nobody needs cannot be removed; it is tried again later");
+    tracing::warn!(content, error, "a dropped content cannot be removed; it is tried again later");
     inner.counters.garbage_failures.fetch_add(1, Ordering::Relaxed);
     let sql =
         format!("UPDATE content SET tries = tries + 1, dropped = {TRY_AGAIN} WHERE id = $1 AND dropped IS NOT NULL");
@@ -228,7 +228,7 @@ async fn put_off(inner: &Inner, loan: &Loan, content: i64, error: &str) -> Resul
 /// Ends runs whose nodes are gone, and removes the objects they never stored.
 async fn epochs(inner: &Inner, loan: &Loan, ended: &[i64]) -> Result<(), Trouble> {
     let pool = &inner.source.pool;
-    // The node's place goes with its run: should it come back, it begins a new one. Who has left has ended.
+    // The node's slot goes with its run: a node that comes back begins a new run. A node that left has ended its own.
     let sql = "UPDATE node SET epoch = 0 WHERE epoch <> 0 AND (expires = '-infinity' \
                OR epoch = ANY ($1::bigint[]) AND expires < clock_timestamp())";
     pool.tell(loan, sql, &[&ended]).await?;
@@ -353,7 +353,11 @@ mod tests {
     fn a_run_ends_when_it_was_watched_saying_nothing() {
         let begin = Instant::now();
         assert_eq!(ends_after(&mut Silence::default(), begin, true, 1), Some(ENDED_AFTER.as_secs()));
-        assert_eq!(ends_after(&mut Silence::default(), begin, false, 1), None, "who is not heard does not judge");
+        assert_eq!(
+            ends_after(&mut Silence::default(), begin, false, 1),
+            None,
+            "a node that is not heard does not judge"
+        );
     }
 
     #[test]

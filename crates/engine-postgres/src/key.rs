@@ -32,7 +32,7 @@ pub fn whole(head: &[u8], rest: &[u8]) -> Vec<u8> {
     [head, rest].concat()
 }
 
-/// The numbers by which partitions are locked, in the order in which everybody locks them.
+/// The numbers by which partitions are locked, in the order in which all nodes lock them.
 pub fn partition_numbers(partitions: &Partitions) -> Vec<i64> {
     let mut numbers: Vec<i64> = partitions.iter().map(partition_number).collect();
     numbers.sort_unstable();

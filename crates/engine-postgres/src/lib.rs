@@ -8,7 +8,7 @@
 //! - Nothing that matters is kept on a node: it can be killed at any time.
 //!
 //! `decider` runs decisions and `commit` commits them, `session` reads, `node` is this node among the others, `garbage`
-//! removes what nobody needs.
+//! removes garbage.
 
 mod clock;
 mod commit;
@@ -41,9 +41,9 @@ use pool::Pool;
 use session::Session;
 pub use setting::{Setting, SettingEdit, edit_setting};
 use trouble::Trouble;
-use view::{Loaded, Noted, Overlay, View, Wanted};
+use view::{LoadedRows, MissingRows, Overlay, RunNotes, View};
 
-/// How often what nobody needs is looked for.
+/// How often garbage is looked for.
 const GARBAGE_PAUSE: Duration = Duration::from_secs(3);
 
 /// Limits and names.
@@ -105,14 +105,14 @@ fn checked(schema: &str) -> Result<&str, String> {
 }
 
 impl PostgresEngine {
-    /// Connects, checks the schema and takes a place among the nodes. The database must be there.
+    /// Connects, checks the schema and claims a slot among the nodes. The database must be there.
     pub async fn open(url: &str, store: Arc<dyn ByteStore>, options: Options) -> Result<Arc<PostgresEngine>, String> {
         let pool = Arc::new(Pool::new(url, checked(&options.schema)?, options.connections.max(2) - 1)?);
         let client = pool.connect_plain().await.map_err(|trouble| trouble.to_string())?;
         schema::check(&client).await.map_err(|trouble| trouble.to_string())?;
         drop(client);
         let node = Arc::new(Node::new(Pool::new(url, &options.schema, 1)?.with_patience(node::BEAT_PATIENCE)));
-        // Nodes that were killed a moment ago hold their places until their leases end.
+        // Nodes that were killed a moment ago hold their slots until their leases end.
         let deadline = Instant::now() + 2 * node::LEASE;
         while let Err(trouble) = node.renew(false).await {
             if !matches!(trouble, Trouble::Refused(_)) || Instant::now() > deadline {
@@ -132,7 +132,7 @@ impl PostgresEngine {
         Ok(Arc::new(PostgresEngine { inner, tasks: Mutex::new(tasks) }))
     }
 
-    /// Removes what nobody needs, as far as that is known now. For tests.
+    /// Removes garbage, as far as it is known now. For tests.
     pub async fn collect_now(&self) -> Result<(), EngineError> {
         let inner = Arc::clone(&self.inner);
         let round = async move {
@@ -161,7 +161,7 @@ async fn tidy(inner: Arc<Inner>) {
                 Ok(true) => {}
                 Ok(false) => break,
                 Err(error) => {
-                    tracing::debug!(%error, "what nobody needs stays for now");
+                    tracing::debug!(%error, "garbage could not be removed and stays for now");
                     break;
                 }
             }
@@ -171,7 +171,12 @@ async fn tidy(inner: Arc<Inner>) {
 
 impl Inner {
     /// Loads what a run of a function wanted into `loaded`, from the session's snapshot.
-    async fn load(&self, session: &mut Option<Session>, noted: &Noted, loaded: &mut Loaded) -> Result<(), Trouble> {
+    async fn load(
+        &self,
+        session: &mut Option<Session>,
+        noted: &RunNotes,
+        loaded: &mut LoadedRows,
+    ) -> Result<(), Trouble> {
         self.load_rows(session, &noted.wanted, loaded).await?;
         noted.teach(&self.hints, loaded);
         Ok(())
@@ -180,8 +185,8 @@ impl Inner {
     async fn load_rows(
         &self,
         session: &mut Option<Session>,
-        wanted: &Wanted,
-        loaded: &mut Loaded,
+        wanted: &MissingRows,
+        loaded: &mut LoadedRows,
     ) -> Result<(), Trouble> {
         let mut open = match session.take() {
             Some(open) => open,
@@ -195,7 +200,7 @@ impl Inner {
 
     /// Runs the query on one snapshot, from its start.
     async fn query_once(self: &Arc<Self>, query: &mut dyn Query) -> Result<Result<(), EngineError>, Trouble> {
-        let (mut session, mut loaded, overlay) = (None, Loaded::default(), Overlay::default());
+        let (mut session, mut loaded, overlay) = (None, LoadedRows::default(), Overlay::default());
         let hold = self.source.node.begin_read();
         let mut moment = self.source.node.moment();
         let ended = loop {
@@ -206,7 +211,7 @@ impl Inner {
             if noted.wanted.is_empty() {
                 break answer;
             }
-            // On the engine's own runtime, whoever polls this: it has timers, and nothing stops half way.
+            // On the engine's own runtime, whichever runtime polls this: it has timers, and nothing stops half way.
             let inner = Arc::clone(self);
             let mut moved = (session.take(), loaded, noted);
             let task = self

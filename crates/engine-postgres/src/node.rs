@@ -1,7 +1,7 @@
 //! This node among the others: its slot, its stamps, its clock, and the reads it has open.
 //!
 //! Stamps are unique over all nodes because each node takes those of its own slot, and over time because it takes none
-//! above a ceiling that the database keeps; who gets the slot next begins above it. They rise within a partition because
+//! above a ceiling that the database keeps; the node that gets the slot next begins above it. They rise within a partition because
 //! `commit_batch` refuses one that does not.
 
 use std::collections::BTreeMap;
@@ -30,7 +30,7 @@ pub const BEAT_PATIENCE: Duration = Duration::from_secs(10);
 const RESERVE: Duration = Duration::from_secs(10);
 /// The clocks of two nodes are never farther apart than this, unless something is wrong with them.
 const CLOCKS_APART_TICKS: u64 = 100 * 10_000;
-/// A function whose rows arrive later than this begins again at the time it is then.
+/// A function whose rows arrive later than this is run again, at a new time.
 const MOMENT_AGE_TICKS_MAX: u64 = 2 * Timestamp::TICKS_PER_SECOND;
 /// A node that starts asks for the time until an answer is as quick as this, and so often at most.
 const TIME_WITHIN: Duration = Duration::from_millis(20);
@@ -48,7 +48,7 @@ const TICKS_PER_SECOND: u64 = Timestamp::TICKS_PER_SECOND;
 pub struct Node {
     /// A connection of its own: the node must be heard, and get stamps, however busy the others are.
     lifeline: Pool,
-    place: Mutex<Place>,
+    slot: Mutex<NodeSlot>,
     /// One renewal at a time.
     renewing: tokio::sync::Mutex<()>,
     clock: DatabaseClock,
@@ -62,13 +62,13 @@ pub struct Node {
 
 /// An id and the run of the node that took it; objects are named after the run.
 #[derive(Clone, Copy, Debug)]
-pub struct Taken {
+pub struct FreshId {
     pub id: u64,
     pub epoch: i64,
 }
 
-impl Taken {
-    /// A node that has lost its place has none until it finds another.
+impl FreshId {
+    /// A node that has lost its slot has none until it finds another.
     pub fn has_a_run(&self) -> bool {
         self.epoch != 0
     }
@@ -83,9 +83,10 @@ pub struct Moment {
     age_ticks_max: u64,
 }
 
+/// The slot that this node holds. `epoch` 0: none, until it claims another.
 #[derive(Debug, Default)]
-struct Place {
-    slot: u64,
+struct NodeSlot {
+    number: u64,
     epoch: i64,
     last: u64,
     ceiling: u64,
@@ -95,7 +96,7 @@ impl Node {
     pub fn new(lifeline: Pool) -> Node {
         Node {
             lifeline,
-            place: Mutex::default(),
+            slot: Mutex::default(),
             renewing: tokio::sync::Mutex::default(),
             clock: DatabaseClock::new(),
             reads: Arc::default(),
@@ -105,8 +106,8 @@ impl Node {
         }
     }
 
-    fn place(&self) -> MutexGuard<'_, Place> {
-        self.place.lock().expect("nothing panics under this lock")
+    fn slot(&self) -> MutexGuard<'_, NodeSlot> {
+        self.slot.lock().expect("nothing panics under this lock")
     }
 
     pub fn now(&self) -> Timestamp {
@@ -120,7 +121,7 @@ impl Node {
     }
 
     /// What a load brings may include that the clock was moved on or was far behind, or rows that a node with a faster clock
-    /// wrote: nobody decides at a time before that of what he has read, or a message just put could not be seen yet. And a
+    /// wrote: no function decides at a time before that of the rows it has read, or a message just put could not be seen yet. And a
     /// node that stood still does not go on at the time it had then: a lease would end before its holder hears of it. Each
     /// time that happens twice as long is allowed, so that it ends. `true`: the moment is another. `newest` is the latest stamp among the rows; one far ahead is no reason to believe that it is so late.
     pub fn follow(&self, moment: &mut Moment, newest: i64) -> bool {
@@ -148,23 +149,23 @@ impl Node {
         self.clock.offset_seconds.fetch_max(u64::try_from(seconds).unwrap_or(0), Ordering::AcqRel);
     }
 
-    /// An id at once. It is nobody else's only when it is confirmed.
-    pub fn take_id(&self) -> Taken {
+    /// An id at once. Another node may have it until it is confirmed.
+    pub fn take_id(&self) -> FreshId {
         let now = self.now();
-        let mut place = self.place();
-        place.last = of_slot(now.0, place.slot).max(place.last + STEP);
-        Taken { id: place.last, epoch: place.epoch }
+        let mut slot = self.slot();
+        slot.last = of_slot(now.0, slot.number).max(slot.last + STEP);
+        FreshId { id: slot.last, epoch: slot.epoch }
     }
 
     /// Waits until the database knows that the id is taken.
-    pub async fn confirm(&self, taken: Taken) -> Result<(), Trouble> {
+    pub async fn confirm(&self, taken: FreshId) -> Result<(), Trouble> {
         loop {
             {
-                let place = self.place();
-                if !taken.has_a_run() || place.epoch != taken.epoch {
-                    return Err(Trouble::Refused("the node has lost its place".into()));
+                let slot = self.slot();
+                if !taken.has_a_run() || slot.epoch != taken.epoch {
+                    return Err(Trouble::Refused("the node has lost its slot".into()));
                 }
-                if taken.id + STEP <= place.ceiling {
+                if taken.id + STEP <= slot.ceiling {
                     return Ok(());
                 }
             }
@@ -174,8 +175,8 @@ impl Node {
 
     /// No stamp from here on is at or below this one.
     pub fn raise_stamps(&self, above: i64) {
-        let mut place = self.place();
-        place.last = place.last.max(of_slot(u64::try_from(above).unwrap_or(0), place.slot));
+        let mut slot = self.slot();
+        slot.last = slot.last.max(of_slot(u64::try_from(above).unwrap_or(0), slot.number));
     }
 
     /// The next stamp, once the database knows that it may be given.
@@ -183,10 +184,10 @@ impl Node {
         loop {
             let now = self.now();
             {
-                let mut place = self.place();
-                let next = of_slot(now.0, place.slot).max(place.last + STEP);
-                if next + STEP <= place.ceiling {
-                    place.last = next;
+                let mut slot = self.slot();
+                let next = of_slot(now.0, slot.number).max(slot.last + STEP);
+                if next + STEP <= slot.ceiling {
+                    slot.last = next;
                     return Ok(Timestamp(next));
                 }
             }
@@ -194,7 +195,7 @@ impl Node {
         }
     }
 
-    /// Tells the database that this node lives, and reserves stamps. `only_for_stamps`: not if somebody just did.
+    /// Tells the database that this node lives, and reserves stamps. `only_for_stamps`: not if another call just did.
     pub async fn renew(&self, only_for_stamps: bool) -> Result<(), Trouble> {
         let _alone = self.renewing.lock().await;
         if only_for_stamps && self.has_stamps() {
@@ -204,17 +205,17 @@ impl Node {
         if !self.clock.is_known() {
             self.learn_the_time(&loan).await?;
         }
-        if self.place().epoch == 0 {
+        if self.slot().epoch == 0 {
             self.claim(&loan).await?;
         }
         if !self.say(&loan).await? {
             // Others thought this node had ended. What it has staged is lost; it goes on as a new one.
-            let lost = std::mem::take(&mut self.place().epoch);
-            tracing::warn!(epoch = lost, "this node was silent for too long and takes a new place");
+            let lost = std::mem::take(&mut self.slot().epoch);
+            tracing::warn!(epoch = lost, "this node was silent for too long and takes a new slot");
             self.claim(&loan).await?;
             if !self.say(&loan).await? {
-                self.place().epoch = 0;
-                return Err(Trouble::Refused("the node has lost its place".into()));
+                self.slot().epoch = 0;
+                return Err(Trouble::Refused("the node has lost its slot".into()));
             }
         }
         self.lifeline.give_back(loan);
@@ -222,8 +223,8 @@ impl Node {
     }
 
     fn has_stamps(&self) -> bool {
-        let place = self.place();
-        self.now().0.max(place.last + STEP) + 2 * STEP <= place.ceiling
+        let slot = self.slot();
+        self.now().0.max(slot.last + STEP) + 2 * STEP <= slot.ceiling
     }
 
     /// What was heard of the database's clock in answer to a question sent when `clock_run` was `sent`.
@@ -270,9 +271,9 @@ impl Node {
     /// Says that this node lives. `false`: others thought it had ended.
     async fn say(&self, loan: &Loan) -> Result<bool, Trouble> {
         let (slot, epoch, wanted) = {
-            let place = self.place();
-            let next = self.now().0.max(place.last + STEP);
-            (place.slot, place.epoch, next + RESERVE.as_secs() * TICKS_PER_SECOND)
+            let slot = self.slot();
+            let next = self.now().0.max(slot.last + STEP);
+            (slot.number, slot.epoch, next + RESERVE.as_secs() * TICKS_PER_SECOND)
         };
         let told = self.bytes_untold.load(Ordering::Acquire);
         let sql = "SELECT microseconds, clock_offset, content_bytes FROM \
@@ -290,7 +291,7 @@ impl Node {
         self.raise_offset(row.get(1));
         self.bytes_untold.fetch_sub(told, Ordering::AcqRel);
         self.bytes_known.store(row.get(2), Ordering::Release);
-        self.place().ceiling = wanted;
+        self.slot().ceiling = wanted;
         *self.heard.lock().expect("nothing panics under this lock") = Some(began);
         Ok(true)
     }
@@ -307,15 +308,15 @@ impl Node {
         let slot: Option<i32> = row.get(0);
         let slot = slot.ok_or_else(|| Trouble::Refused(format!("{SLOTS} nodes run already")))?;
         let (epoch, ceiling): (i64, i64) = (row.get(1), row.get(2));
-        // Only now, with a place: from here on nobody changes the tables.
+        // Only now, with a slot: while nodes run, no migration changes the tables.
         if let Err(trouble) = self.lifeline.answer(schema::check(&loan.conn.client)).await {
             self.give_up(loan, slot, epoch).await;
             return Err(trouble);
         }
-        let mut place = self.place();
-        let slot = u64::try_from(slot).unwrap_or(0);
-        let floor = u64::try_from(ceiling).unwrap_or(0).max(place.last);
-        *place = Place { slot, epoch, last: of_slot(floor, slot) + STEP, ceiling: 0 };
+        let mut held = self.slot();
+        let number = u64::try_from(slot).unwrap_or(0);
+        let floor = u64::try_from(ceiling).unwrap_or(0).max(held.last);
+        *held = NodeSlot { number, epoch, last: of_slot(floor, number) + STEP, ceiling: 0 };
         Ok(())
     }
 
@@ -323,8 +324,8 @@ impl Node {
     pub async fn leave(&self) {
         let _alone = self.renewing.lock().await;
         let (slot, epoch) = {
-            let place = self.place();
-            (i32::try_from(place.slot).unwrap_or(0), place.epoch)
+            let slot = self.slot();
+            (i32::try_from(slot.number).unwrap_or(0), slot.epoch)
         };
         let Ok(loan) = self.lifeline.get().await else { return };
         self.give_up(&loan, slot, epoch).await;
@@ -333,7 +334,7 @@ impl Node {
     async fn give_up(&self, loan: &Loan, slot: i32, epoch: i64) {
         let sql = "UPDATE node SET expires = '-infinity' WHERE slot = $1 AND epoch = $2";
         if let Err(error) = self.lifeline.tell(loan, sql, &[&slot, &epoch]).await {
-            tracing::debug!(%error, "the node's place stays taken until its lease ends");
+            tracing::debug!(%error, "the node's slot stays taken until its lease ends");
         }
     }
 

@@ -152,7 +152,7 @@ impl Pool {
         self.patiently(round_trip).await
     }
 
-    /// The same for what nobody waits for.
+    /// The same for statements whose caller does not wait.
     pub async fn patiently<T>(&self, round_trip: impl Future<Output = Result<T, Trouble>>) -> Result<T, Trouble> {
         match tokio::time::timeout(self.patience, round_trip).await {
             Ok(answer) => answer,
@@ -273,7 +273,7 @@ fn configure(url: &str, schema: &str) -> Result<Config, String> {
          -c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off -c statement_timeout=15s \
          -c lock_timeout=5s -c idle_in_transaction_session_timeout=30s"
     ));
-    // As psql does: so that the address can be told to everybody.
+    // As psql does: so that an address without a password can stand in scripts and logs.
     if let (None, Ok(password)) = (config.get_password(), std::env::var("PGPASSWORD")) {
         config.password(password);
     }

@@ -9,12 +9,12 @@ use engine::EngineError;
 use futures_util::future::join_all;
 use tokio_postgres::types::ToSql;
 
-use crate::contents::{Extent, Found, Whereabouts};
+use crate::contents::{Extent, StoredContent, Whereabouts};
 use crate::key::{StoredKey, whole};
 use crate::node::Node;
 use crate::pool::{Loan, Pool};
 use crate::trouble::Trouble;
-use crate::view::{Loaded, Wanted};
+use crate::view::{LoadedRows, MissingRows};
 
 /// Contents opened together are loaded with their bytes only up to this number; otherwise when they are read.
 const LOADED_AT_ONCE: usize = 4;
@@ -23,7 +23,7 @@ const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 const EXTENTS: &str =
     "SELECT content, object, length, sums FROM extent WHERE content = ANY ($1::bigint[]) ORDER BY content, number";
 
-/// A node that is stopped in its turn is cut off after this long: nobody waits for it longer.
+/// A node that is stopped in its turn is cut off after this long, so that the others do not wait longer.
 const IDLE_IN_TURN: Duration = Duration::from_secs(4);
 /// The next ones get their turn, and the connection is as it was.
 pub const END_TURN: &str =
@@ -39,7 +39,7 @@ pub struct Session {
     in_turn: bool,
 }
 
-/// Who waits while a decision that keeps losing is read and committed.
+/// Which commits wait while a decision that keeps losing is read and committed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn<'a> {
     /// Those that commit to one of these partitions.
@@ -74,13 +74,19 @@ impl Session {
     }
 
     /// Adds what is wanted to what is loaded, in one round trip. The first one takes the snapshot.
-    pub async fn load(&mut self, wanted: &Wanted, loaded: &mut Loaded, node: &Node) -> Result<(), Trouble> {
+    pub async fn load(&mut self, wanted: &MissingRows, loaded: &mut LoadedRows, node: &Node) -> Result<(), Trouble> {
         let begin = !std::mem::replace(&mut self.begun, true);
         let pool = Arc::clone(&self.pool);
         pool.answer(self.load_all(begin, wanted, loaded, node)).await
     }
 
-    async fn load_all(&self, begin: bool, wanted: &Wanted, loaded: &mut Loaded, node: &Node) -> Result<(), Trouble> {
+    async fn load_all(
+        &self,
+        begin: bool,
+        wanted: &MissingRows,
+        loaded: &mut LoadedRows,
+        node: &Node,
+    ) -> Result<(), Trouble> {
         let (client, statements) = (&self.loan.conn.client, &self.loan.conn.statements);
         let begun = async {
             match begin {
@@ -142,7 +148,7 @@ impl Session {
         &self,
         ids: &[i64],
         rows: Vec<tokio_postgres::Row>,
-        loaded: &mut Loaded,
+        loaded: &mut LoadedRows,
     ) -> Result<(), Trouble> {
         for id in ids {
             loaded.add_content(id.cast_unsigned(), None);
@@ -161,12 +167,12 @@ impl Session {
                 Some(bytes) => Some(inline(id, row.get(2), bytes)?),
                 None => extents.remove(&id).map(Whereabouts::placed),
             };
-            loaded.add_content(id.cast_unsigned(), Some(Arc::new(Found { length, whereabouts })));
+            loaded.add_content(id.cast_unsigned(), Some(Arc::new(StoredContent { length, whereabouts })));
         }
         Ok(())
     }
 
-    /// Nothing more is read. Nobody waits for the snapshot's end.
+    /// Nothing more is read. The end of the snapshot is not waited for.
     pub fn end(self) {
         let end = match (self.begun, self.in_turn) {
             (false, false) => return self.pool.give_back(self.loan),

@@ -1,4 +1,4 @@
-//! Texts that all nodes share and people change. They are no rows of the seam: who changes one is no node.
+//! Texts that all nodes share and operators change. They are no rows of the seam, because operators change them without a node.
 
 use std::time::{Duration, Instant};
 
@@ -28,7 +28,7 @@ impl std::fmt::Debug for Setting {
 }
 
 impl PostgresEngine {
-    /// The setting as it is now; `None`: it is still that of `version`. One that nobody has made is empty, of version 0.
+    /// The setting as it is now; `None`: it is still that of `version`. One that was never set is empty, of version 0.
     pub async fn setting(&self, name: &'static str, version: i64) -> Result<Option<Setting>, EngineError> {
         let inner = std::sync::Arc::clone(&self.inner);
         let asking = self.inner.source.runtime.spawn(async move { inner.setting(name, version).await });
@@ -61,7 +61,7 @@ impl Inner {
     }
 }
 
-/// A setting from being read to being written; nobody else changes it meanwhile. Dropping it changes nothing.
+/// A setting from being read to being written. It is locked meanwhile. Dropping it changes nothing.
 pub struct SettingEdit {
     client: Client,
     name: &'static str,

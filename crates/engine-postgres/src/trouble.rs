@@ -41,7 +41,7 @@ impl Trouble {
         }
     }
 
-    /// What the asker learns when no more is tried.
+    /// The error for the caller when no more is tried.
     pub fn into_engine(self) -> EngineError {
         match self {
             Trouble::Conflict | Trouble::Refused(_) | Trouble::Away(_) => EngineError::Busy,
@@ -50,7 +50,7 @@ impl Trouble {
         }
     }
 
-    /// Nobody knows whether it was done.
+    /// Whether it was done is not known.
     pub fn is_unknown(&self) -> bool {
         matches!(self, Trouble::Lost(_))
     }

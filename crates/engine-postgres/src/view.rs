@@ -13,7 +13,7 @@ use bytes::Bytes;
 use engine::hints::Hints;
 use engine::{Changes, Content, ContentId, EngineError, Key, PREFETCH_KEYS_MAX, Part, Rows, Staged, Unread, Visit};
 
-use crate::contents::{Found, Reader, Source};
+use crate::contents::{Reader, Source, StoredContent};
 use crate::node::ReadHold;
 
 /// A row as it is stored: its version and its value.
@@ -21,11 +21,11 @@ pub type Row = (i64, Bytes);
 
 /// Rows and contents of one snapshot, as far as they were asked for.
 #[derive(Debug, Default)]
-pub struct Loaded {
+pub struct LoadedRows {
     points: HashMap<Vec<u8>, Option<Row>>,
     /// Ranges by where they begin; no two overlap.
     ranges: BTreeMap<Vec<u8>, LoadedRange>,
-    contents: HashMap<u64, Option<Arc<Found>>>,
+    contents: HashMap<u64, Option<Arc<StoredContent>>>,
     /// How many ranges were loaded.
     range_loads: u32,
     /// The latest version among the rows.
@@ -38,9 +38,9 @@ struct LoadedRange {
     rows: BTreeMap<Vec<u8>, Row>,
 }
 
-/// What a function asked for and did not get.
+/// The rows and contents that a function asked for and that are not loaded.
 #[derive(Debug, Default)]
-pub struct Wanted {
+pub struct MissingRows {
     pub points: BTreeSet<Vec<u8>>,
     /// Announced by the function: loaded along with what is wanted, never alone.
     announced: BTreeSet<Vec<u8>>,
@@ -49,7 +49,7 @@ pub struct Wanted {
     pub contents: Vec<u64>,
 }
 
-impl Wanted {
+impl MissingRows {
     pub fn is_empty(&self) -> bool {
         self.points.is_empty() && self.ranges.is_empty() && self.contents.is_empty()
     }
@@ -66,7 +66,7 @@ impl Wanted {
     }
 
     /// The rows that another function wants, too. Contents are for the function alone that reads them.
-    pub fn add_rows(&mut self, other: Wanted) {
+    pub fn add_rows(&mut self, other: MissingRows) {
         self.points.extend(other.points);
         self.announced.extend(other.announced);
         for (from, to, limit) in other.ranges {
@@ -80,20 +80,20 @@ impl Wanted {
 
 /// What a function has seen of the snapshot: a commit holds only if it is still so.
 #[derive(Debug, Default)]
-pub struct Seen {
+pub struct ReadSet {
     /// Rows by key; zero stands for one that was not there.
     pub points: BTreeMap<Vec<u8>, i64>,
     pub ranges: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
-impl Seen {
-    pub fn add(&mut self, other: Seen) {
+impl ReadSet {
+    pub fn add(&mut self, other: ReadSet) {
         self.points.extend(other.points);
         self.ranges.extend(other.ranges);
     }
 }
 
-impl Loaded {
+impl LoadedRows {
     pub fn add_point(&mut self, key: Vec<u8>, row: Option<Row>) {
         self.newest = self.newest.max(row.as_ref().map_or(0, |(version, _)| *version));
         self.points.insert(key, row);
@@ -122,7 +122,7 @@ impl Loaded {
         }
     }
 
-    pub fn add_content(&mut self, id: u64, found: Option<Arc<Found>>) {
+    pub fn add_content(&mut self, id: u64, found: Option<Arc<StoredContent>>) {
         self.contents.insert(id, found);
     }
 
@@ -195,35 +195,35 @@ impl Overlay {
 
 /// One run of a function over one state.
 pub struct View<'a> {
-    loaded: &'a Loaded,
+    loaded: &'a LoadedRows,
     overlay: &'a Overlay,
     source: &'a Source,
     hints: &'a Hints,
     hold: &'a Arc<ReadHold>,
-    noted: RefCell<Noted>,
+    noted: RefCell<RunNotes>,
     /// Content ids that were asked for in this run, so that each is wanted once.
     asked: RefCell<HashMap<u64, Content>>,
 }
 
 /// What is known after a run.
 #[derive(Debug, Default)]
-pub struct Noted {
-    pub wanted: Wanted,
-    pub seen: Seen,
+pub struct RunNotes {
+    pub wanted: MissingRows,
+    pub seen: ReadSet,
     /// Readers handed out before their content was loaded.
     pub promised: Vec<Arc<Reader>>,
     /// Rows that were hints.
     guessed: Vec<Vec<u8>>,
 }
 
-impl Noted {
+impl RunNotes {
     /// It was run on hints, so what the function said counts for nothing.
     pub fn is_void(&self) -> bool {
         !self.guessed.is_empty()
     }
 
     /// What it wanted is loaded: the rows that it was shown led to more.
-    pub fn teach(&self, hints: &Hints, loaded: &Loaded) {
+    pub fn teach(&self, hints: &Hints, loaded: &LoadedRows) {
         let shown = self.seen.points.keys().chain(&self.guessed);
         hints.learn(shown, |key| loaded.get(key).flatten().map(|(_, value)| value.clone()));
     }
@@ -231,7 +231,7 @@ impl Noted {
 
 impl<'a> View<'a> {
     pub fn new(
-        loaded: &'a Loaded,
+        loaded: &'a LoadedRows,
         overlay: &'a Overlay,
         source: &'a Source,
         hints: &'a Hints,
@@ -244,7 +244,7 @@ impl<'a> View<'a> {
         self.noted.borrow().is_void()
     }
 
-    pub fn into_noted(self) -> Noted {
+    pub fn into_noted(self) -> RunNotes {
         self.noted.into_inner()
     }
 
@@ -344,7 +344,7 @@ impl Rows for View<'_> {
             return Ok(content.clone());
         }
         let reader = if let Some(staged) = self.overlay.contents.get(&id.0) {
-            Arc::new(Reader::new(self.source, id.0, Some(Found::staged(staged)?), Arc::clone(self.hold)))
+            Arc::new(Reader::new(self.source, id.0, Some(StoredContent::staged(staged)?), Arc::clone(self.hold)))
         } else {
             match self.loaded.contents.get(&id.0) {
                 Some(Some(found)) => {
@@ -416,7 +416,7 @@ mod tests {
     #[test]
     fn a_row_of_two_loaded_ranges_counts_once() {
         for order in [[(1, 6), (3, 9)], [(3, 9), (1, 6)], [(1, 9), (3, 6)], [(3, 6), (1, 9)], [(1, 9), (1, 6)]] {
-            let mut loaded = Loaded::default();
+            let mut loaded = LoadedRows::default();
             for (from, to) in order {
                 loaded.add_range(vec![from], vec![to], 100, rows(from, to));
             }
@@ -430,7 +430,7 @@ mod tests {
 
     #[test]
     fn ranges_that_were_cut_off_join_without_a_gap_or_an_overlap() {
-        let mut loaded = Loaded::default();
+        let mut loaded = LoadedRows::default();
         loaded.add_range(vec![1], vec![9], 3, rows(1, 4));
         loaded.add_range(vec![2], vec![9], 4, rows(2, 6));
         assert_eq!(loaded.digest(&[1], &[5, 0]), (5, 15));

@@ -99,7 +99,7 @@ async fn a_slow_standby_moves_no_clock() {
     drop(stalled);
 }
 
-/// A server takes over whose clock is behind: nobody's time goes back, and who starts then has the same.
+/// A server takes over whose clock is behind: the time of no node goes back, and a node that starts then has the same time.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_whose_clock_is_behind_is_told_the_time() {
     let Some(url) = common::postgres() else { return };
@@ -116,7 +116,11 @@ async fn a_server_whose_clock_is_behind_is_told_the_time() {
     assert!(decided.await.expect("a tick") >= before, "a decision went back");
     let new = common::open(url, objects, &options).await;
     let (early, late) = (new.now(), old.now());
-    assert!(early.plus_seconds(1) > late, "who starts now is behind by {:?}", since_1970(late) - since_1970(early));
+    assert!(
+        early.plus_seconds(1) > late,
+        "the node that starts now is behind by {:?}",
+        since_1970(late) - since_1970(early)
+    );
 }
 
 /// After a fail-over all nodes were silent, and the first that is back must not think that it is alone.
@@ -210,8 +214,8 @@ impl Drop for PanicsAtItsEnd {
     }
 }
 
-/// A panic where none is expected, outside of what decisions say: who asked is told that it failed, and the partition is not
-/// closed to those who come later.
+/// A panic where none is expected, outside of what decisions say: the caller is told that it failed, and the partition is not
+/// closed to later decisions.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_panic_in_the_work_on_a_partition_does_not_stop_it() {
     let Some(url) = common::postgres() else { return };
@@ -231,7 +235,7 @@ async fn a_panic_in_the_work_on_a_partition_does_not_stop_it() {
     tokio::time::timeout(PATIENCE, node.close()).await.expect("it ends").expect("closed");
 }
 
-/// An upload through a node that has ended cannot be committed; who waits beside it has nothing to do with that.
+/// An upload through a node that has ended cannot be committed; decisions that wait beside it are not affected.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_commit_that_the_database_refuses_fails_alone() {
     let Some(url) = common::postgres() else { return };
@@ -319,7 +323,7 @@ async fn commits_that_cross_do_not_lock_each_other_out() {
     assert_eq!(deadlocks, 0, "each of them costs a second");
 }
 
-/// Others who write rows without a pause, each in a partition of its own, until they are stopped.
+/// Writers that write rows without a pause, each in a partition of its own, until they are stopped.
 struct Others {
     stop: Arc<AtomicBool>,
     /// How often the first of them has written.
@@ -335,7 +339,7 @@ impl Others {
             tokio::spawn(async move {
                 let mut written = 0;
                 while !stop.load(Ordering::Acquire) {
-                    increment(&*node, row).await.expect("nobody who writes is told that the server is busy");
+                    increment(&*node, row).await.expect("no writer is told that the server is busy");
                     written += 1;
                     if number == 0 {
                         first.store(written, Ordering::Release);
@@ -379,7 +383,7 @@ async fn a_decision_that_keeps_losing_gets_its_turn() {
             there += 1;
             Visit::Next
         })?;
-        // In its turn nobody writes.
+        // In its turn no other decision writes.
         Others::wait_for_a_write(&written, Duration::from_millis(500));
         let mut changes = Changes::none();
         changes.put(key("slow"), "done");
@@ -428,7 +432,7 @@ async fn a_node_that_is_stopped_in_its_turn_is_not_waited_for() {
     assert_eq!(count(&*node, "slow").await, 0, "nothing was done");
 }
 
-/// A node stands still between a decision and its commit, for longer than anybody remembers what was committed meanwhile.
+/// A node stands still between a decision and its commit, for longer than the names of commits are kept.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_commit_that_comes_too_late_is_decided_anew() {
     let Some(url) = common::postgres() else { return };
@@ -599,7 +603,7 @@ async fn a_commit_costs_one_round_trip_and_one_for_each_row_that_leads_to_anothe
     assert!(between - before <= 3 * ROUNDS + others && after - between <= 3 * ROUNDS + others);
 }
 
-/// A node whose place was given to another, while all places are taken, has no name to upload under.
+/// A node whose slot was given to another, while all slots are taken, has no name to upload under.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_without_a_place_writes_no_objects() {
     let Some(url) = common::postgres() else { return };
@@ -609,7 +613,7 @@ async fn a_node_without_a_place_writes_no_objects() {
     assert!(node.collect_now().await.is_err(), "it notices");
     let upload = async || try_to_stage(&*node, 200_000).await;
     assert_eq!(upload().await.map(|_| ()), Err(EngineError::Busy));
-    assert_eq!(objects.count(), 0, "nobody would ever remove it");
+    assert_eq!(objects.count(), 0, "no node would ever remove it");
     sql(url, &options, "UPDATE node SET epoch = 0, expires = '-infinity' WHERE slot = 3").await;
     eventually("it finds another place", async || upload().await.is_ok()).await;
 }
@@ -647,7 +651,7 @@ async fn earlier_tables_are_brought_up_to_date_when_no_node_runs() {
     assert_eq!(count(&*node, "a").await, 7);
     assert_eq!(increment(&*node, "a").await.map(|(value, _)| value), Ok(8));
     assert_eq!(engine_postgres::migrate(url, &options).await, Ok((4, 4)), "nothing to do is no reason to refuse");
-    // Tables of a later version: who has lost its place finds out before it goes on.
+    // Tables of a later version: a node that has lost its slot finds out before it goes on.
     sql(url, &options, "INSERT INTO schema_version VALUES (5); UPDATE node SET epoch = 0, expires = '-infinity'").await;
     let lost = node.collect_now().await;
     assert!(matches!(&lost, Err(EngineError::Unavailable(why)) if why.contains("newer")), "{lost:?}");

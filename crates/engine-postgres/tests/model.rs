@@ -17,7 +17,7 @@ mod two_nodes {
     engine_model::model_tests!(nodes(2).await, engine_model::Reach::Downwards);
 }
 
-/// Who names all partitions that it looks at may look at and write to any of them.
+/// A decision that names all partitions it looks at may look at and write to any of them.
 mod two_nodes_with_all_partitions_named {
     use super::*;
     engine_model::model_tests!(nodes(2).await, engine_model::Reach::AnywhereNamed);

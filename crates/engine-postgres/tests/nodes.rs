@@ -64,7 +64,7 @@ async fn what_one_node_acknowledged_the_other_sees() {
     })
     .await
     .expect("a tick");
-    assert!(now >= before.plus_seconds(3_600) && stamp >= before.plus_seconds(3_600), "the clock is everybody's");
+    assert!(now >= before.plus_seconds(3_600) && stamp >= before.plus_seconds(3_600), "all nodes have the clock");
     assert_eq!(nodes[1].advance_clock(1).await, Ok(3_601));
 }
 
@@ -80,7 +80,7 @@ async fn a_guard_holds_over_nodes() {
         let entered = key(&format!("entered{round}"));
         let inside = entered.clone();
         let close = engine::commit::<_, Infallible, _>(&*nodes[0], guard.clone(), move |rows, _| {
-            // Who closes must see who has entered: a range, which nobody can lock.
+            // The decision that closes must see every entry: a range, which cannot be locked.
             let mut there = 0;
             rows.scan(&inside, &inside.after_all(), 1, &mut |_, _| {
                 there += 1;
@@ -182,7 +182,8 @@ async fn a_thousand_lost_answers_and_each_commit_is_done_once() {
     assert!(proxy.cuts() >= CUTS && commits > CUTS / 4, "few commits were cut often");
 }
 
-/// Who forbids a commit whose answer got lost, and loses that answer, too, asks again: it must not be told that all was done.
+/// A node that forbids a commit whose answer got lost, and loses that answer, too, asks again: it must not be told that all was
+/// done.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_commit_that_was_forbidden_never_counts_as_done() {
     let Some(url) = common::postgres() else { return };
@@ -312,7 +313,7 @@ async fn a_setting_is_everybodys_at_once() {
     let Some(url) = common::postgres() else { return };
     let options = common::fresh(url).await;
     let node = common::open(url, Arc::new(MemoryBytes::default()), &options).await;
-    assert_eq!(node.setting(NAME, 0).await, Ok(None), "nobody has made it");
+    assert_eq!(node.setting(NAME, 0).await, Ok(None), "it was never set");
     for (text, version) in [("a", 1), ("b", 2)] {
         let edit = engine_postgres::edit_setting(url, &options, NAME).await.expect("an edit");
         assert_eq!(edit.text, if version == 1 { "" } else { "a" });
@@ -324,7 +325,7 @@ async fn a_setting_is_everybodys_at_once() {
     }
     drop(engine_postgres::edit_setting(url, &options, NAME).await.expect("an edit"));
     let two = engine_postgres::edit_setting(url, &options, NAME).await.expect("the other one has let go");
-    assert_eq!(two.text, "b", "who does not write changes nothing");
+    assert_eq!(two.text, "b", "a change that is dropped changes nothing");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -15,7 +15,8 @@ pub trait ByteStore: Debug + Send + Sync {
     /// Stores an object of these pieces. Durable when it returns.
     fn put<'a>(&'a self, name: &'a str, pieces: Vec<Bytes>) -> BoxFuture<'a, Result<(), EngineError>>;
 
-    /// The bytes of `range`, all of them. An object that is not there is [`EngineError::Corrupt`]: somebody was told of it.
+    /// The bytes of `range`, all of them. An object that is not there is [`EngineError::Corrupt`]: callers ask only for objects that
+    /// were stored.
     fn get<'a>(&'a self, name: &'a str, range: Range<u64>) -> BoxFuture<'a, Result<Bytes, EngineError>>;
 
     /// Removes objects. One that is not there is no error.

@@ -20,7 +20,7 @@ pub struct Clock {
 #[derive(Debug)]
 enum Run {
     Since(Instant),
-    /// Whoever made the clock says it: a simulation whose time is its own.
+    /// A function says it. A simulation has a time of its own.
     Driven(fn() -> Duration),
 }
 
@@ -77,7 +77,7 @@ impl StampSource {
         StampSource(AtomicU64::new(floor.0))
     }
 
-    /// The next stamp. [`IDS_PER_TICK`] ids from it on belong to whoever asked.
+    /// The next stamp. [`IDS_PER_TICK`] ids from it on belong to the caller.
     pub fn next(&self, now: Timestamp) -> Timestamp {
         let take = |last: u64| Some(now.0.max(last + IDS_PER_TICK));
         let last = self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, take).expect("take always gives a stamp");

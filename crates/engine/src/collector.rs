@@ -1,4 +1,4 @@
-//! The sweeper: does what is due, and collects what nobody refers to.
+//! The sweeper: handles due rows, and collects contents to which there is no reference.
 //!
 //! It runs ordinary decisions, so it needs no locks and can stop at any point: what it did not finish is still due.
 
@@ -49,7 +49,7 @@ pub fn ref_key(thing: u64, owner: u64) -> Key {
     Key::new(space::REF).number(thing).number(owner)
 }
 
-/// Whether anybody refers to `thing`.
+/// Whether there is a reference to `thing`.
 pub fn is_referred(rows: &dyn Rows, thing: u64) -> Result<bool, Unread> {
     let prefix = Key::new(space::REF).number(thing);
     let mut found = false;
@@ -69,7 +69,7 @@ pub enum Handled {
     Left,
 }
 
-/// Who handles the due rows of some spaces: their owner.
+/// Handles the due rows of some spaces: a service, or the collector of contents.
 pub trait Handler: Debug + Send + Sync {
     /// Its spaces. No other handler has one of them.
     fn spaces(&self) -> &[u8];
@@ -139,8 +139,8 @@ impl Failure {
     }
 }
 
-/// What a sweep found to do.
-struct Found {
+/// The due rows that a sweep handles.
+struct DueRows {
     keys: Vec<Key>,
     now: Timestamp,
     is_more_left: bool,
@@ -206,11 +206,11 @@ impl Sweeper {
         }
     }
 
-    async fn due_now(&self, engine: &dyn Engine, from: Option<Key>) -> Result<Found, EngineError> {
+    async fn due_now(&self, engine: &dyn Engine, from: Option<Key>) -> Result<DueRows, EngineError> {
         let memory = Arc::clone(&self.0);
         let found = read::<_, std::convert::Infallible, _>(engine, move |rows, now| {
             let (first, to) = due::range(now);
-            let mut found = Found { keys: Vec::new(), now, is_more_left: false };
+            let mut found = DueRows { keys: Vec::new(), now, is_more_left: false };
             rows.scan(from.as_ref().unwrap_or(&first), &to, DUE_PER_SWEEP, &mut |key, _| {
                 let key = Key::from_bytes(key);
                 if !remembered(&memory).failing.contains_key(&key) {
@@ -256,7 +256,7 @@ impl Memory {
     }
 
     /// Below the first row that was found nothing is left: the low mark may follow what the clock has shown a while ago.
-    fn finish(&mut self, found: &Found, moment: Instant) {
+    fn finish(&mut self, found: &DueRows, moment: Instant) {
         self.seen.push_back((moment, found.now));
         let old = |seen: &(Instant, Timestamp)| moment.saturating_duration_since(seen.0) >= MARK_DISTANCE;
         while self.seen.len() > 1 && self.seen.get(1).is_some_and(old) {
@@ -298,12 +298,12 @@ fn handle<'a>(engine: &'a dyn Engine, handlers: &'a [&'a dyn Handler], key: &'a 
 }
 
 async fn handle_one(engine: &dyn Engine, handlers: &[&dyn Handler], key: &Key) -> Result<Handled, EngineError> {
-    let due = Due::from_key(key.as_bytes()).ok_or_else(due::nobody_handles_it)?;
+    let due = Due::from_key(key.as_bytes()).ok_or_else(due::no_handler)?;
     if due.space == space::CONTENT {
         return collect_content(engine, &due).await.map(|()| Handled::Done);
     }
     let handler = handlers.iter().find(|handler| handler.spaces().contains(&due.space));
-    handler.ok_or_else(due::nobody_handles_it)?.handle(engine, &due).await
+    handler.ok_or_else(due::no_handler)?.handle(engine, &due).await
 }
 
 /// Does the works, [`HANDLED_AT_ONCE`] at a time, and tells of each how it ended. Once `each` says `false`, those that run
@@ -364,7 +364,7 @@ fn failed<T>(error: NotCommitted<std::convert::Infallible>) -> Result<T, EngineE
 /// Runs `step` until it says that nothing is left, and removes the due row with the last one. After so many steps as one turn has
 /// the row stays, and the next sweep goes on.
 ///
-/// The steps are a partition of their own. Who changes rows that others change as well uses [`steps_in`].
+/// The steps are a partition of their own. Steps that change rows which other decisions change as well use [`steps_in`].
 pub fn steps<'a, F>(engine: &'a dyn Engine, due: &'a Due, step: F) -> BoxFuture<'a, Result<(), EngineError>>
 where
     F: Fn(&dyn Rows, Tick, &mut Changes) -> Result<bool, Unread> + Send + Sync + Clone + 'static,

@@ -268,9 +268,9 @@ pub async fn stamps_rise_and_ids_never_repeat(engine: Arc<dyn Engine>) {
     }
 }
 
-/// Decisions over so many rows that they may be run beside the others write their stamp down. They are of two partitions. Others
-/// of one or the other, which write nothing that those look at, read it: whoever comes before has a lower stamp, whoever comes
-/// after a higher one.
+/// Decisions over so many rows that an engine may run them beside the others write their stamp into a row. They are of two
+/// partitions. Decisions of one of the two, which write nothing that the large ones read, read that row: a decision that comes
+/// before the large one has a lower stamp, and one that comes after it a higher one.
 pub async fn stamps_rise_past_decisions_over_many_rows(engine: Arc<dyn Engine>) {
     let many = Key::new(SPACE).text("many");
     let fill = many.clone();
@@ -364,8 +364,8 @@ pub async fn many_rows_are_judged_as_one_state(engine: Arc<dyn Engine>) {
 }
 
 /// A gate, and so many rows behind it that a decision over all of them may be run beside the others. Writers of another
-/// partition put, change and delete rows as long as they read that the gate is open; who closes it writes down what it
-/// found there. Whatever the order, nothing may be written behind the gate after that.
+/// partition put, change and delete rows as long as they read that the gate is open; the decision that closes it writes
+/// down what it found there. Whatever the order, nothing may be written behind the gate after that.
 pub async fn many_rows_that_another_partition_writes_are_judged_as_one_state(engine: Arc<dyn Engine>) {
     const ROWS: u64 = 1_500;
     let behind = Key::new(SPACE).text("behind");
@@ -643,7 +643,7 @@ pub async fn an_announced_row_that_is_not_looked_at_makes_no_conflict(engine: Ar
     }
     writer.join().expect("the writer");
     assert_eq!(number(get(&*engine, "noise").await), 100);
-    assert_eq!(figure(&*engine, "conflicts"), before, "nobody read what another one wrote");
+    assert_eq!(figure(&*engine, "conflicts"), before, "no decision read what another one wrote");
 }
 
 pub async fn scans_keep_order_and_bounds(engine: Arc<dyn Engine>) {

@@ -1,6 +1,6 @@
-//! `due`: the only timer. A row that says when somebody must look at something, and nothing more.
+//! Due rows: the only timer. A due row says when its handler must look at something, and nothing more.
 //!
-//! A due row belongs to a space, and so to whoever owns that space: one handler for each ([`crate::collector::Handler`]). What
+//! A due row belongs to a space, and each space has one handler ([`crate::collector::Handler`]). What
 //! clients see is computed from the tick, so a sweep that comes late changes nothing they can notice. A handler is an
 //! ordinary, idempotent decision; it removes its row in its own commit.
 //!
@@ -19,7 +19,7 @@ const CONTENT: u8 = 1;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Due {
     pub at: Timestamp,
-    /// Whose it is.
+    /// The space that it belongs to.
     pub space: u8,
     /// What is to be looked at, in the words of the space's owner.
     pub owner: Vec<u8>,
@@ -39,7 +39,7 @@ impl Due {
         self.row.clone()
     }
 
-    /// The owner as an id, for those whose owner is one.
+    /// The owner as an id, if it is one.
     #[must_use]
     pub fn owner_id(&self) -> Option<u64> {
         Some(u64::from_be_bytes(self.owner.as_slice().try_into().ok()?))
@@ -62,12 +62,12 @@ impl Due {
     /// What a handler answers that cannot make sense of a row in its space: a later version may have written it.
     #[must_use]
     pub fn unknown(&self) -> EngineError {
-        nobody_handles_it()
+        no_handler()
     }
 }
 
-pub(crate) fn nobody_handles_it() -> EngineError {
-    EngineError::Unavailable("nobody handles it".into())
+pub(crate) fn no_handler() -> EngineError {
+    EngineError::Unavailable("no handler knows this due row".into())
 }
 
 /// The row that asks the owner of `space` to look at `owner` at `at`.

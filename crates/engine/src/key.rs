@@ -1,6 +1,6 @@
 //! Keys: bytes that sort as the service sorts.
 //!
-//! A key is a space (one byte, who owns the row and what it is) and parts. Numbers are big-endian; texts are escaped and
+//! A key is a space (one byte: the owner of the row, and what the row is) and parts. Numbers are big-endian; texts are escaped and
 //! terminated, so that a text never runs into the next part and a shorter one sorts before its extensions.
 
 use bytes::Bytes;
@@ -11,9 +11,9 @@ pub mod space {
     pub const ACCOUNT: u8 = 0x01;
     /// Where the bytes of contents are.
     pub const CONTENT: u8 = 0xE0;
-    /// Who refers to what.
+    /// References: a thing, and an owner that refers to it.
     pub const REF: u8 = 0xE1;
-    /// What is to be looked at, by time.
+    /// Due rows, by time.
     pub const DUE: u8 = 0xE2;
     /// How many bytes of a segment are alive.
     pub const SEGMENT: u8 = 0xE3;

@@ -16,7 +16,7 @@
 //! - An answer, a refusal too, is given only when everything it was decided on is durable.
 //! - A [`read`] sees one state, and that state is durable: nothing a crash can take back.
 //! - `stamp` is unique and rises strictly within a partition, over restarts and clock steps; `now` follows the clock.
-//! - Contents become reachable with the commit that stores them and stay whole until nobody refers to them; a
+//! - Contents become reachable with the commit that stores them and stay whole until the last reference is gone; a
 //!   [`Content`] once opened can be read to its end whatever happens to its owner.
 
 pub mod account;
@@ -80,7 +80,7 @@ pub struct Tick {
     pub now: Timestamp,
     /// Unique and strictly rising: ETags, Last-Modified, snapshot and version ids are made of it.
     pub stamp: Timestamp,
-    /// Fresh randomness, for ids that nobody may guess or that must look like GUIDs.
+    /// Fresh randomness, for ids that must not be guessed or that must look like GUIDs.
     pub entropy: u128,
 }
 
@@ -141,7 +141,7 @@ pub struct Changes {
     pub rows: Vec<(Key, Option<Bytes>)>,
     /// Contents that become stored with this commit.
     pub contents: Vec<Staged>,
-    /// Contents that nobody refers to any longer and that nobody can refer to again.
+    /// Contents to which there is no reference, and never can be again.
     pub dropped: Vec<ContentId>,
     /// Set for deletes and clean-up: such commits are let through when the disk is nearly full.
     pub frees_space: bool,
@@ -176,7 +176,7 @@ impl Changes {
         self.put(collector::ref_key(thing, owner), Bytes::new())
     }
 
-    /// Takes a reference back and asks whoever owns `space` to look at `thing`, which is in it; for a content that is the collector.
+    /// Takes a reference back and asks the owner of `space` to look at `thing`, which is in it. Contents are the collector's.
     pub fn unrefer(&mut self, space: u8, thing: u64, owner: u64, now: Timestamp) -> &mut Self {
         self.delete(collector::ref_key(thing, owner));
         self.put(due::key(now, space, &thing.to_be_bytes()), Bytes::new())
@@ -209,7 +209,7 @@ impl Changes {
 #[derive(Debug)]
 pub enum Verdict {
     Commit(Changes),
-    /// No change. The decision keeps its refusal for whoever asked.
+    /// No change. The decision keeps its refusal for the caller.
     Refuse,
     Unread(Unread),
 }
@@ -296,7 +296,7 @@ where
 {
     let answer = Arc::new(Mutex::new(None));
     let pending = Pending(Arc::clone(&answer));
-    (Box::new(Asked { partitions: partitions.into(), decide, answer }), pending)
+    (Box::new(FnDecision { partitions: partitions.into(), decide, answer }), pending)
 }
 
 /// The answer to a decision, once the engine has committed it, or to a query that has been run.
@@ -324,17 +324,18 @@ where
 {
     let answer = Arc::new(Mutex::new(None));
     let pending = Pending(Arc::clone(&answer));
-    engine.query(Box::new(Wanted { run, answer })).await.map_err(NotCommitted::Failed)?;
+    engine.query(Box::new(FnQuery { run, answer })).await.map_err(NotCommitted::Failed)?;
     pending.answer()
 }
 
-struct Asked<T, R, F> {
+/// A decision made of a function.
+struct FnDecision<T, R, F> {
     partitions: Partitions,
     decide: F,
     answer: Arc<Mutex<Option<Result<T, R>>>>,
 }
 
-impl<T, R, F> Decision for Asked<T, R, F>
+impl<T, R, F> Decision for FnDecision<T, R, F>
 where
     T: Send,
     R: Send,
@@ -355,12 +356,13 @@ where
     }
 }
 
-struct Wanted<T, R, F> {
+/// A query made of a function.
+struct FnQuery<T, R, F> {
     run: F,
     answer: Arc<Mutex<Option<Result<T, R>>>>,
 }
 
-impl<T, R, F> Query for Wanted<T, R, F>
+impl<T, R, F> Query for FnQuery<T, R, F>
 where
     T: Send,
     R: Send,

@@ -95,7 +95,7 @@ impl Tally {
         }
     }
 
-    /// Panics unless every request took what it may take: who lowers the number of trips lowers the budget.
+    /// Panics unless every request took exactly its budget of round trips. A change that saves trips lowers the budget.
     pub fn assert(self) {
         assert!(self.wrong.is_empty(), "\n{}", self.wrong.join("\n"));
     }
@@ -156,7 +156,7 @@ impl Query for LoadingQuery {
 
 /// Runs a function until everything it asks for is at hand. It says whether it was told `NotYet`.
 fn until_loaded<T>(rows: &dyn Rows, node: &LoadingNode, mut run: impl FnMut(&dyn Rows) -> (T, bool)) -> T {
-    let mut loaded = Loaded::default();
+    let mut loaded = LoadedRows::default();
     loop {
         let view = View::new(rows, &loaded, &node.hints);
         let (answer, is_short) = run(&view);
@@ -197,18 +197,18 @@ fn is_same_change(one: &Changes, other: &Changes) -> bool {
         && one.frees_space == other.frees_space
 }
 
-/// What was fetched so far, by key; ranges by where they begin, with where they end.
+/// The rows that were fetched so far, by key; ranges by their beginning, each with its end.
 #[derive(Debug, Default)]
-struct Loaded {
+struct LoadedRows {
     points: BTreeSet<Vec<u8>>,
     ranges: BTreeMap<Vec<u8>, Vec<u8>>,
     contents: BTreeSet<u64>,
     range_loads: u32,
 }
 
-/// What was asked for and is not there.
+/// The rows that the function asked for and that were not fetched yet.
 #[derive(Debug, Default)]
-struct Wanted {
+struct MissingRows {
     points: Vec<Vec<u8>>,
     /// Announced: fetched along with others, never alone.
     announced: Vec<Vec<u8>>,
@@ -216,14 +216,14 @@ struct Wanted {
     contents: Vec<u64>,
 }
 
-impl Wanted {
+impl MissingRows {
     fn is_empty(&self) -> bool {
         self.points.is_empty() && self.ranges.is_empty() && self.contents.is_empty()
     }
 }
 
-impl Loaded {
-    fn load(&mut self, rows: &dyn Rows, wanted: Wanted) -> Result<(), Unread> {
+impl LoadedRows {
+    fn load(&mut self, rows: &dyn Rows, wanted: MissingRows) -> Result<(), Unread> {
         self.points.extend(wanted.points);
         self.points.extend(wanted.announced);
         self.contents.extend(wanted.contents);
@@ -256,9 +256,9 @@ impl Loaded {
 
 struct View<'a> {
     rows: &'a dyn Rows,
-    loaded: &'a Loaded,
+    loaded: &'a LoadedRows,
     hints: &'a Hints,
-    wanted: RefCell<Wanted>,
+    wanted: RefCell<MissingRows>,
     /// The rows that the function was shown by their keys.
     looked_at: RefCell<BTreeSet<Vec<u8>>>,
     /// Some of them were hints, so what the function says counts for nothing.
@@ -266,7 +266,7 @@ struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    fn new(rows: &'a dyn Rows, loaded: &'a Loaded, hints: &'a Hints) -> View<'a> {
+    fn new(rows: &'a dyn Rows, loaded: &'a LoadedRows, hints: &'a Hints) -> View<'a> {
         let (wanted, looked_at) = (RefCell::default(), RefCell::default());
         View { rows, loaded, hints, wanted, looked_at, guessed: Cell::new(false) }
     }

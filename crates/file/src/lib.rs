@@ -80,8 +80,8 @@ pub use model::{AccessTier, Protocol, Provisioned, RootSquash, Share, Usage};
 pub use op::Op;
 pub use ops::{
     CreatePermission, CreateShare, DeleteShare, DeleteSnapshots, GetPermission, GetShareStats, LeaseShare, ListShares,
-    ListedShare, ReadShare, RestoreShare, SetShareAcl, SetShareMetadata, SetShareProperties, SharePlace, ShareVersion,
-    SharesPage, WriteShare,
+    ListedShare, ReadShare, RestoreShare, SetShareAcl, SetShareMetadata, SetShareProperties, SharePlace, ShareRemoval,
+    ShareVersion, SharesPage, WriteShare,
 };
 pub use share_settings::ShareSettings;
 pub use source::FileReader;

@@ -98,9 +98,37 @@ impl Staging {
     }
 }
 
-/// Reads a block id as the wire has it. `None`: not base64, or empty.
-pub fn decode_id(text: &str) -> Option<Vec<u8>> {
-    base64::decode(text).filter(|id| !id.is_empty())
+/// The id of a block: one byte at least, and [`BLOCK_ID_BYTES_MAX`] at most.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct BlockId(Vec<u8>);
+
+impl BlockId {
+    /// Takes the bytes of an id, decoded.
+    pub fn new(bytes: impl Into<Vec<u8>>) -> Result<BlockId, BadBlockId> {
+        let bytes = bytes.into();
+        match bytes.len() {
+            0 => Err(BadBlockId::Unreadable),
+            1..=BLOCK_ID_BYTES_MAX => Ok(BlockId(bytes)),
+            _ => Err(BadBlockId::TooLong),
+        }
+    }
+
+    /// Reads an id as the wire has it.
+    pub fn parse(text: &str) -> Result<BlockId, BadBlockId> {
+        BlockId::new(base64::decode(text).ok_or(BadBlockId::Unreadable)?)
+    }
+
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+/// Why something is no block id.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum BadBlockId {
+    /// Not base64, or empty.
+    Unreadable,
+    TooLong,
 }
 
 /// The uncommitted blocks, in the order of their ids.

@@ -3,10 +3,12 @@
 //! Appends are judged one after another, each on the length that the one before it left, so no two get the same place. An
 //! append writes one row of the blob's list, however long that has become.
 
+use std::sync::Arc;
+
 use concurrency::{Conditions, LeaseId, Timestamp};
 use content::upload::{self, Received, Wanted};
-use engine::{Changes, Commit, Rows, Tick, Unread, commit, read};
-use service::{codec, space};
+use engine::{Changes, Key, Rows, Tick, Unread};
+use service::{Operation, ReadOperation, RequestError, codec, space};
 use wire::http::{Body, Head, HeaderValue, Reply, StatusCode};
 use wire::names::{BlobName, ContainerName};
 
@@ -14,9 +16,12 @@ use super::Call;
 use crate::error::BlobError;
 use crate::model::blocks::for_each_chunk;
 use crate::model::blocks::list_chunks;
-use crate::model::{self, Blob, BlobType, Committed, ContentRef, ListChunk, ListEntry, blob_key, chunk_key, refuse};
+use crate::model::encryption::Encryption;
+use crate::model::{
+    self, Blob, BlobType, Committed, ContentRef, Halt, ListChunk, ListEntry, blob_key, chunk_key, refuse,
+};
 use crate::request::BodySums;
-use crate::rules::encryption::{self, WriteEncryption};
+use crate::rules::encryption;
 use crate::{Failure, reply, request};
 
 const MIB: u64 = 1024 * 1024;
@@ -29,37 +34,58 @@ pub(super) fn body_bytes_max(head: &Head) -> u64 {
     if head.since("2022-11-02") { 100 * MIB } else { 4 * MIB }
 }
 
-#[derive(Clone)]
-pub(super) struct AppendBlock {
-    container: ContainerName,
-    name: BlobName,
-    conditions: Conditions,
-    lease: Option<LeaseId>,
-    position: Option<u64>,
-    max_size: Option<u64>,
-    pub(super) sums: BodySums,
+/// A block as it is to be appended. As a [`ReadOperation`] it says whether it may, before its body is read.
+#[derive(Clone, Debug)]
+pub struct AppendBlock {
+    pub container: ContainerName,
+    pub name: BlobName,
+    pub conditions: Conditions,
+    pub lease: Option<LeaseId>,
+    /// The length that the blob must have.
+    pub position: Option<u64>,
+    /// The length that the blob may have afterwards.
+    pub max_size: Option<u64>,
+    /// What the client names as encryption, which must be that of the blob.
+    pub encryption: Option<Encryption>,
+    /// The bytes of the block, which are durable by now. There is at least one. Before they are read, their length alone counts.
+    pub body: Received,
 }
 
-pub(super) fn parse(head: &Head) -> Result<AppendBlock, BlobError> {
+/// The block without its body, and the checksums that the client sends with that.
+pub(super) fn parse(head: &Head) -> Result<(AppendBlock, BodySums), BlobError> {
     let (container, name) = request::blob(head)?;
     request::only_base(head)?;
     request::no_expiry(head)?;
     let conditions = request::conditions(head)?;
     conditions.check_write_combination()?;
-    Ok(AppendBlock {
+    let op = AppendBlock {
         container,
         name,
         conditions,
         lease: request::lease_id(head)?,
         position: request::append_position(head)?,
         max_size: request::number(head, "x-ms-blob-condition-maxsize")?,
-        sums: request::body_sums(head)?,
-    })
+        encryption: None,
+        body: Received::nothing(0),
+    };
+    Ok((op, request::body_sums(head)?))
+}
+
+/// Where a block was appended.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct AppendedBlock {
+    /// When the blob was last changed: now.
+    pub stamp: Timestamp,
+    /// The offset of its first byte.
+    pub offset: u64,
+    /// How many blocks the blob has with it.
+    pub blocks: u32,
+    pub encryption: Option<Encryption>,
 }
 
 /// A blob with one more block, and where that stands.
 #[derive(Clone, PartialEq, Eq, Debug)]
-struct Appended {
+struct LongerBlob {
     blob: Blob,
     list: u64,
     /// The version that must refer to the list from now on, if it is a new one.
@@ -69,8 +95,8 @@ struct Appended {
 }
 
 impl AppendBlock {
-    /// Whether `length` bytes may be added, and what they are added to. The order is the service's.
-    fn judge(&self, found: Option<Blob>, length: u64, now: Timestamp) -> Result<(Blob, Committed, u32), BlobError> {
+    /// Whether the bytes may be added, and what they are added to. The order is the service's.
+    fn judge(&self, found: Option<Blob>, now: Timestamp) -> Result<(Blob, Committed, u32), BlobError> {
         self.conditions.check_write(found.as_ref().and_then(Blob::version).as_ref())?;
         let mut blob = found.filter(|blob| blob.committed.is_some()).ok_or(BlobError::BlobNotFound)?;
         blob.lease = blob.check_write(self.lease, now)?;
@@ -86,15 +112,15 @@ impl AppendBlock {
         if self.position.is_some_and(|position| position != state.length) {
             return Err(BlobError::AppendPositionConditionNotMet);
         }
-        if self.max_size.is_some_and(|most| state.length + length > most) {
+        if self.max_size.is_some_and(|most| state.length + self.body.length > most) {
             return Err(BlobError::MaxBlobSizeConditionNotMet);
         }
         Ok((blob, state, blocks))
     }
 
     /// The blob as it becomes. Its version stays, and with that its reference to the list; the first block begins one.
-    fn decide(&self, found: Option<Blob>, length: u64, tick: Tick) -> Result<Appended, BlobError> {
-        let (blob, state, blocks) = self.judge(found, length, tick.now)?;
+    fn decide(&self, found: Option<Blob>, tick: Tick) -> Result<LongerBlob, BlobError> {
+        let (blob, state, blocks) = self.judge(found, tick.now)?;
         let (list, new_owner) = match state.content {
             ContentRef::Blocks(list) => (list, None),
             ContentRef::Empty | ContentRef::Whole(_) | ContentRef::Pages(_) | ContentRef::Shared(_) => {
@@ -104,87 +130,60 @@ impl AppendBlock {
         let (offset, blocks) = (state.length, blocks + 1);
         let committed = Committed {
             stamp: tick.stamp,
-            length: offset + length,
+            length: offset + self.body.length,
             content: ContentRef::Blocks(list),
             kind: BlobType::Append { blocks, sealed: false },
             copy: None,
             ..state
         };
-        Ok(Appended { blob: Blob { committed: Some(committed), ..blob }, list, new_owner, offset, blocks })
+        Ok(LongerBlob { blob: Blob { committed: Some(committed), ..blob }, list, new_owner, offset, blocks })
     }
 }
 
-pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> {
-    let op = parse(call.head)?;
-    let asked = call.encryption()?;
-    let announced = upload::announced(call.head, body, body_bytes_max(call.head))?;
-    let length = announced.length;
-    if length == 0 {
-        return Err(BlobError::header("content-length", "0").into());
-    }
-    op.may(call, &asked, length).await?;
+/// Whether the block may be appended.
+impl ReadOperation for AppendBlock {
+    type Outcome = ();
+    type Refusal = BlobError;
 
-    let announced = announced.sealed_with(asked.key.as_ref().map(|key| &key.secret));
-    let received = upload::receive(call.engine, body, announced, Wanted::of_block(call.head, &op.sums)).await?;
-    upload::verify(&op.sums, received.md5, received.crc64)?;
-
-    op.store(call, asked, received).await
-}
-
-impl AppendBlock {
-    /// Whether so many bytes may be appended, before the body is read.
-    pub(super) async fn may(&self, call: Call<'_>, asked: &WriteEncryption, length: u64) -> Result<(), Failure> {
-        let (op, asked, account) = (self.clone(), asked.encryption.clone(), call.account);
-        let judged = read(call.engine, move |rows, now| {
-            let container = model::guard(rows, account, &op.container)?;
-            let found = model::find_blob(rows, &blob_key(container.generation, &op.name))?;
-            let (_, state, _) = op.judge(found, length, now).map_err(refuse)?;
-            encryption::same_as(&container, asked.as_ref(), state.encryption.as_ref())
-        });
-        judged.await?;
+    fn apply(&self, rows: &dyn Rows, account: u64, now: Timestamp) -> Result<(), Halt> {
+        let container = model::guard(rows, account, &self.container)?;
+        let found = model::find_blob(rows, &blob_key(container.generation, &self.name))?;
+        let (_, state, _) = self.judge(found, now).map_err(refuse)?;
+        encryption::same_as(&container, self.encryption.as_ref(), state.encryption.as_ref())?;
         Ok(())
     }
+}
 
-    /// Commits the block and answers.
-    pub(super) async fn store(
-        self,
-        call: Call<'_>,
-        asked: WriteEncryption,
-        received: Received,
-    ) -> Result<Reply, Failure> {
-        let (op, account, length) = (self, call.account, received.length);
-        let mut answer = reply::reply(StatusCode::CREATED);
-        upload::answer_sums(&mut answer.headers, call.head, &op.sums, received.md5, received.crc64);
-        let partition = model::blob_partition(account, &op.container, &op.name);
-        let (stamp, offset, blocks, encryption) = commit(call.engine, partition, move |rows, tick| {
-            let container = model::guard(rows, account, &op.container)?;
-            let key = blob_key(container.generation, &op.name);
-            let found = model::find_blob(rows, &key)?;
-            let before = found.as_ref().and_then(|blob| blob.committed.clone());
-            let Appended { blob, list, new_owner, offset, blocks } = op.decide(found, length, tick).map_err(refuse)?;
-            let stored = blob.committed.as_ref().and_then(|state| state.encryption.as_ref());
-            let encryption = encryption::same_as(&container, asked.encryption.as_ref(), stored)?;
-            let mut changes = Changes::none();
-            if let Some(before) = before {
-                take_over(rows, &before, list, tick.now, &mut changes)?;
-            }
-            if let Some(content) = received.keep(rows, list, &mut changes, BlobError::SourceConditionNotMet)? {
-                let entry = ListEntry { id: Vec::new(), content, size: length };
-                let row = codec::encode(&ListChunk { start: offset, entries: vec![entry] });
-                changes.put(chunk_key(list, offset + length), row);
-            }
-            if let Some(version) = new_owner {
-                changes.refer(list, version);
-            }
-            changes.put(key, codec::encode(&blob));
-            Ok(Commit { changes, outcome: (tick.stamp, offset, blocks, encryption) })
-        })
-        .await?;
-        reply::set_version(&mut answer.headers, stamp);
-        answer.headers.insert(&reply::BLOB_APPEND_OFFSET, HeaderValue::from(offset));
-        answer.headers.insert(&reply::BLOB_COMMITTED_BLOCK_COUNT, HeaderValue::from(blocks));
-        reply::set_encrypted(&mut answer.headers, encryption.as_ref());
-        Ok(answer)
+impl Operation for AppendBlock {
+    type Outcome = AppendedBlock;
+    type Refusal = BlobError;
+
+    fn partition(&self, account: u64) -> Key {
+        model::blob_partition(account, &self.container, &self.name)
+    }
+
+    fn apply(&self, rows: &dyn Rows, account: u64, tick: Tick, changes: &mut Changes) -> Result<AppendedBlock, Halt> {
+        let container = model::guard(rows, account, &self.container)?;
+        let key = blob_key(container.generation, &self.name);
+        let found = model::find_blob(rows, &key)?;
+        let before = found.as_ref().and_then(|blob| blob.committed.clone());
+        let LongerBlob { blob, list, new_owner, offset, blocks } = self.decide(found, tick).map_err(refuse)?;
+        let stored = blob.committed.as_ref().and_then(|state| state.encryption.as_ref());
+        let encryption = encryption::same_as(&container, self.encryption.as_ref(), stored)?;
+        if let Some(before) = before {
+            take_over(rows, &before, list, tick.now, changes)?;
+        }
+        let content = self.body.keep(rows, list, changes, BlobError::SourceConditionNotMet)?;
+        let content = content.ok_or(refuse(BlobError::Request(RequestError::OutOfRangeInput)))?;
+        let size = self.body.length;
+        let entry = ListEntry { id: Vec::new(), content, size };
+        let row = codec::encode(&ListChunk { start: offset, entries: vec![entry] });
+        changes.put(chunk_key(list, offset + size), row);
+        if let Some(version) = new_owner {
+            changes.refer(list, version);
+        }
+        changes.put(key, codec::encode(&blob));
+        Ok(AppendedBlock { stamp: tick.stamp, offset, blocks, encryption })
     }
 }
 
@@ -219,12 +218,43 @@ fn take_over(
     Ok(())
 }
 
+pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> {
+    let (op, sums) = parse(call.head)?;
+    let asked = call.encryption()?;
+    let announced = upload::announced(call.head, body, body_bytes_max(call.head))?;
+    if announced.length == 0 {
+        return Err(BlobError::header("content-length", "0").into());
+    }
+    let expected = Received::nothing(announced.length);
+    let op = Arc::new(AppendBlock { encryption: asked.encryption.clone(), body: expected, ..op });
+    call.read(&op).await?;
+
+    let announced = announced.sealed_with(asked.key.as_ref().map(|key| &key.secret));
+    let body = upload::receive(call.engine, body, announced, Wanted::of_block(call.head, &sums)).await?;
+    upload::verify(&sums, body.md5, body.crc64)?;
+
+    AppendBlock { body, ..Arc::unwrap_or_clone(op) }.store(call, &sums).await
+}
+
+impl AppendBlock {
+    /// Commits the block and answers.
+    pub(super) async fn store(self, call: Call<'_>, sums: &BodySums) -> Result<Reply, Failure> {
+        let mut answer = reply::reply(StatusCode::CREATED);
+        upload::answer_sums(&mut answer.headers, call.head, sums, self.body.md5, self.body.crc64);
+        let AppendedBlock { stamp, offset, blocks, encryption } = call.commit(&Arc::new(self)).await?;
+        reply::set_version(&mut answer.headers, stamp);
+        answer.headers.insert(&reply::BLOB_APPEND_OFFSET, HeaderValue::from(offset));
+        answer.headers.insert(&reply::BLOB_COMMITTED_BLOCK_COUNT, HeaderValue::from(blocks));
+        reply::set_encrypted(&mut answer.headers, encryption.as_ref());
+        Ok(answer)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::testing::{Bench, HELD, Interrupted, MINE, NOW, YOURS, committed, header, refusal, request, tick};
     use concurrency::{ETagMatch, Lease};
-    use service::RequestError;
 
     const APPEND_BLOB: (&str, &str) = ("x-ms-blob-type", "AppendBlob");
     const URL: &str = "cont/blob?comp=appendblock";
@@ -237,7 +267,8 @@ mod tests {
             lease,
             position,
             max_size,
-            sums: BodySums::default(),
+            encryption: None,
+            body: Received::nothing(10),
         }
     }
 
@@ -252,7 +283,7 @@ mod tests {
 
     #[test]
     fn each_refusal_and_two_at_once() {
-        let judge = |ask: AppendBlock, found: Option<Blob>| ask.judge(found, 10, NOW).err();
+        let judge = |ask: AppendBlock, found: Option<Blob>| ask.judge(found, NOW).err();
         let free = |kind| Some(blob(Lease::Available, kind));
         assert_eq!(judge(ask(None, None, None), free(OPEN)), None);
         assert_eq!(judge(ask(None, Some(100), Some(110)), free(OPEN)), None);
@@ -286,10 +317,10 @@ mod tests {
         if let Some(state) = &mut empty.committed {
             (state.content, state.length) = (ContentRef::Empty, 0);
         }
-        let first = ask(None, None, None).decide(Some(empty), 10, tick()).unwrap();
+        let first = ask(None, None, None).decide(Some(empty), tick()).unwrap();
         assert_eq!((first.list, first.new_owner, first.offset, first.blocks), (tick().id(2), Some(4), 0, 6));
         assert_eq!(first.blob.lease, Lease::Available);
-        let more = ask(None, None, None).decide(Some(first.blob), 10, tick()).unwrap();
+        let more = ask(None, None, None).decide(Some(first.blob), tick()).unwrap();
         assert_eq!((more.list, more.new_owner, more.offset, more.blocks), (first.list, None, 10, 7));
         assert_eq!(more.blob.committed.unwrap().version, 4);
     }

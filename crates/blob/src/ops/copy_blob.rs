@@ -5,77 +5,44 @@
 //!
 //! Copy Blob From URL and Put Blob From URL make a blob of a whole source, too, and share what is here.
 
+mod whole_copy;
+
 use std::sync::Arc;
 
 use auth::{Kind, Settings};
-use concurrency::{Conditions, DurationKind, Lease, LeaseId, Timestamp};
-use content::background_copy::{Job, JobSource};
-use content::copy_state::{CopyState, CopyStatus};
+use concurrency::Timestamp;
+use content::copy_state::CopyStatus;
 use content::map::{PAGE_BYTES, PageView};
 use content::source::{Fetched, LocalPlace, LocalSource, SourceReader, answered_properties};
 use content::upload::{Received, Wanted};
-use engine::{Changes, Commit, Tick, commit, read};
 use service::RequestError;
 use service::sources::Manner;
 use wire::http::{Body, Head, HeaderMap, HeaderValue, Reply, StatusCode, header};
-use wire::names::{BlobName, ContainerName};
 
 use super::Call;
-use crate::background_copy::BlobDestination;
 use crate::encryption_headers;
 use crate::error::BlobError;
-use crate::model::encryption::Encryption;
+use crate::model::BlobType;
 use crate::model::tags::Tagged;
-use crate::model::tier::{Priority, Tier};
-use crate::model::{self, Blob, BlobType, Committed, ContentRef, HttpHeaders, Pairs, blob_key, refuse};
-use crate::rules::copy;
-use crate::rules::copy_source::{self, SourceBlob};
-use crate::rules::creation_options::CreationOptions;
-use crate::rules::encryption::{self, WriteEncryption};
-use crate::rules::soft_delete::{self, Written};
-use crate::rules::writable;
+use crate::rules::copy_source::{self, SourceBlob, SourceUrl};
+use crate::rules::encryption;
+use crate::rules::soft_delete::Keeping;
 use crate::source::{self, Opened, Origin, Source};
 use crate::{Failure, Reach, reply, request};
 
-/// A copy of a whole source.
+pub use whole_copy::{
+    BeginCopy, CopiedBlob, CopyBlob, CopyKind, CopyOutcome, CopyReceived, SourceProperties, WholeCopy,
+};
+
+/// A request for a copy of a whole source.
 #[derive(Clone)]
-pub(super) struct WholeCopy {
-    pub container: ContainerName,
-    pub name: BlobName,
-    conditions: Conditions,
-    lease: Option<LeaseId>,
+pub(super) struct CopyRequest {
+    copy: WholeCopy,
     source: Source,
-    result: Makes,
-    /// None: that of the source.
-    metadata: Pairs,
-    /// What the request says of the new blob itself.
-    headers: HttpHeaders,
-    /// Whether the rest is said by the source.
-    takes_properties: bool,
-    options: CreationOptions,
-    /// The tags are those of the source.
-    takes_tags: bool,
-    account: u64,
-    versioning: bool,
-    seal: Option<bool>,
-    /// How much of a hurry there is with a source that is archived.
-    priority: Option<Priority>,
-    reach: Reach,
 }
 
-/// What comes of it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Makes {
-    /// A blob of the source's type, which knows where it came from: Copy Blob.
-    Copy,
-    /// The same for a block blob, within the request: Copy Blob From URL.
-    CopyInRequest,
-    /// A new block blob: Put Blob From URL.
-    BlockBlob,
-}
-
-pub(super) fn parse(call: &Call<'_>, result: Makes) -> Result<WholeCopy, BlobError> {
-    read_head(call.head, call.account, call.reach, call.asker.settings, result)
+pub(super) fn parse(call: &Call<'_>, kind: CopyKind) -> Result<CopyRequest, BlobError> {
+    read_head(call.head, call.account, call.reach, call.asker.settings, kind)
 }
 
 fn read_head(
@@ -83,62 +50,47 @@ fn read_head(
     account: u64,
     reach: Reach,
     settings: &Settings,
-    result: Makes,
-) -> Result<WholeCopy, BlobError> {
+    kind: CopyKind,
+) -> Result<CopyRequest, BlobError> {
     let (container, name) = request::blob(head)?;
     request::only_base(head)?;
     request::no_expiry(head)?;
     // Of these only a new blob can be sealed, or come from one that is: so the service has it.
-    let source = match result {
-        Makes::Copy => Source::parse(head, Manner::Copy)?,
-        Makes::CopyInRequest => Source::parse(head, Manner::FromUrl)?,
-        Makes::BlockBlob => Source::parse_with_key(head)?,
+    let source = match kind {
+        CopyKind::Copy => Source::parse(head, Manner::Copy)?,
+        CopyKind::CopyInRequest => Source::parse(head, Manner::FromUrl)?,
+        CopyKind::BlockBlob => Source::parse_with_key(head)?,
     };
-    match result {
-        Makes::Copy | Makes::CopyInRequest => encryption_headers::no_customer_key(head)?,
-        Makes::BlockBlob => {}
+    match kind {
+        CopyKind::Copy | CopyKind::CopyInRequest => encryption_headers::no_customer_key(head)?,
+        CopyKind::BlockBlob => {}
     }
     let conditions = request::conditions(head)?;
     conditions.check_write_combination()?;
-    Ok(WholeCopy {
+    let copy = WholeCopy {
         container,
         name,
         conditions,
         lease: request::lease_id(head)?,
-        source,
-        result,
+        kind,
+        source_url: SourceUrl(source.wish.url.clone()),
         metadata: request::metadata(head)?,
         headers: request::blob_headers(head)?,
         takes_properties: request::flag(head, "x-ms-copy-source-blob-properties")?.unwrap_or(true),
         options: request::creation_options_unchecked(head, settings.kind == Kind::Premium)?,
-        versioning: settings.versioning,
         takes_tags: request::takes_tags(head)?,
-        account,
         seal: request::flag(head, "x-ms-seal-blob")?,
         priority: request::rehydrate_priority(head)?,
+        encryption: None,
+        keeping: Keeping::new(account, settings),
         reach,
-    })
+    };
+    Ok(CopyRequest { copy, source })
 }
 
-/// What is known of a source, wherever it is.
-#[derive(Clone, PartialEq, Eq, Debug)]
-struct Described {
-    length: u64,
-    kind: BlobType,
-    headers: HttpHeaders,
-    metadata: Pairs,
-    tags: Option<Tagged>,
-    is_archived: bool,
-}
-
-impl Described {
-    fn blob(state: &Committed) -> Described {
-        let Committed { length, kind, headers, metadata, tags, .. } = state.clone();
-        Described { length, kind, headers, metadata, tags, is_archived: false }
-    }
-
+impl SourceProperties {
     /// By the head of an answer.
-    fn answer(headers: &HeaderMap, length: u64) -> Described {
+    fn of_answer(headers: &HeaderMap, length: u64) -> SourceProperties {
         let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
         let number = |name: &str| text(name).and_then(|text| text.parse().ok()).unwrap_or(0);
         let kind = match text("x-ms-blob-type").as_deref() {
@@ -151,147 +103,26 @@ impl Described {
             _ => BlobType::Block,
         };
         let (headers, metadata) = answered_properties(headers);
-        Described { length, kind, headers, metadata, tags: None, is_archived: false }
+        SourceProperties { length, kind, headers, metadata, tags: None, is_archived: false }
     }
 }
 
-impl WholeCopy {
-    /// Whether the copy may happen, and the lease as it is afterwards. The order is the service's.
-    fn judge(&self, found: Option<&Blob>, now: Timestamp) -> Result<Lease, BlobError> {
-        self.options.check(now)?;
-        let version = found.and_then(Blob::version);
-        if self.reach == Reach::CreateOnly && version.is_some() {
-            return Err(BlobError::UnauthorizedBlobOverwrite);
-        }
-        self.conditions.check_write(version.as_ref())?;
-        let before = found.map_or(Lease::Available, |blob| blob.lease);
-        let lease = match self.result {
-            Makes::Copy | Makes::CopyInRequest => writable::check_free(found, self.lease, now)?,
-            Makes::BlockBlob => writable::check_write(found, self.lease, now)?,
-        };
-        // A copy may take long, and a lease must not end meanwhile.
-        if self.result == Makes::Copy && before.duration_kind(now) == Some(DurationKind::Fixed) {
-            return Err(BlobError::InfiniteLeaseDurationRequired);
-        }
-        self.conditions.check_create_only(version.is_some(), before.is_held_by(self.lease, now))?;
-        let is_incremental = |blob: &Blob| blob.committed.as_ref().is_some_and(Committed::is_incremental_copy);
-        if found.is_some_and(is_incremental) {
-            return Err(BlobError::OperationNotAllowedOnIncrementalCopyBlob);
-        }
-        found.map_or(Ok(()), |blob| blob.check_replace(self.versioning, now))?;
-        Ok(lease)
-    }
-
-    /// The type that the blob gets. One that is there keeps its own.
-    fn kind(&self, found: Option<&Blob>, source: BlobType) -> Result<BlobType, BlobError> {
-        let kind = match (self.result, source) {
-            (Makes::BlockBlob, _) => return Ok(BlobType::Block),
-            (Makes::CopyInRequest, BlobType::Append { .. } | BlobType::Page { .. }) => {
-                return Err(BlobError::InvalidSourceBlobType);
-            }
-            (_, BlobType::Append { blocks, sealed }) => {
-                BlobType::Append { blocks, sealed: self.seal.unwrap_or(sealed) }
-            }
-            (_, kind @ (BlobType::Block | BlobType::Page { .. })) => kind,
-        };
-        let before = found.and_then(|blob| blob.committed.as_ref()).map(|state| state.kind.name());
-        if before.is_some_and(|before| before != kind.name()) {
-            return Err(BlobError::InvalidBlobType);
-        }
-        Ok(kind)
-    }
-
-    fn headers(&self, source: &HttpHeaders) -> HttpHeaders {
-        let own = &self.headers;
-        let taken = match (self.result, self.takes_properties) {
-            (Makes::Copy | Makes::CopyInRequest, _) => return source.clone(),
-            (Makes::BlockBlob, true) => source.clone(),
-            // The bytes are the same, whatever else is said of them.
-            (Makes::BlockBlob, false) => {
-                let content_type = Some(reply::CONTENT_TYPE_DEFAULT.to_owned());
-                HttpHeaders { content_type, content_md5: source.content_md5.clone(), ..HttpHeaders::default() }
-            }
-        };
-        HttpHeaders {
-            content_type: own.content_type.clone().or(taken.content_type),
-            content_encoding: own.content_encoding.clone().or(taken.content_encoding),
-            content_language: own.content_language.clone().or(taken.content_language),
-            content_disposition: own.content_disposition.clone().or(taken.content_disposition),
-            cache_control: own.cache_control.clone().or(taken.cache_control),
-            content_md5: own.content_md5.clone().or(taken.content_md5),
-        }
-    }
-
-    /// The blob as it becomes; its content comes beside it. Lease and snapshots stay.
-    fn decide(&self, found: Option<&Blob>, source: &Described, tick: Tick) -> Result<(Lease, Committed), BlobError> {
-        let lease = self.judge(found, tick.now)?;
-        let kind = self.kind(found, source.kind)?;
-        let before = found.and_then(|blob| blob.committed.as_ref());
-        // A copy stays where the blob was, unless it is told where to go.
-        let kept = before.and_then(|state| state.tier_set_at(tick.now)).filter(|_| self.result == Makes::Copy);
-        if let Some(tier) = self.options.tier {
-            tier.check(kind, source.length, self.options.is_premium)?;
-        }
-        let takes_metadata = self.metadata.is_empty() && self.takes_properties;
-        let copy = match self.result {
-            Makes::Copy | Makes::CopyInRequest => {
-                Some(Box::new(CopyState::success(&self.source.wish.url, source.length, tick)))
-            }
-            Makes::BlockBlob => None,
-        };
-        let committed = Committed {
-            headers: self.headers(&source.headers),
-            metadata: if takes_metadata { source.metadata.clone() } else { self.metadata.clone() },
-            copy,
-            ..Committed::new(kind, ContentRef::Empty, source.length, tick)
-        };
-        let mut state = self.options.to(committed, &self.container, self.account, tick);
-        state.tier = state.tier.or(kept.filter(|_| kind == BlobType::Block));
-        if self.takes_tags {
-            state.tags = source.tags.as_ref().map(|tags| tags.copied_to(self.account, &self.container));
-        }
-        if source.is_archived {
-            state = self.rehydrate(state, tick)?;
-        }
-        Ok((lease, state))
-    }
-
-    /// What is copied from the archive must be told where to go, and is on its way there until it is rehydrated.
-    fn rehydrate(&self, state: Committed, tick: Tick) -> Result<Committed, BlobError> {
-        let to = self.options.tier.filter(|tier| *tier != Tier::Archive).ok_or(BlobError::BlobArchived)?;
-        let mut state = state.rehydrating(to, self.priority, tick.now);
-        if let (Some(copy), Some(back)) = (state.copy.take(), state.rehydration) {
-            state.copy = Some(Box::new(copy.waiting(back.end)));
-        }
-        Ok(state)
-    }
-
-    /// Whether the copy may happen, before the source is looked at.
-    async fn may(&self, call: Call<'_>) -> Result<(), Failure> {
-        let (op, account) = (self.clone(), call.account);
-        let judged = read(call.engine, move |rows, now| {
-            let generation = model::generation(rows, account, &op.container)?;
-            let found = model::find_blob(rows, &blob_key(generation, &op.name))?;
-            op.judge(found.as_ref().filter(|blob| blob.is_there(now)), now).map_err(refuse)
-        });
-        judged.await?;
-        Ok(())
-    }
-
+impl CopyRequest {
     /// Runs the whole of it.
     pub(super) async fn run(self, call: Call<'_>) -> Result<Reply, Failure> {
-        self.may(call).await?;
-        match (self.source.find(call.sources()).await?, self.result) {
+        call.read(&Arc::new(self.copy.clone())).await?;
+        match (self.source.find(call.sources()).await?, self.copy.kind) {
             (Origin::Blob(place), _) => self.copy_here(call, place).await,
             (Origin::File(place, files), _) => self.copy_file(call, place, files).await,
-            (Origin::Elsewhere, Makes::Copy) => self.copy_later(call).await,
-            (Origin::Elsewhere, Makes::CopyInRequest | Makes::BlockBlob) => self.take_in(call).await,
+            (Origin::Elsewhere, CopyKind::Copy) => self.copy_later(call).await,
+            (Origin::Elsewhere, CopyKind::CopyInRequest | CopyKind::BlockBlob) => self.take_in(call).await,
         }
     }
 
     /// A source in this server: by reference, unless its type does not fit.
-    async fn copy_here(self, call: Call<'_>, place: SourceBlob) -> Result<Reply, Failure> {
+    async fn copy_here(mut self, call: Call<'_>, place: SourceBlob) -> Result<Reply, Failure> {
         let asked = call.encryption()?;
+        self.copy.encryption = asked.encryption;
         let mut attempts = 0;
         loop {
             attempts += 1;
@@ -299,21 +130,22 @@ impl WholeCopy {
             let state = opened.state.clone().ok_or(BlobError::BlobNotFound)?;
             self.check_length(state.length)?;
             let is_plain = asked.key.is_none() && !encryption::is_sealed(state.encryption.as_ref());
-            if self.result == Makes::BlockBlob && !(is_plain && state.kind == BlobType::Block) {
-                return self.take(call, opened, Described::blob(&state)).await;
+            if self.copy.kind == CopyKind::BlockBlob && !(is_plain && state.kind == BlobType::Block) {
+                return self.take(call, opened, SourceProperties::of_blob(&state)).await;
             }
             let sums = self.source.sums;
             let is_checked = sums != request::BodySums::default();
-            let is_told =
-                self.result != Makes::Copy && state.length <= source::SUMMED_BYTES_MAX && attempts <= SUM_ATTEMPTS_MAX;
+            let is_told = self.copy.kind != CopyKind::Copy
+                && state.length <= source::SUMMED_BYTES_MAX
+                && attempts <= SUM_ATTEMPTS_MAX;
             let mut received = Received::nothing(state.length);
             if is_checked || is_told {
                 received = opened.sum(Wanted { md5: true, crc64: true }, &sums).await?;
             }
             // What was summed must be what is copied.
             let stamp = (is_checked || is_told).then_some(state.stamp);
-            match self.share(call, &place, &asked, stamp).await? {
-                Some(done) => return Ok(self.answer(call, done, &received)),
+            match self.share(call, &place, stamp).await? {
+                Some(copied) => return Ok(self.answer(call, copied, &received)),
                 // The client's sum is of a source that is no longer there.
                 None if is_checked => return Err(BlobError::SourceConditionNotMet.into()),
                 None => {}
@@ -326,55 +158,30 @@ impl WholeCopy {
         &self,
         call: Call<'_>,
         place: &SourceBlob,
-        asked: &WriteEncryption,
         stamp: Option<Timestamp>,
-    ) -> Result<Option<Done>, Failure> {
+    ) -> Result<Option<CopiedBlob>, Failure> {
+        let op = Arc::new(CopyBlob {
+            copy: self.copy.clone(),
+            source: place.clone(),
+            source_conditions: self.source.conditions.clone(),
+            source_stamp: stamp,
+        });
         loop {
-            let (op, place, account, keeping) = (self.clone(), place.clone(), call.account, call.keeping());
-            let asked = asked.encryption.clone();
-            let partition = model::blob_partition(account, &op.container, &op.name);
-            let outcome = commit(call.engine, partition, move |rows, tick| {
-                keeping.prefetch(rows);
-                let container = model::guard(rows, account, &op.container)?;
-                let key = blob_key(container.generation, &op.name);
-                let found = model::find_blob(rows, &key)?;
-                let there = found.as_ref().filter(|blob| blob.is_there(tick.now));
-                let source = place.look(rows, &op.source.conditions, tick.now)?.state;
-                if stamp.is_some_and(|stamp| stamp != source.stamp) {
-                    return Ok(Commit::unchanged(Outcome::Other));
-                }
-                // Sealed meanwhile, it could be opened, but not shared.
-                if encryption::is_sealed(source.encryption.as_ref()) {
-                    return Err(refuse(BlobError::SourceConditionNotMet));
-                }
-                let described = Described { is_archived: source.is_archived(tick.now), ..Described::blob(&source) };
-                let (lease, mut state) = op.decide(there, &described, tick).map_err(refuse)?;
-                let mut changes = Changes::none();
-                let content = match copy::share(rows, &place, &source, &key, tick, &mut changes)? {
-                    copy::Shared::By(content) => content,
-                    copy::Shared::AfterSettling(map) => return Ok(Commit::unchanged(Outcome::Settle(map))),
-                };
-                state.content = content;
-                state.encryption = encryption::effective(&container, asked.as_ref())?;
-                let (copy, encryption) = (state.copy.clone(), state.encryption.clone());
-                let written = soft_delete::replace(rows, key, found, (lease, state), keeping, tick, &mut changes)?;
-                Ok(Commit { changes, outcome: Outcome::Done(Done { written, copy, encryption }) })
-            });
-            match outcome.await? {
-                Outcome::Done(done) => return Ok(Some(done)),
-                Outcome::Other => return Ok(None),
-                Outcome::Settle(map) => PageView::settle(call.engine, map).await?,
+            match call.commit(&op).await? {
+                CopyOutcome::Copied(copied) => return Ok(Some(copied)),
+                CopyOutcome::SourceChanged => return Ok(None),
+                CopyOutcome::AfterSettling(map) => PageView::settle(call.engine, map).await?,
             }
         }
     }
 
     /// The tags of a source elsewhere, if they are to be copied.
     async fn tags_elsewhere(&self, call: Call<'_>) -> Result<Option<Tagged>, BlobError> {
-        if !self.takes_tags {
+        if !self.copy.takes_tags {
             return Ok(None);
         }
         let tags = self.source.fetch_tags(call.outside).await?;
-        Ok(Tagged::new(self.account, &self.container, &tags))
+        Ok(Tagged::new(call.account, &self.copy.container, &tags))
     }
 
     /// A source elsewhere, within the request.
@@ -382,9 +189,10 @@ impl WholeCopy {
         let tags = self.tags_elsewhere(call).await?;
         let fetched = self.source.fetch(call.outside).await?;
         let length = source::length(&fetched)?;
-        let described = Described { tags, ..Described::answer(&fetched.headers, length) };
+        let described = SourceProperties { tags, ..SourceProperties::of_answer(&fetched.headers, length) };
         self.check_length(length)?;
-        self.take(call, Opened::fetched(length, fetched.body), Described { kind: BlobType::Block, ..described }).await
+        self.take(call, Opened::fetched(length, fetched.body), SourceProperties { kind: BlobType::Block, ..described })
+            .await
     }
 
     /// A file of this server. It becomes a block blob, whose contents cannot be those of a map, so its bytes are read: in the request,
@@ -399,8 +207,9 @@ impl WholeCopy {
         self.check_length(file.length)?;
         let (length, etag) = (file.length, file.etag());
         let LocalSource { headers, metadata, .. } = file;
-        let described = Described { length, kind: BlobType::Block, headers, metadata, tags: None, is_archived: false };
-        if self.result == Makes::Copy && length > COPY_BYTES_MAX {
+        let described =
+            SourceProperties { length, kind: BlobType::Block, headers, metadata, tags: None, is_archived: false };
+        if self.copy.kind == CopyKind::Copy && length > COPY_BYTES_MAX {
             return self.begin(call, described, (Some(etag), Some(place)), None).await;
         }
         self.take(call, opened, described).await
@@ -408,16 +217,16 @@ impl WholeCopy {
 
     /// Whether so many bytes are copied within a request, wherever the source is.
     fn check_length(&self, length: u64) -> Result<(), BlobError> {
-        let most = match self.result {
-            Makes::BlockBlob => PUT_BYTES_MAX,
-            Makes::CopyInRequest => COPY_BYTES_MAX,
-            Makes::Copy => return Ok(()),
+        let most = match self.copy.kind {
+            CopyKind::BlockBlob => PUT_BYTES_MAX,
+            CopyKind::CopyInRequest => COPY_BYTES_MAX,
+            CopyKind::Copy => return Ok(()),
         };
         if length > most { Err(BlobError::Request(RequestError::RequestBodyTooLarge { most })) } else { Ok(()) }
     }
 
     /// Reads the bytes and makes them a block blob.
-    async fn take(mut self, call: Call<'_>, opened: Opened, mut described: Described) -> Result<Reply, Failure> {
+    async fn take(mut self, call: Call<'_>, opened: Opened, mut described: SourceProperties) -> Result<Reply, Failure> {
         let mut asked = call.encryption()?;
         let wanted = Wanted { md5: true, crc64: true };
         let sums = &self.source.sums;
@@ -427,29 +236,14 @@ impl WholeCopy {
         asked.seal_md5(&mut md5)?;
         described.headers.content_md5 = md5.map(Vec::from);
         let taken = std::mem::take(&mut described.metadata);
-        if self.metadata.is_empty() && self.takes_properties {
-            self.metadata = taken;
+        if self.copy.metadata.is_empty() && self.copy.takes_properties {
+            self.copy.metadata = taken;
         }
-        asked.seal_metadata(&mut self.metadata)?;
-        let (op, account, bytes, keeping) = (self.clone(), call.account, received.clone(), call.keeping());
-        let partition = model::blob_partition(account, &op.container, &op.name);
-        let done = commit(call.engine, partition, move |rows, tick| {
-            keeping.prefetch(rows);
-            let container = model::guard(rows, account, &op.container)?;
-            let key = blob_key(container.generation, &op.name);
-            let found = model::find_blob(rows, &key)?;
-            let there = found.as_ref().filter(|blob| blob.is_there(tick.now));
-            let (lease, mut state) = op.decide(there, &described, tick).map_err(refuse)?;
-            let mut changes = Changes::none();
-            let content = bytes.keep(rows, tick.id(1), &mut changes, BlobError::SourceConditionNotMet)?;
-            state.content = content.map_or(ContentRef::Empty, ContentRef::Whole);
-            state.encryption = encryption::effective(&container, asked.encryption.as_ref())?;
-            let (copy, encryption) = (state.copy.clone(), state.encryption.clone());
-            let written = soft_delete::replace(rows, key, found, (lease, state), keeping, tick, &mut changes)?;
-            Ok(Commit { changes, outcome: Done { written, copy, encryption } })
-        });
-        let done = done.await?;
-        Ok(self.answer(call, done, &received))
+        asked.seal_metadata(&mut self.copy.metadata)?;
+        self.copy.encryption = asked.encryption;
+        let op = CopyReceived { copy: self.copy.clone(), source: described, body: received.clone() };
+        let copied = call.commit(&Arc::new(op)).await?;
+        Ok(self.answer(call, copied, &received))
     }
 
     /// A source elsewhere, beside the requests: the blob becomes an empty one that says what it is waiting for.
@@ -457,7 +251,7 @@ impl WholeCopy {
         let tags = self.tags_elsewhere(call).await?;
         let fetched = self.source.fetch(call.outside).await?;
         let length = source::length(&fetched)?;
-        let described = Described { tags, ..Described::answer(&fetched.headers, length) };
+        let described = SourceProperties { tags, ..SourceProperties::of_answer(&fetched.headers, length) };
         if length > described.kind.bytes_max() {
             return Err(copy_source::nowhere("The copy source is larger than a blob of its type may be.").into());
         }
@@ -467,63 +261,33 @@ impl WholeCopy {
 
     /// Begins a copy that goes on after the answer. `begun`: the answer of the source is already there.
     async fn begin(
-        self,
+        mut self,
         call: Call<'_>,
-        described: Described,
+        described: SourceProperties,
         (etag, local): (Option<String>, Option<LocalPlace>),
         begun: Option<Fetched>,
     ) -> Result<Reply, Failure> {
         let length = described.length;
-        let asked = call.encryption()?;
-        let (op, account, keeping) = (self.clone(), call.account, call.keeping());
-        let partition = model::blob_partition(account, &op.container, &op.name);
-        let (done, job) = commit(call.engine, partition, move |rows, tick| {
-            keeping.prefetch(rows);
-            let container = model::guard(rows, account, &op.container)?;
-            let key = blob_key(container.generation, &op.name);
-            let found = model::find_blob(rows, &key)?;
-            let there = found.as_ref().filter(|blob| blob.is_there(tick.now));
-            let (lease, mut state) = op.decide(there, &described, tick).map_err(refuse)?;
-            let mut changes = Changes::none();
-            let md5 = state.headers.content_md5.take();
-            let url = op.source.wish.url.clone();
-            let source = JobSource { url, etag: etag.clone(), content_md5: md5, local: local.clone() };
-            let job = Job::new(source, &BlobDestination(key.clone()), tick);
-            let copy = CopyState::pending(&op.source.wish.url, length, tick);
-            let copy = Some(Box::new(CopyState { job: Some(job.id), ..copy }));
-            state.copy = copy.clone();
-            match state.kind {
-                BlobType::Block | BlobType::Append { .. } => state.length = 0,
-                BlobType::Page { .. } => {
-                    let view = PageView::new(tick.id(2));
-                    view.create(&mut changes);
-                    state.content = ContentRef::Pages(view);
-                }
-            }
-            job.begin::<BlobDestination>(&mut changes);
-            state.encryption = encryption::effective(&container, asked.encryption.as_ref())?;
-            let encryption = state.encryption.clone();
-            let written = soft_delete::replace(rows, key, found, (lease, state), keeping, tick, &mut changes)?;
-            Ok(Commit { changes, outcome: (Done { written, copy, encryption }, job) })
-        })
-        .await?;
+        self.copy.encryption = call.encryption()?.encryption;
+        let op = BeginCopy { copy: self.copy.clone(), source: described, source_etag: etag, local };
+        let (copied, job) = call.commit(&Arc::new(op)).await?;
         call.service.copier.pursue(job, begun);
-        Ok(self.answer(call, done, &Received::nothing(length)))
+        Ok(self.answer(call, copied, &Received::nothing(length)))
     }
 
-    fn answer(&self, call: Call<'_>, done: Done, received: &Received) -> Reply {
-        let status = match self.result {
-            Makes::Copy | Makes::CopyInRequest => StatusCode::ACCEPTED,
-            Makes::BlockBlob => StatusCode::CREATED,
+    fn answer(&self, call: Call<'_>, copied: CopiedBlob, received: &Received) -> Reply {
+        let status = match self.copy.kind {
+            CopyKind::Copy | CopyKind::CopyInRequest => StatusCode::ACCEPTED,
+            CopyKind::BlockBlob => StatusCode::CREATED,
         };
         let mut answer = reply::reply(status);
-        reply::set_written(&mut answer.headers, done.written);
-        if let Some(copy) = &done.copy {
+        reply::set_written(&mut answer.headers, copied.written);
+        if let Some(copy) = &copied.copy {
             tell_copy(&mut answer, &copy.id, copy.status);
         }
-        if self.result != Makes::Copy && call.head.since("2019-02-02") {
+        if self.copy.kind != CopyKind::Copy && call.head.since("2019-02-02") {
             // Copy Blob From URL repeats the MD5 that it was given, and tells none of its own.
-            let is_told = self.result == Makes::BlockBlob || self.source.sums.md5.is_some();
+            let is_told = self.copy.kind == CopyKind::BlockBlob || self.source.sums.md5.is_some();
             if let Some(md5) = received.md5.as_ref().filter(|_| is_told) {
                 reply::set_md5(&mut answer.headers, &reply::CONTENT_MD5, md5);
             }
@@ -531,8 +295,8 @@ impl WholeCopy {
                 reply::set_crc64(&mut answer.headers, crc64);
             }
         }
-        if self.result == Makes::BlockBlob {
-            reply::set_encrypted(&mut answer.headers, done.encryption.as_ref());
+        if self.copy.kind == CopyKind::BlockBlob {
+            reply::set_encrypted(&mut answer.headers, copied.encryption.as_ref());
         }
         answer
     }
@@ -545,21 +309,6 @@ const PUT_BYTES_MAX: u64 = 5_000 * 1024 * 1024;
 /// How often the bytes of a source that keeps changing are read for the sums of an answer; after that it has none.
 const SUM_ATTEMPTS_MAX: u32 = 16;
 
-enum Outcome {
-    Done(Done),
-    /// The source has changed since it was read.
-    Other,
-    /// Too many maps stand behind this one.
-    Settle(u64),
-}
-
-/// What the answer tells.
-struct Done {
-    written: Written,
-    copy: Option<Box<CopyState>>,
-    encryption: Option<Encryption>,
-}
-
 pub(super) fn tell_copy(answer: &mut Reply, id: &str, status: CopyStatus) {
     answer.headers.insert("x-ms-copy-id", reply::value(id.to_owned()));
     answer.headers.insert("x-ms-copy-status", HeaderValue::from_static(status.name()));
@@ -569,7 +318,7 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
     request::no_body(body)?;
     // Neither yes, which is another operation, nor no.
     request::flag(call.head, "x-ms-requires-sync")?;
-    parse(&call, Makes::Copy)?.run(call).await
+    parse(&call, CopyKind::Copy)?.run(call).await
 }
 
 #[cfg(test)]

@@ -3,10 +3,10 @@
 use wire::http::{Body, Reply};
 
 use super::Call;
-use super::copy_blob::{self, Makes};
+use super::copy_blob::{self, CopyKind};
 use crate::{Failure, request};
 
 pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> {
     request::no_body(body)?;
-    copy_blob::parse(&call, Makes::CopyInRequest)?.run(call).await
+    copy_blob::parse(&call, CopyKind::CopyInRequest)?.run(call).await
 }

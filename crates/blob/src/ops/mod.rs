@@ -66,6 +66,10 @@ use crate::rules::soft_delete::Keeping;
 use crate::source::CopySources;
 use crate::{Asker, BlobService, Failure, Op, Outside, Reach};
 
+pub use append_block::{AppendBlock, AppendedBlock};
+pub use copy_blob::{
+    BeginCopy, CopiedBlob, CopyBlob, CopyKind, CopyOutcome, CopyReceived, SourceProperties, WholeCopy,
+};
 pub use create_container::CreateContainer;
 pub use delete_blob::{DeleteBlob, DeleteSnapshots, DeleteType, TierConditions};
 pub use delete_container::DeleteContainer;
@@ -75,6 +79,9 @@ pub use lease_container::LeaseContainer;
 pub use list_blobs::{BlobsPage, IncludeBlobs, ListBlobs, ListedBlob, ListedEntry, ListedState};
 pub use list_containers::{ContainersPage, ListContainers, ListedContainer};
 pub use put_blob::PutBlob;
+pub use put_block::PutBlock;
+pub use put_block_list::{BlockList, FindBlocks, ListedBlock, PutBlockList};
+pub use put_page::{PageWrite, PutPage, SequenceConditions, WrittenPages};
 
 /// What every operation is given.
 #[derive(Clone, Copy, Debug)]

@@ -3,20 +3,23 @@
 //! Nothing changes for readers, not even the ETag. A blob that did not exist comes into being as an uncommitted one,
 //! which only Get Block List and an explicit listing show.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use concurrency::{Lease, LeaseId, Timestamp};
 use content::upload::{self, Received, Wanted};
-use engine::{Changes, Commit, Key, Rows, Tick, Unread, commit, read};
-use service::{RequestError, codec, space};
+use engine::{Changes, Key, Rows, Tick, Unread};
+use service::{Operation, ReadOperation, RequestError, codec, space};
 use wire::http::{Body, Head, Reply, StatusCode};
 use wire::names::{BlobName, ContainerName};
 
 use super::Call;
 use crate::error::BlobError;
-use crate::model::blocks::{BLOCK_ID_BYTES_MAX, UNCOMMITTED_BLOCKS_MAX, UNCOMMITTED_SECONDS, decode_id, uncommitted};
-use crate::model::{self, Blob, Block, ContainerGuard, Staging, blob_key, block_key, refuse};
+use crate::model::blocks::{BadBlockId, BlockId, UNCOMMITTED_BLOCKS_MAX, UNCOMMITTED_SECONDS, uncommitted};
+use crate::model::encryption::Encryption;
+use crate::model::{self, Blob, Block, ContainerGuard, Halt, Staging, blob_key, block_key, refuse};
 use crate::request::BodySums;
-use crate::rules::encryption::{self, WriteEncryption};
+use crate::rules::encryption;
 use crate::rules::soft_delete;
 use crate::rules::writable;
 use crate::{Failure, reply, request};
@@ -34,34 +37,43 @@ pub(super) fn body_bytes_max(head: &Head) -> u64 {
     }
 }
 
-#[derive(Clone)]
-pub(super) struct PutBlock {
-    container: ContainerName,
-    name: BlobName,
-    id: Vec<u8>,
-    lease: Option<LeaseId>,
-    pub(super) sums: BodySums,
+/// A block as it is to wait. As a [`ReadOperation`] it says whether it may, before its body is read.
+#[derive(Clone, Debug)]
+pub struct PutBlock {
+    pub container: ContainerName,
+    pub name: BlobName,
+    pub id: BlockId,
+    pub lease: Option<LeaseId>,
+    /// What the client names as encryption; else that of the container holds.
+    pub encryption: Option<Encryption>,
+    /// The bytes of the block, which are durable by now. There is at least one.
+    pub body: Received,
 }
 
-pub(super) fn parse(head: &Head) -> Result<PutBlock, BlobError> {
+/// The block without its body, and the checksums that the client sends with that.
+pub(super) fn parse(head: &Head) -> Result<(PutBlock, BodySums), BlobError> {
     let (container, name) = request::blob(head)?;
     request::only_base(head)?;
     request::no_expiry(head)?;
-    Ok(PutBlock {
+    let op = PutBlock {
         container,
         name,
         id: block_id(head)?,
         lease: request::lease_id(head)?,
-        sums: request::body_sums(head)?,
-    })
+        encryption: None,
+        body: Received::nothing(0),
+    };
+    Ok((op, request::body_sums(head)?))
 }
 
-fn block_id(head: &Head) -> Result<Vec<u8>, BlobError> {
+fn block_id(head: &Head) -> Result<BlockId, BlobError> {
     const NAME: &str = "blockid";
     let text =
         head.query.get(NAME).ok_or(BlobError::Request(RequestError::MissingRequiredQueryParameter { name: NAME }))?;
-    let id = decode_id(text).ok_or_else(|| BlobError::query(NAME, text))?;
-    if id.len() > BLOCK_ID_BYTES_MAX { Err(BlobError::Request(RequestError::OutOfRangeInput)) } else { Ok(id) }
+    BlockId::parse(text).map_err(|bad| match bad {
+        BadBlockId::Unreadable => BlobError::query(NAME, text),
+        BadBlockId::TooLong => BlobError::Request(RequestError::OutOfRangeInput),
+    })
 }
 
 impl PutBlock {
@@ -77,7 +89,7 @@ impl PutBlock {
             state.check_not_archived(now)?;
         }
         if let Some(staging) = found.and_then(|blob| blob.waiting(now)) {
-            if usize::from(staging.id_length) != self.id.len() {
+            if usize::from(staging.id_length) != self.id.as_bytes().len() {
                 return Err(BlobError::InvalidBlobOrBlock);
             }
             if staging.count >= UNCOMMITTED_BLOCKS_MAX && !again {
@@ -99,8 +111,8 @@ impl PutBlock {
             },
             None => Staging {
                 id: tick.id(2),
-                // At most 64, as `parse` has seen to.
-                id_length: self.id.len() as u8,
+                // At most 64: an id that is longer is none.
+                id_length: self.id.as_bytes().len() as u8,
                 count: 1,
                 last_put: tick.now,
                 due: tick.now.plus_seconds(UNCOMMITTED_SECONDS),
@@ -110,12 +122,12 @@ impl PutBlock {
         Ok((lease, staging))
     }
 
-    fn load(&self, rows: &dyn Rows, account: u64, now: Timestamp) -> Result<Loaded, model::Halt> {
+    fn load(&self, rows: &dyn Rows, account: u64, now: Timestamp) -> Result<Loaded, Halt> {
         let container = model::guard(rows, account, &self.container)?;
         let key = blob_key(container.generation, &self.name);
         let row = model::find_blob(rows, &key)?;
         let earlier = match row.as_ref().and_then(|blob| blob.waiting(now)) {
-            Some(staging) => rows.get(&block_key(staging.id, &self.id))?,
+            Some(staging) => rows.get(&block_key(staging.id, self.id.as_bytes()))?,
             None => None,
         };
         let earlier = earlier.map(|row| codec::decode(&row)).transpose()?;
@@ -138,90 +150,102 @@ impl Loaded {
     }
 }
 
-pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> {
-    let op = parse(call.head)?;
-    let asked = call.encryption()?;
-    let announced = upload::announced(call.head, body, body_bytes_max(call.head))?;
-    if announced.length == 0 {
-        return Err(BlobError::header("content-length", "0").into());
+/// Whether the block may be put.
+impl ReadOperation for PutBlock {
+    type Outcome = ();
+    type Refusal = BlobError;
+
+    fn apply(&self, rows: &dyn Rows, account: u64, now: Timestamp) -> Result<(), Halt> {
+        let loaded = self.load(rows, account, now)?;
+        encryption::effective(&loaded.container, self.encryption.as_ref())?;
+        self.judge(loaded.there(now), loaded.earlier.is_some(), now).map_err(refuse)?;
+        Ok(())
     }
-    op.may(call, &asked).await?;
+}
 
-    let announced = announced.sealed_with(asked.key.as_ref().map(|key| &key.secret));
-    let received = upload::receive(call.engine, body, announced, Wanted::of_block(call.head, &op.sums)).await?;
-    upload::verify(&op.sums, received.md5, received.crc64)?;
+impl Operation for PutBlock {
+    /// How the block is encrypted.
+    type Outcome = Option<Encryption>;
+    type Refusal = BlobError;
 
-    op.store(call, asked, received).await
+    fn partition(&self, account: u64) -> Key {
+        model::blob_partition(account, &self.container, &self.name)
+    }
+
+    fn apply(
+        &self,
+        rows: &dyn Rows,
+        account: u64,
+        tick: Tick,
+        changes: &mut Changes,
+    ) -> Result<Option<Encryption>, Halt> {
+        let loaded = self.load(rows, account, tick.now)?;
+        let decided = self.decide(loaded.there(tick.now), loaded.earlier.is_some(), tick);
+        let (lease, staging) = decided.map_err(refuse)?;
+        let encryption = encryption::effective(&loaded.container, self.encryption.as_ref())?;
+        let content = self.body.keep(rows, staging.id, changes, BlobError::SourceConditionNotMet)?;
+        let content = content.ok_or(refuse(BlobError::Request(RequestError::OutOfRangeInput)))?;
+        let (size, is_shared) = (self.body.length, self.body.shared.is_some());
+        let block = Block { content, size, is_shared, encryption: encryption.clone() };
+        changes.put(block_key(staging.id, self.id.as_bytes()), codec::encode(&block));
+        if let Some(earlier) = loaded.earlier
+            && content != earlier.content
+            && !self.is_used_by_others(rows, &staging, &earlier)?
+        {
+            changes.unrefer(space::CONTENT, earlier.content, staging.id, tick.now);
+        }
+        let before = loaded.row.as_ref().and_then(|blob| blob.staging.as_ref());
+        if before.is_none_or(|before| before.id != staging.id) {
+            if let Some(before) = before {
+                before.leave(&loaded.key, changes, tick.now);
+            }
+            changes.put(staging.due_key(&loaded.key), Bytes::new());
+        }
+        let mut blob = loaded.row.unwrap_or_else(|| Blob { uid: tick.id(0), ..Blob::default() });
+        soft_delete::put_deleted_away(&mut blob, &loaded.key, changes);
+        blob.lease = lease;
+        blob.staging = Some(staging);
+        blob.store(loaded.key, changes);
+        Ok(encryption)
+    }
 }
 
 impl PutBlock {
-    /// Whether the block may be staged, before the body is read.
-    pub(super) async fn may(&self, call: Call<'_>, asked: &WriteEncryption) -> Result<(), Failure> {
-        let (op, asked, account) = (self.clone(), asked.encryption.clone(), call.account);
-        let judged = read(call.engine, move |rows, now| {
-            let loaded = op.load(rows, account, now)?;
-            encryption::effective(&loaded.container, asked.as_ref())?;
-            op.judge(loaded.there(now), loaded.earlier.is_some(), now).map_err(refuse)
-        });
-        judged.await?;
-        Ok(())
-    }
-
-    /// Commits the block and answers.
-    pub(super) async fn store(
-        self,
-        call: Call<'_>,
-        asked: WriteEncryption,
-        received: Received,
-    ) -> Result<Reply, Failure> {
-        let (op, account) = (self, call.account);
-        let mut answer = reply::reply(StatusCode::CREATED);
-        upload::answer_sums(&mut answer.headers, call.head, &op.sums, received.md5, received.crc64);
-        let partition = model::blob_partition(account, &op.container, &op.name);
-        let encryption = commit(call.engine, partition, move |rows, tick| {
-            let loaded = op.load(rows, account, tick.now)?;
-            let decided = op.decide(loaded.there(tick.now), loaded.earlier.is_some(), tick);
-            let (lease, staging) = decided.map_err(refuse)?;
-            let encryption = encryption::effective(&loaded.container, asked.encryption.as_ref())?;
-            let mut changes = Changes::none();
-            let kept = received.keep(rows, staging.id, &mut changes, BlobError::SourceConditionNotMet)?;
-            if let Some(content) = kept {
-                let (size, is_shared) = (received.length, received.shared.is_some());
-                let block = Block { content, size, is_shared, encryption: encryption.clone() };
-                changes.put(block_key(staging.id, &op.id), codec::encode(&block));
-            }
-            if let Some(earlier) = loaded.earlier
-                && kept != Some(earlier.content)
-                && !op.is_used_by_others(rows, &staging, &earlier)?
-            {
-                changes.unrefer(space::CONTENT, earlier.content, staging.id, tick.now);
-            }
-            let before = loaded.row.as_ref().and_then(|blob| blob.staging.as_ref());
-            if before.is_none_or(|before| before.id != staging.id) {
-                if let Some(before) = before {
-                    before.leave(&loaded.key, &mut changes, tick.now);
-                }
-                changes.put(staging.due_key(&loaded.key), Bytes::new());
-            }
-            let mut blob = loaded.row.unwrap_or_else(|| Blob { uid: tick.id(0), ..Blob::default() });
-            soft_delete::put_deleted_away(&mut blob, &loaded.key, &mut changes);
-            blob.lease = lease;
-            blob.staging = Some(staging);
-            blob.store(loaded.key, &mut changes);
-            Ok(Commit { changes, outcome: encryption })
-        })
-        .await?;
-        reply::set_encrypted(&mut answer.headers, encryption.as_ref());
-        Ok(answer)
-    }
-
     /// Whether the content of a block that goes is that of another one that waits as well.
     fn is_used_by_others(&self, rows: &dyn Rows, staging: &Staging, earlier: &Block) -> Result<bool, Unread> {
         if !earlier.is_shared {
             return Ok(false);
         }
         let blocks = uncommitted(rows, staging)?;
-        Ok(blocks.iter().any(|(id, block)| *id != self.id && block.content == earlier.content))
+        Ok(blocks.iter().any(|(id, block)| *id != self.id.as_bytes() && block.content == earlier.content))
+    }
+}
+
+pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> {
+    let (op, sums) = parse(call.head)?;
+    let asked = call.encryption()?;
+    let announced = upload::announced(call.head, body, body_bytes_max(call.head))?;
+    if announced.length == 0 {
+        return Err(BlobError::header("content-length", "0").into());
+    }
+    let op = Arc::new(PutBlock { encryption: asked.encryption.clone(), ..op });
+    call.read(&op).await?;
+
+    let announced = announced.sealed_with(asked.key.as_ref().map(|key| &key.secret));
+    let body = upload::receive(call.engine, body, announced, Wanted::of_block(call.head, &sums)).await?;
+    upload::verify(&sums, body.md5, body.crc64)?;
+
+    PutBlock { body, ..Arc::unwrap_or_clone(op) }.store(call, &sums).await
+}
+
+impl PutBlock {
+    /// Commits the block and answers.
+    pub(super) async fn store(self, call: Call<'_>, sums: &BodySums) -> Result<Reply, Failure> {
+        let mut answer = reply::reply(StatusCode::CREATED);
+        upload::answer_sums(&mut answer.headers, call.head, sums, self.body.md5, self.body.crc64);
+        let encryption = call.commit(&Arc::new(self)).await?;
+        reply::set_encrypted(&mut answer.headers, encryption.as_ref());
+        Ok(answer)
     }
 }
 
@@ -234,9 +258,10 @@ mod tests {
         PutBlock {
             container: ContainerName::parse("cont").unwrap(),
             name: BlobName::parse("blob").unwrap(),
-            id: id.to_vec(),
+            id: BlockId::new(id).unwrap(),
             lease,
-            sums: BodySums::default(),
+            encryption: None,
+            body: Received::nothing(1),
         }
     }
 

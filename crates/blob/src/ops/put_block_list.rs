@@ -9,15 +9,16 @@ use std::sync::Arc;
 use bytes::Bytes;
 use concurrency::{Conditions, Lease, LeaseId, Timestamp};
 use content::upload::{self, Wanted};
-use engine::{Changes, Commit, Key, Rows, Tick, commit, read};
+use engine::{Changes, Key, Rows, Tick};
+use service::{Operation, ReadOperation};
 use wire::checksum::{Crc64, Md5};
 use wire::http::{Body, Reply, StatusCode, collect};
 use wire::names::{BlobName, ContainerName};
-use wire::xml::{BlockSearch, XmlError, parse_block_list};
+use wire::xml::{BLOCKS_PER_LIST_MAX, BlockSearch, XmlError, parse_block_list};
 
 use super::Call;
 use crate::error::BlobError;
-use crate::model::blocks::{self, BLOCK_ID_BYTES_MAX};
+use crate::model::blocks::{self, BlockId};
 use crate::model::encryption::Encryption;
 use crate::model::{
     self, Blob, BlobType, Block, Committed, ContainerGuard, ContentRef, Halt, HttpHeaders, ListEntry, Pairs, Staging,
@@ -26,28 +27,31 @@ use crate::model::{
 use crate::request::BodySums;
 use crate::rules::creation_options::CreationOptions;
 use crate::rules::encryption;
-use crate::rules::soft_delete;
+use crate::rules::soft_delete::{self, Keeping, Written};
 use crate::rules::writable;
 use crate::{Failure, reply, request};
 
 /// 50,000 entries with the longest ids fit.
 const BODY_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-#[derive(Clone)]
-struct PutBlockList {
-    container: ContainerName,
-    name: BlobName,
-    conditions: Conditions,
-    lease: Option<LeaseId>,
-    headers: HttpHeaders,
-    metadata: Pairs,
-    options: CreationOptions,
-    account: u64,
-    versioning: bool,
-    sums: BodySums,
+/// A blob as it is to become. As a [`ReadOperation`] it says whether it may, before the list is read.
+#[derive(Clone, Debug)]
+pub struct PutBlockList {
+    pub container: ContainerName,
+    pub name: BlobName,
+    pub conditions: Conditions,
+    pub lease: Option<LeaseId>,
+    pub headers: HttpHeaders,
+    pub metadata: Pairs,
+    pub options: CreationOptions,
+    pub blocks: BlockList,
+    /// What the client names as encryption; else that of the container holds.
+    pub encryption: Option<Encryption>,
+    pub keeping: Keeping,
 }
 
-fn parse(call: &Call<'_>) -> Result<PutBlockList, BlobError> {
+/// The operation without its list, and the checksums that the client sends with that.
+fn parse(call: &Call<'_>) -> Result<(PutBlockList, BodySums), BlobError> {
     let head = call.head;
     let (container, name) = request::blob(head)?;
     request::only_base(head)?;
@@ -57,7 +61,7 @@ fn parse(call: &Call<'_>) -> Result<PutBlockList, BlobError> {
     let own = request::blob_headers(head)?;
     // `Content-Type` here is that of the list.
     let content_type = own.content_type.or(Some(reply::CONTENT_TYPE_DEFAULT.to_owned()));
-    Ok(PutBlockList {
+    let op = PutBlockList {
         container,
         name,
         conditions,
@@ -65,36 +69,55 @@ fn parse(call: &Call<'_>) -> Result<PutBlockList, BlobError> {
         headers: HttpHeaders { content_type, ..own },
         metadata: request::metadata(head)?,
         options: request::creation_options(head, BlobType::Block, 0, false)?,
-        account: call.account,
-        versioning: call.asker.settings.versioning,
-        sums: request::body_sums(head)?,
-    })
+        blocks: BlockList::default(),
+        encryption: None,
+        keeping: call.keeping(),
+    };
+    Ok((op, request::body_sums(head)?))
 }
 
-/// One entry of the list that was sent.
+/// One block of a list: which, and where it is looked for.
 #[derive(Clone, PartialEq, Eq, Debug)]
-struct Wish {
-    search: BlockSearch,
-    id: Vec<u8>,
+pub struct ListedBlock {
+    pub search: BlockSearch,
+    pub id: BlockId,
 }
 
-fn parse_list(document: &[u8]) -> Result<Vec<Wish>, BlobError> {
+/// The blocks that a blob is to consist of, in the order of its content, and where they were found if that is known
+/// already ([`FindBlocks`]).
+#[derive(Clone, Debug, Default)]
+pub struct BlockList {
+    blocks: Arc<[ListedBlock]>,
+    found: Option<Arc<FoundBlocks>>,
+}
+
+impl BlockList {
+    /// Refuses lists that are too long, and those that want one id from two places.
+    pub fn new(blocks: Vec<ListedBlock>) -> Result<BlockList, BlobError> {
+        if blocks.len() > BLOCKS_PER_LIST_MAX {
+            return Err(BlobError::BlockListTooLong);
+        }
+        let mut searches = HashMap::new();
+        for ListedBlock { search, id } in &blocks {
+            // An id may come again, but always from the same place.
+            if searches.insert(id, search).is_some_and(|before| before != search) {
+                return Err(BlobError::InvalidBlockList);
+            }
+        }
+        Ok(BlockList { blocks: blocks.into(), found: None })
+    }
+}
+
+fn parse_list(document: &[u8]) -> Result<BlockList, BlobError> {
     let entries = parse_block_list(document).map_err(|error| match error {
         XmlError::TooMany { .. } => BlobError::BlockListTooLong,
         other => other.into(),
     })?;
-    let mut kinds = HashMap::new();
-    let mut wishes = Vec::with_capacity(entries.len());
-    for entry in entries {
-        let id = blocks::decode_id(&entry.id).filter(|id| id.len() <= BLOCK_ID_BYTES_MAX);
-        let id = id.ok_or(BlobError::InvalidBlockList)?;
-        // An id may come again, but always from the same place.
-        if *kinds.entry(id.clone()).or_insert(entry.search) != entry.search {
-            return Err(BlobError::InvalidBlockList);
-        }
-        wishes.push(Wish { search: entry.search, id });
-    }
-    Ok(wishes)
+    let blocks = entries.into_iter().map(|entry| {
+        let id = BlockId::parse(&entry.id).map_err(|_| BlobError::InvalidBlockList)?;
+        Ok(ListedBlock { search: entry.search, id })
+    });
+    BlockList::new(blocks.collect::<Result<_, BlobError>>()?)
 }
 
 /// The blocks that were found, in the order of the list.
@@ -108,19 +131,19 @@ struct Resolved {
 }
 
 fn resolve(
-    wishes: &[Wish],
+    blocks: &[ListedBlock],
     waiting: &HashMap<Vec<u8>, Block>,
     old: &HashMap<Vec<u8>, Block>,
     encryption: Option<&Encryption>,
 ) -> Result<Resolved, BlobError> {
     let mut resolved = Resolved::default();
-    for wish in wishes {
-        let fresh = match wish.search {
-            BlockSearch::Uncommitted | BlockSearch::Latest => waiting.get(&wish.id),
+    for ListedBlock { search, id } in blocks {
+        let fresh = match search {
+            BlockSearch::Uncommitted | BlockSearch::Latest => waiting.get(id.as_bytes()),
             BlockSearch::Committed => None,
         };
-        let kept = match wish.search {
-            BlockSearch::Committed | BlockSearch::Latest => old.get(&wish.id),
+        let kept = match search {
+            BlockSearch::Committed | BlockSearch::Latest => old.get(id.as_bytes()),
             BlockSearch::Uncommitted => None,
         };
         let block = match (fresh, kept) {
@@ -136,7 +159,7 @@ fn resolve(
         };
         // What is read with one key must have been written with it.
         encryption::matches(block.encryption.as_ref(), encryption)?;
-        resolved.entries.push(ListEntry { id: wish.id.clone(), content: block.content, size: block.size });
+        resolved.entries.push(ListEntry { id: id.as_bytes().to_vec(), content: block.content, size: block.size });
     }
     Ok(resolved)
 }
@@ -152,7 +175,7 @@ impl PutBlockList {
         let before = found.map_or(Lease::Available, |blob| blob.lease);
         let lease = writable::check_write(found, self.lease, now)?;
         self.conditions.check_create_only(version.is_some(), before.is_held_by(self.lease, now))?;
-        found.map_or(Ok(()), |blob| blob.check_replace(self.versioning, now))?;
+        found.map_or(Ok(()), |blob| blob.check_replace(self.keeping.versioning(), now))?;
         Ok(lease)
     }
 
@@ -163,6 +186,7 @@ impl PutBlockList {
         found: Option<&Blob>,
         content: ContentRef,
         length: u64,
+        account: u64,
         tick: Tick,
     ) -> Result<(Lease, Committed), BlobError> {
         let lease = self.judge(found, tick.now)?;
@@ -173,7 +197,7 @@ impl PutBlockList {
             metadata: self.metadata.clone(),
             ..Committed::new(BlobType::Block, content, length, tick)
         };
-        Ok((lease, self.options.to(committed, &self.container, self.account, tick)))
+        Ok((lease, self.options.to(committed, &self.container, account, tick)))
     }
 
     fn load(&self, rows: &dyn Rows, account: u64) -> Result<(ContainerGuard, Key, Option<Blob>), Halt> {
@@ -187,11 +211,11 @@ impl PutBlockList {
         &self,
         rows: &dyn Rows,
         found: Option<&Blob>,
-        wishes: &[Wish],
         encryption: Option<&Encryption>,
         now: Timestamp,
-    ) -> Result<LookedUp, Halt> {
-        let wants = |searches: &[BlockSearch]| wishes.iter().any(|wish| searches.contains(&wish.search));
+    ) -> Result<FoundBlocks, Halt> {
+        let blocks = &self.blocks.blocks;
+        let wants = |searches: &[BlockSearch]| blocks.iter().any(|block| searches.contains(&block.search));
         let staging = found.and_then(|blob| blob.waiting(now));
         let staging = staging.filter(|_| wants(&[BlockSearch::Uncommitted, BlockSearch::Latest]));
         let waiting = staging.map(|staging| blocks::uncommitted(rows, staging)).transpose();
@@ -206,8 +230,8 @@ impl PutBlockList {
             (entry.id, Block { content: entry.content, size: entry.size, encryption, is_shared: false })
         };
         let old = old?.unwrap_or_default().into_iter().map(old_block).collect();
-        let resolved = resolve(wishes, &waiting, &old, encryption).map_err(refuse)?;
-        Ok(LookedUp {
+        let resolved = resolve(blocks, &waiting, &old, encryption).map_err(refuse)?;
+        Ok(FoundBlocks {
             basis: Basis::of(found, now),
             length: resolved.entries.iter().map(|entry| entry.size).sum(),
             chunks: blocks::list_chunks(&resolved.entries),
@@ -235,7 +259,8 @@ impl Basis {
 }
 
 /// A list that is ready to be committed.
-struct LookedUp {
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct FoundBlocks {
     basis: Basis,
     length: u64,
     chunks: Vec<(u64, Bytes)>,
@@ -243,7 +268,7 @@ struct LookedUp {
     kept: Vec<u64>,
 }
 
-impl LookedUp {
+impl FoundBlocks {
     /// The list takes the id of the staging area it empties: the references of those blocks are then its own already.
     fn list_id(&self, tick: Tick) -> u64 {
         let staging = self.basis.staging.as_ref().filter(|_| self.from_staging);
@@ -269,62 +294,95 @@ impl LookedUp {
     }
 }
 
-pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> {
-    let mut op = parse(&call)?;
-    let mut asked = call.encryption()?;
-    let account = call.account;
-    let early = (op.clone(), asked.encryption.clone());
-    read(call.engine, move |rows, now| {
-        let (op, encryption) = &early;
-        let (container, _, found) = op.load(rows, account)?;
-        encryption::effective(&container, encryption.as_ref())?;
-        op.judge(found.as_ref().filter(|blob| blob.is_there(now)), now).map_err(refuse)
-    })
-    .await?;
+/// Whether the list may be put, whatever stands in it.
+impl ReadOperation for PutBlockList {
+    type Outcome = ();
+    type Refusal = BlobError;
 
-    let document = collect(body, BODY_BYTES_MAX).await?;
-    let wanted = Wanted::by(call.head, &op.sums);
-    let (md5, crc64) = (wanted.md5.then(|| Md5::of(&document)), wanted.crc64.then(|| Crc64::of(&document)));
-    upload::verify(&op.sums, md5, crc64)?;
-    let wishes: Arc<[Wish]> = parse_list(&document)?.into();
+    fn apply(&self, rows: &dyn Rows, account: u64, now: Timestamp) -> Result<(), Halt> {
+        let (container, _, found) = self.load(rows, account)?;
+        encryption::effective(&container, self.encryption.as_ref())?;
+        self.judge(found.as_ref().filter(|blob| blob.is_there(now)), now).map_err(refuse)?;
+        Ok(())
+    }
+}
 
-    let ahead = (op.clone(), asked.encryption.clone(), Arc::clone(&wishes));
-    let looked_up = read(call.engine, move |rows, now| {
-        let (op, encryption, wishes) = &ahead;
+/// Finds the blocks of a list, ahead of the commit. The outcome is the list with what was found.
+#[derive(Clone, Debug)]
+pub struct FindBlocks(pub Arc<PutBlockList>);
+
+impl ReadOperation for FindBlocks {
+    type Outcome = BlockList;
+    type Refusal = BlobError;
+
+    fn apply(&self, rows: &dyn Rows, account: u64, now: Timestamp) -> Result<BlockList, Halt> {
+        let FindBlocks(op) = self;
         let (container, _, found) = op.load(rows, account)?;
         let there = found.as_ref().filter(|blob| blob.is_there(now));
         op.judge(there, now).map_err(refuse)?;
-        let encryption = encryption::effective(&container, encryption.as_ref())?;
-        op.look_up(rows, there, wishes, encryption.as_ref(), now)
-    })
-    .await?;
+        let encryption = encryption::effective(&container, op.encryption.as_ref())?;
+        let found = op.look_up(rows, there, encryption.as_ref(), now)?;
+        Ok(BlockList { found: Some(Arc::new(found)), ..op.blocks.clone() })
+    }
+}
+
+impl Operation for PutBlockList {
+    /// What was written, and how it is encrypted.
+    type Outcome = (Written, Option<Encryption>);
+    type Refusal = BlobError;
+
+    fn partition(&self, account: u64) -> Key {
+        model::blob_partition(account, &self.container, &self.name)
+    }
+
+    fn apply(
+        &self,
+        rows: &dyn Rows,
+        account: u64,
+        tick: Tick,
+        changes: &mut Changes,
+    ) -> Result<(Written, Option<Encryption>), Halt> {
+        self.keeping.prefetch(rows);
+        let (container, key, found) = self.load(rows, account)?;
+        let there = found.as_ref().filter(|blob| blob.is_there(tick.now));
+        self.judge(there, tick.now).map_err(refuse)?;
+        let encryption = encryption::effective(&container, self.encryption.as_ref())?;
+        let found_now;
+        let list = match &self.blocks.found {
+            Some(ahead) if ahead.basis == Basis::of(there, tick.now) => ahead.as_ref(),
+            Some(_) | None => {
+                found_now = self.look_up(rows, there, encryption.as_ref(), tick.now)?;
+                &found_now
+            }
+        };
+        let decided = self.decide(there, list.content(tick), list.length, account, tick);
+        let (lease, mut state) = decided.map_err(refuse)?;
+        state.encryption.clone_from(&encryption);
+        list.write(changes, tick.id(1), tick);
+        let written = soft_delete::replace(rows, key, found, (lease, state), self.keeping, tick, changes)?;
+        Ok((written, encryption))
+    }
+}
+
+pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> {
+    let (op, sums) = parse(&call)?;
+    let mut asked = call.encryption()?;
+    let op = Arc::new(PutBlockList { encryption: asked.encryption.clone(), ..op });
+    call.read(&op).await?;
+
+    let document = collect(body, BODY_BYTES_MAX).await?;
+    let wanted = Wanted::by(call.head, &sums);
+    let (md5, crc64) = (wanted.md5.then(|| Md5::of(&document)), wanted.crc64.then(|| Crc64::of(&document)));
+    upload::verify(&sums, md5, crc64)?;
+    let op = Arc::new(PutBlockList { blocks: parse_list(&document)?, ..Arc::unwrap_or_clone(op) });
+    let blocks = call.read(&Arc::new(FindBlocks(Arc::clone(&op)))).await?;
 
     let mut answer = reply::reply(StatusCode::CREATED);
-    upload::answer_sums(&mut answer.headers, call.head, &op.sums, md5, crc64);
+    upload::answer_sums(&mut answer.headers, call.head, &sums, md5, crc64);
+    let mut op = PutBlockList { blocks, ..Arc::unwrap_or_clone(op) };
     asked.seal_metadata(&mut op.metadata)?;
-    let partition = model::blob_partition(account, &op.container, &op.name);
-    let keeping = call.keeping();
-    let (written, encryption) = commit(call.engine, partition, move |rows, tick| {
-        keeping.prefetch(rows);
-        let (container, key, found) = op.load(rows, account)?;
-        let there = found.as_ref().filter(|blob| blob.is_there(tick.now));
-        op.judge(there, tick.now).map_err(refuse)?;
-        let encryption = encryption::effective(&container, asked.encryption.as_ref())?;
-        let looked_again;
-        let list = if looked_up.basis == Basis::of(there, tick.now) {
-            &looked_up
-        } else {
-            looked_again = op.look_up(rows, there, &wishes, encryption.as_ref(), tick.now)?;
-            &looked_again
-        };
-        let mut became = op.decide(there, list.content(tick), list.length, tick).map_err(refuse)?;
-        became.1.encryption = encryption.clone();
-        let mut changes = Changes::none();
-        list.write(&mut changes, tick.id(1), tick);
-        let written = soft_delete::replace(rows, key, found, became, keeping, tick, &mut changes)?;
-        Ok(Commit { changes, outcome: (written, encryption) })
-    })
-    .await?;
+    op.encryption = asked.encryption;
+    let (written, encryption) = call.commit(&Arc::new(op)).await?;
     reply::set_written(&mut answer.headers, written);
     reply::set_encrypted(&mut answer.headers, encryption.as_ref());
     Ok(answer)
@@ -359,21 +417,22 @@ mod tests {
             (BlockSearch::Latest, "d", None),
         ];
         for (search, id, content) in table {
-            let wish = Wish { search, id: id.as_bytes().to_vec() };
-            let resolved = resolve(&[wish], &waiting, &old, None);
+            let block = ListedBlock { search, id: BlockId::new(id).unwrap() };
+            let resolved = resolve(&[block], &waiting, &old, None);
             assert_eq!(resolved.ok().map(|r| r.entries[0].content), content, "{search:?} {id}");
         }
     }
 
     #[test]
     fn an_id_comes_from_one_place() {
-        let list = |inner: &str| parse_list(format!("<BlockList>{inner}</BlockList>").as_bytes());
-        assert_eq!(list("<Latest>QQ==</Latest><Latest>QQ==</Latest>").map(|l| l.len()), Ok(2));
+        let parse = |document: &[u8]| parse_list(document).map(|list| list.blocks.len());
+        let list = |inner: &str| parse(format!("<BlockList>{inner}</BlockList>").as_bytes());
+        assert_eq!(list("<Latest>QQ==</Latest><Latest>QQ==</Latest>"), Ok(2));
         let mixed = list("<Latest>QQ==</Latest><Committed>QQ==</Committed>");
         assert_eq!(mixed, Err(BlobError::InvalidBlockList));
         assert_eq!(list("<Latest>Q</Latest>"), Err(BlobError::InvalidBlockList));
         assert_eq!(list("<Latest></Latest>"), Err(BlobError::InvalidBlockList));
-        assert_eq!(parse_list(b"<List/>"), Err(BlobError::Request(RequestError::InvalidXmlDocument)));
+        assert_eq!(parse(b"<List/>"), Err(BlobError::Request(RequestError::InvalidXmlDocument)));
         let many = "<Latest>QQ==</Latest>".repeat(50_001);
         assert_eq!(list(&many), Err(BlobError::BlockListTooLong));
     }

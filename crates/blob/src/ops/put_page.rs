@@ -1,48 +1,66 @@
 //! Put Page: write or clear pages of a page blob.
 
+use std::sync::Arc;
+
 use concurrency::{Conditions, LeaseId, Timestamp};
 use content::map::{ByteSpan, PAGE_BYTES, PageView};
 use content::upload::{self, Received, Wanted};
-use engine::{Changes, Commit, Tick, commit, read};
-use service::{RequestError, codec};
+use engine::{Changes, Key, Rows, Tick};
+use service::{Operation, ReadOperation, RequestError, codec};
 use wire::http::{Body, Head, HeaderValue, Reply, StatusCode};
 use wire::names::{BlobName, ContainerName};
 use wire::ranges::RangeHeader;
 
 use super::Call;
 use crate::error::BlobError;
-use crate::model::{self, Blob, BlobType, Committed, ContentRef, blob_key, refuse};
+use crate::model::encryption::Encryption;
+use crate::model::{self, Blob, BlobType, Committed, ContentRef, Halt, blob_key, refuse};
 use crate::request::BodySums;
-use crate::rules::encryption::{self, WriteEncryption};
+use crate::rules::encryption;
 use crate::{Failure, reply, request};
 
 /// The most that one request writes. A clear may go over the whole blob.
 pub(super) const BODY_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
-#[derive(Clone)]
-pub(super) struct PutPage {
-    container: ContainerName,
-    name: BlobName,
-    conditions: Conditions,
-    sequence: SequenceConditions,
-    lease: Option<LeaseId>,
-    pub(super) write: PageWrite,
-    pub(super) span: ByteSpan,
-    pub(super) sums: BodySums,
+/// Pages as they are to become. As a [`ReadOperation`] it says whether they may, before the body is read.
+#[derive(Clone, Debug)]
+pub struct PutPage {
+    pub container: ContainerName,
+    pub name: BlobName,
+    pub conditions: Conditions,
+    pub sequence: SequenceConditions,
+    pub lease: Option<LeaseId>,
+    pub write: PageWrite,
+    /// Whole pages, at least one.
+    pub span: ByteSpan,
+    /// What the client names as encryption, which must be that of the blob.
+    pub encryption: Option<Encryption>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum PageWrite {
-    Update,
+/// What becomes of the pages.
+#[derive(Clone, Debug)]
+pub enum PageWrite {
+    /// They get these bytes, which are durable by now and as many as the pages have. Before they are read, their length alone
+    /// counts.
+    Update(Received),
     Clear,
 }
 
 /// What the blob's sequence number must be; all that are given must hold.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-struct SequenceConditions {
-    at_most: Option<u64>,
-    below: Option<u64>,
-    equal: Option<u64>,
+pub struct SequenceConditions {
+    pub at_most: Option<u64>,
+    pub below: Option<u64>,
+    pub equal: Option<u64>,
+}
+
+/// What Put Page tells of the blob.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct WrittenPages {
+    /// When the blob was last changed: now.
+    pub stamp: Timestamp,
+    pub sequence: u64,
+    pub encryption: Option<Encryption>,
 }
 
 impl SequenceConditions {
@@ -55,25 +73,26 @@ impl SequenceConditions {
 }
 
 /// With the length of the body, which must be that of the pages.
-fn parse_with(head: &Head, body: &dyn Body) -> Result<PutPage, BlobError> {
+fn parse_with(head: &Head, body: &dyn Body) -> Result<(PutPage, BodySums), BlobError> {
     let length = upload::announced(head, body, BODY_BYTES_MAX)?.length;
-    let op = parse(head)?;
+    let (op, sums) = parse(head)?;
     match op.write {
-        PageWrite::Update if length != op.span.end - op.span.start => Err(BlobError::InvalidPageRange),
+        PageWrite::Update(_) if length != bytes_of(op.span) => Err(BlobError::InvalidPageRange),
         PageWrite::Clear if length > 0 => Err(BlobError::header("content-length", length.to_string())),
-        PageWrite::Update | PageWrite::Clear => Ok(op),
+        PageWrite::Update(_) | PageWrite::Clear => Ok((op, sums)),
     }
 }
 
-pub(super) fn parse(head: &Head) -> Result<PutPage, BlobError> {
+/// The pages without the bytes for them, and the checksums that the client sends with those.
+pub(super) fn parse(head: &Head) -> Result<(PutPage, BodySums), BlobError> {
     let (container, name) = request::blob(head)?;
     request::only_base(head)?;
     request::no_expiry(head)?;
     let conditions = request::conditions(head)?;
     conditions.check_write_combination()?;
-    let write = page_write(head)?;
+    let is_clear = is_clear(head)?;
     let span = span(head)?;
-    Ok(PutPage {
+    let op = PutPage {
         container,
         name,
         conditions,
@@ -83,17 +102,18 @@ pub(super) fn parse(head: &Head) -> Result<PutPage, BlobError> {
             equal: request::number(head, "x-ms-if-sequence-number-eq")?,
         },
         lease: request::lease_id(head)?,
-        write,
+        write: if is_clear { PageWrite::Clear } else { PageWrite::Update(Received::nothing(bytes_of(span))) },
         span,
-        sums: request::body_sums(head)?,
-    })
+        encryption: None,
+    };
+    Ok((op, request::body_sums(head)?))
 }
 
-fn page_write(head: &Head) -> Result<PageWrite, BlobError> {
+fn is_clear(head: &Head) -> Result<bool, BlobError> {
     const NAME: &str = "x-ms-page-write";
     match request::required(head, NAME)? {
-        value if value.eq_ignore_ascii_case("update") => Ok(PageWrite::Update),
-        value if value.eq_ignore_ascii_case("clear") => Ok(PageWrite::Clear),
+        value if value.eq_ignore_ascii_case("update") => Ok(false),
+        value if value.eq_ignore_ascii_case("clear") => Ok(true),
         other => Err(BlobError::header(NAME, other)),
     }
 }
@@ -106,10 +126,18 @@ fn span(head: &Head) -> Result<ByteSpan, BlobError> {
         RangeHeader::Span { last: None, .. } => Err(BlobError::InvalidPageRange),
         RangeHeader::Span { first, last: Some(last) } => {
             let end = last.checked_add(1).ok_or(BlobError::InvalidPageRange)?;
-            let is_aligned = first.is_multiple_of(PAGE_BYTES) && end.is_multiple_of(PAGE_BYTES);
-            if is_aligned { Ok(ByteSpan { start: first, end }) } else { Err(BlobError::InvalidPageRange) }
+            Some(ByteSpan { start: first, end }).filter(is_pages).ok_or(BlobError::InvalidPageRange)
         }
     }
+}
+
+/// Whether the span is one of whole pages.
+fn is_pages(span: &ByteSpan) -> bool {
+    span.start < span.end && span.start.is_multiple_of(PAGE_BYTES) && span.end.is_multiple_of(PAGE_BYTES)
+}
+
+pub(super) fn bytes_of(span: ByteSpan) -> u64 {
+    span.end.saturating_sub(span.start)
 }
 
 /// A blob whose pages are to be changed.
@@ -133,7 +161,11 @@ impl PutPage {
         };
         state.check_change(now)?;
         self.sequence.check(sequence)?;
-        if self.span.end > state.length {
+        let is_whole = match &self.write {
+            PageWrite::Update(body) => body.length == bytes_of(self.span),
+            PageWrite::Clear => true,
+        };
+        if self.span.end > state.length || !is_pages(&self.span) || !is_whole {
             return Err(BlobError::InvalidPageRange);
         }
         Ok(Target { blob, state, view, sequence })
@@ -147,66 +179,74 @@ impl PutPage {
     }
 }
 
-pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> {
-    let op = parse_with(call.head, body)?;
-    let asked = call.encryption()?;
-    op.may(call, &asked).await?;
-    let received = match op.write {
-        PageWrite::Clear => None,
-        PageWrite::Update => {
-            let announced = upload::announced(call.head, body, BODY_BYTES_MAX)?
-                .sealed_with(asked.key.as_ref().map(|key| &key.secret));
-            let received = upload::receive(call.engine, body, announced, Wanted::of_block(call.head, &op.sums)).await?;
-            upload::verify(&op.sums, received.md5, received.crc64)?;
-            Some(received)
+/// Whether the pages may be written.
+impl ReadOperation for PutPage {
+    type Outcome = ();
+    type Refusal = BlobError;
+
+    fn apply(&self, rows: &dyn Rows, account: u64, now: Timestamp) -> Result<(), Halt> {
+        let container = model::guard(rows, account, &self.container)?;
+        let found = model::find_blob(rows, &blob_key(container.generation, &self.name))?;
+        let target = self.judge(found, now).map_err(refuse)?;
+        encryption::same_as(&container, self.encryption.as_ref(), target.state.encryption.as_ref())?;
+        Ok(())
+    }
+}
+
+impl Operation for PutPage {
+    type Outcome = WrittenPages;
+    type Refusal = BlobError;
+
+    fn partition(&self, account: u64) -> Key {
+        model::blob_partition(account, &self.container, &self.name)
+    }
+
+    fn apply(&self, rows: &dyn Rows, account: u64, tick: Tick, changes: &mut Changes) -> Result<WrittenPages, Halt> {
+        let container = model::guard(rows, account, &self.container)?;
+        let key = blob_key(container.generation, &self.name);
+        let (blob, view, sequence) = self.decide(model::find_blob(rows, &key)?, tick).map_err(refuse)?;
+        let stored = blob.committed.as_ref().and_then(|state| state.encryption.as_ref());
+        let encryption = encryption::same_as(&container, self.encryption.as_ref(), stored)?;
+        match &self.write {
+            PageWrite::Update(Received { staged: Some(staged), .. }) => {
+                view.write(rows, self.span, staged, tick, changes)?;
+            }
+            // Pages are written, not referred to.
+            PageWrite::Update(Received { staged: None, .. }) => return Err(refuse(BlobError::InvalidPageRange)),
+            PageWrite::Clear => view.clear(rows, self.span, tick, changes)?,
         }
-    };
-    op.store(call, asked, received).await
+        changes.put(key, codec::encode(&blob));
+        Ok(WrittenPages { stamp: tick.stamp, sequence, encryption })
+    }
+}
+
+pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> {
+    let (op, sums) = parse_with(call.head, body)?;
+    let asked = call.encryption()?;
+    let op = Arc::new(PutPage { encryption: asked.encryption.clone(), ..op });
+    call.read(&op).await?;
+    let mut op = Arc::unwrap_or_clone(op);
+    if let PageWrite::Update(bytes) = &mut op.write {
+        let announced =
+            upload::announced(call.head, body, BODY_BYTES_MAX)?.sealed_with(asked.key.as_ref().map(|key| &key.secret));
+        *bytes = upload::receive(call.engine, body, announced, Wanted::of_block(call.head, &sums)).await?;
+        upload::verify(&sums, bytes.md5, bytes.crc64)?;
+    }
+    op.store(call, &sums).await
 }
 
 impl PutPage {
-    /// Whether the pages may be written, before the body is read.
-    pub(super) async fn may(&self, call: Call<'_>, asked: &WriteEncryption) -> Result<(), Failure> {
-        let (op, asked, account) = (self.clone(), asked.encryption.clone(), call.account);
-        let judged = read(call.engine, move |rows, now| {
-            let container = model::guard(rows, account, &op.container)?;
-            let found = model::find_blob(rows, &blob_key(container.generation, &op.name))?;
-            let target = op.judge(found, now).map_err(refuse)?;
-            encryption::same_as(&container, asked.as_ref(), target.state.encryption.as_ref())
-        });
-        judged.await?;
-        Ok(())
-    }
-
     /// Commits the pages, or that there are none, and answers.
-    pub(super) async fn store(
-        self,
-        call: Call<'_>,
-        asked: WriteEncryption,
-        received: Option<Received>,
-    ) -> Result<Reply, Failure> {
-        let (op, account) = (self, call.account);
+    pub(super) async fn store(self, call: Call<'_>, sums: &BodySums) -> Result<Reply, Failure> {
         let mut answer = reply::reply(StatusCode::CREATED);
-        if let Some(received) = &received {
-            upload::answer_sums(&mut answer.headers, call.head, &op.sums, received.md5, received.crc64);
-        }
-        let partition = model::blob_partition(account, &op.container, &op.name);
-        let is_update = op.write == PageWrite::Update;
-        let (stamp, sequence, encryption) = commit(call.engine, partition, move |rows, tick| {
-            let container = model::guard(rows, account, &op.container)?;
-            let key = blob_key(container.generation, &op.name);
-            let (blob, view, sequence) = op.decide(model::find_blob(rows, &key)?, tick).map_err(refuse)?;
-            let stored = blob.committed.as_ref().and_then(|state| state.encryption.as_ref());
-            let encryption = encryption::same_as(&container, asked.encryption.as_ref(), stored)?;
-            let mut changes = Changes::none();
-            match received.as_ref().and_then(|received| received.staged.as_ref()) {
-                Some(staged) => view.write(rows, op.span, staged, tick, &mut changes)?,
-                None => view.clear(rows, op.span, tick, &mut changes)?,
+        let is_update = match &self.write {
+            PageWrite::Update(body) => {
+                upload::answer_sums(&mut answer.headers, call.head, sums, body.md5, body.crc64);
+                true
             }
-            changes.put(key, codec::encode(&blob));
-            Ok(Commit { changes, outcome: (tick.stamp, sequence, encryption) })
-        })
-        .await?;
+            PageWrite::Clear => false,
+        };
+        let WrittenPages { stamp, sequence, encryption } = call.commit(&Arc::new(self)).await?;
         reply::set_version(&mut answer.headers, stamp);
         answer.headers.insert(&reply::BLOB_SEQUENCE_NUMBER, HeaderValue::from(sequence));
         if is_update {
@@ -235,7 +275,7 @@ mod tests {
             lease,
             write: PageWrite::Clear,
             span: ByteSpan { start: 0, end },
-            sums: BodySums::default(),
+            encryption: None,
         }
     }
 

@@ -1,15 +1,28 @@
 //! The blob that a copy is made of: what it must be, and what its reader is told if it is not.
 
+use std::fmt;
+
 use concurrency::{Conditions, Timestamp};
 use content::source::CopySourceFault;
 use engine::{Rows, Stop};
-use service::sources::Manner;
+use service::sources::{Manner, without_signature};
 use wire::http::ErrorReply;
 use wire::names::{BlobName, ContainerName};
 
 use super::encryption::{self, CustomerKey};
 use crate::error::BlobError;
 use crate::model::{self, Halt, Seen, Which, refuse};
+
+/// The URL of a source, with whatever opens it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SourceUrl(pub String);
+
+/// Leaves out the signature.
+impl fmt::Debug for SourceUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&without_signature(&self.0))
+    }
+}
 
 /// A blob of this server that is copied from.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ops::Range;
 
+use bytes::Bytes;
 use engine::collector::ref_key;
 use engine::{Content, ContentId, Key, KeyReader, Rows, Unread, Visit};
 use service::{codec, space};
@@ -33,6 +34,25 @@ pub(super) struct Found {
     /// There is an earlier state to compare with, which needs to know of clears. Only writes look.
     pub keeps_marks: bool,
     pub group: Group,
+}
+
+/// The newest version of a group that a scan has come to so far. Only the last one is decoded: a group that was written after each of
+/// many snapshots has as many versions before it.
+struct GroupVersion {
+    group: u64,
+    epoch: u64,
+    /// There is no earlier version.
+    is_alone: bool,
+    row: Bytes,
+}
+
+impl GroupVersion {
+    fn found<const UNIT: u64>(&self, view: View<UNIT>) -> Result<Found, Unread> {
+        let GroupVersion { epoch, is_alone, .. } = *self;
+        let group = codec::decode(&self.row)?;
+        let is_read_by_others = epoch != view.epoch;
+        Ok(Found { map: view.map, epoch, is_alone, is_read_by_others, group, ..Found::default() })
+    }
 }
 
 /// Rows by group, each with the number of the view that it is of.
@@ -115,46 +135,34 @@ impl<const UNIT: u64> View<UNIT> {
         if self.epoch == FIRST_EPOCH && to - from <= GROUPS_BY_KEY_MAX {
             return self.groups_by_key(rows, from..to, each);
         }
-        let mut newest: Option<(u64, Found)> = None;
+        let mut newest: Option<GroupVersion> = None;
         let mut failed = None;
         let mut enough = false;
         let about = usize::try_from(to - from).unwrap_or(usize::MAX).min(1_000);
         rows.scan(&group_rows(self.map, from), &group_rows(self.map, to), about, &mut |key, row| {
-            let (group, epoch) = match parts(key) {
-                Ok(parts) => parts,
-                Err(error) => {
-                    failed = Some(error);
-                    return Visit::Stop;
+            let visited = parts(key).and_then(|(group, epoch)| {
+                if let Some(last) = newest.take_if(|last| last.group != group)
+                    && !each(last.group, last.found(self)?)
+                {
+                    enough = true;
+                    return Ok(Visit::Stop);
                 }
-            };
-            if newest.as_ref().is_some_and(|(last, _)| *last != group)
-                && let Some((last, found)) = newest.take()
-                && !each(last, found)
-            {
-                enough = true;
-                return Visit::Stop;
-            }
-            if epoch <= self.epoch {
-                match codec::decode(row) {
-                    Ok(content) => {
-                        let is_alone = newest.is_none();
-                        let is_read_by_others = epoch != self.epoch;
-                        let place = Found { map: self.map, epoch, is_alone, is_read_by_others, ..Found::default() };
-                        newest = Some((group, Found { group: content, ..place }));
-                    }
-                    Err(error) => {
-                        failed = Some(error);
-                        return Visit::Stop;
-                    }
+                if epoch <= self.epoch {
+                    let is_alone = newest.is_none();
+                    newest = Some(GroupVersion { group, epoch, is_alone, row: row.clone() });
                 }
-            }
-            Visit::Next
+                Ok(Visit::Next)
+            });
+            visited.unwrap_or_else(|error| {
+                failed = Some(error);
+                Visit::Stop
+            })
         })?;
         if let Some(error) = failed {
             return Err(error);
         }
-        if let Some((last, found)) = newest.filter(|_| !enough) {
-            each(last, found);
+        if let Some(last) = newest.filter(|_| !enough) {
+            each(last.group, last.found(self)?);
         }
         Ok(())
     }
@@ -309,4 +317,43 @@ pub(super) fn live_epochs(rows: &dyn Rows, map: u64) -> Result<Vec<u64>, Unread>
         Visit::Next
     })?;
     Ok(epochs)
+}
+
+#[cfg(test)]
+mod tests {
+    use engine::memory::MemoryEngine;
+    use engine::{Changes, Commit, NotCommitted, commit, read};
+
+    use super::*;
+    use crate::map::PageView;
+
+    /// Of a group's versions only the newest that the view sees is decoded: one that cannot be read is in nobody's way before it.
+    #[tokio::test]
+    async fn older_versions_are_not_decoded() {
+        const MAP: u64 = 7;
+        let engine = MemoryEngine::default();
+        let stored = commit(&engine, group_rows(MAP, 0), |_, _| {
+            let mut changes = Changes::none();
+            for group in [0, 1] {
+                changes.put(key(MAP, group, 1), Bytes::from_static(b"damaged"));
+                changes.put(key(MAP, group, 2), codec::encode(&Group::default()));
+            }
+            Ok::<_, engine::Stop<()>>(Commit { changes, outcome: () })
+        });
+        stored.await.unwrap();
+        let seen = async |epoch| {
+            let seen = read(&engine, move |rows, _| {
+                let mut seen = Vec::new();
+                let span = PageView::bytes_of(0, 0, 2 * PageView::GROUP_UNITS);
+                PageView { map: MAP, epoch }.own_groups(rows, span, &mut |group, found| {
+                    seen.push((group, found.epoch, found.is_alone));
+                    true
+                })?;
+                Ok::<_, engine::Stop<()>>(seen)
+            });
+            seen.await
+        };
+        assert_eq!(seen(3).await.unwrap(), [(0, 2, false), (1, 2, false)]);
+        assert!(matches!(seen(1).await, Err(NotCommitted::Failed(_))));
+    }
 }

@@ -31,8 +31,8 @@ impl Drop for Held {
 
 /// A content in as many segments as it has bytes.
 fn scattered(bytes: u32) -> Staged {
-    let place = |number: u32| Place { segment: 1_000 + u64::from(number), offset: 0, length: 1, sums: vec![0] };
-    let places: Vec<Place> = (0..bytes).map(place).collect();
+    let place = |number: u32| ExtentPlace { segment: 1_000 + u64::from(number), offset: 0, length: 1, sums: vec![0] };
+    let places: Vec<ExtentPlace> = (0..bytes).map(place).collect();
     let rows = Manifest::rows_for(u64::from(bytes), &places).iter().map(Manifest::encode).collect();
     Staged::new(ContentId(7), u64::from(bytes), Part::Placed { rows: Arc::new(rows), hold: Arc::new(()) })
 }

@@ -25,7 +25,7 @@ struct State {
     wanted: AtomicU64,
     marked: AtomicU64,
     cuts: AtomicU64,
-    /// Nobody gets through.
+    /// No connection gets through.
     away: AtomicBool,
     /// How long what is sent is kept back, each way, in milliseconds.
     delay_ms: AtomicU64,

@@ -73,7 +73,7 @@ impl MemoryEngine {
         drop(self.open()?);
         let mut state = self.state.write().map_err(|_| poisoned())?;
         let tick = self.tick();
-        // A decision that panics is a fault of the service; it must not take everybody's engine with it.
+        // A decision that panics is a fault of the service; the engine must go on for all others.
         let run = std::panic::AssertUnwindSafe(|| decision.decide(&View(&state), tick));
         let verdict =
             std::panic::catch_unwind(run).map_err(|_| EngineError::Unavailable("a decision panicked".into()))?;

@@ -37,7 +37,7 @@ pub use share::{
     AccessTier, DeletedShare, Protocol, Provisioned, RootSquash, Share, ShareGuard, existing_share, find_guard,
     find_share, guard,
 };
-pub use snapshot::{SNAPSHOTS_MAX, ShareSnapshot, existing_snapshot, snapshots};
+pub use snapshot::{SNAPSHOTS_MAX, ShareSnapshot, SnapshotRows, existing_snapshot, snapshot_rows, snapshots};
 pub use usage::{Usage, find_usage};
 
 /// Why a decision ends without changes.

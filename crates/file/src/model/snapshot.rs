@@ -1,7 +1,7 @@
 //! Share snapshots: their rows.
 
 use concurrency::Timestamp;
-use engine::{Rows, Unread, Visit};
+use engine::{Key, KeyReader, Rows, Unread, Visit};
 use minicbor::{Decode, Encode};
 use service::codec;
 
@@ -34,23 +34,36 @@ pub fn existing_snapshot(rows: &dyn Rows, generation: u64, time: Timestamp) -> R
     found.ok_or(refuse(FileError::ShareNotFound))
 }
 
-/// The snapshots of a share with their times, oldest first.
-pub fn snapshots(rows: &dyn Rows, generation: u64) -> Result<Vec<(Timestamp, ShareSnapshot)>, Unread> {
+/// The rows of a share's snapshots.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct SnapshotRows {
+    /// The snapshots with their times, oldest first.
+    pub readable: Vec<(Timestamp, ShareSnapshot)>,
+    /// The keys of the rows that cannot be read.
+    pub damaged: Vec<Key>,
+}
+
+/// Reads the snapshots of a share as far as they can be read.
+pub fn snapshot_rows(rows: &dyn Rows, generation: u64) -> Result<SnapshotRows, Unread> {
     let all = snapshots_of(generation);
-    let (mut found, mut failed) = (Vec::new(), None);
+    let mut found = SnapshotRows::default();
     rows.scan(&all, &all.after_all(), SNAPSHOTS_MAX as usize, &mut |key, row| {
-        let mut reader = engine::KeyReader::new(key);
-        let time = reader.number().and_then(|_| reader.number()).ok_or_else(|| codec::corrupt("the key of a snapshot"));
-        match time.and_then(|time| Ok((Timestamp(time), codec::decode(row)?))) {
-            Ok(snapshot) => {
-                found.push(snapshot);
-                Visit::Next
-            }
-            Err(error) => {
-                failed = Some(error);
-                Visit::Stop
-            }
+        let mut reader = KeyReader::new(key);
+        let time = reader.number().and_then(|_| reader.number()).map(Timestamp);
+        match (time, codec::decode(row)) {
+            (Some(time), Ok(snapshot)) => found.readable.push((time, snapshot)),
+            _ => found.damaged.push(Key::from_bytes(key)),
         }
+        Visit::Next
     })?;
-    failed.map_or(Ok(found), Err)
+    Ok(found)
+}
+
+/// The snapshots of a share with their times, oldest first. If one cannot be read, the error names its row.
+pub fn snapshots(rows: &dyn Rows, generation: u64) -> Result<Vec<(Timestamp, ShareSnapshot)>, Unread> {
+    let SnapshotRows { readable, damaged } = snapshot_rows(rows, generation)?;
+    match damaged.first() {
+        None => Ok(readable),
+        Some(key) => Err(codec::corrupt(&format!("the row of a share snapshot cannot be read: {key:?}"))),
+    }
 }

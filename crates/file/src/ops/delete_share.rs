@@ -14,8 +14,9 @@ use super::Call;
 use super::get_file_service_properties::PROPERTIES;
 use crate::error::FileError;
 use crate::model::{
-    DeletedShare, Halt, Share, ShareSnapshot, Usage, deleted_share_due, deleted_share_key, dropped_snapshot_due,
-    existing_share, existing_snapshot, find_usage, purge_due, refuse, share_key, snapshot_key, snapshots,
+    DeletedShare, Halt, Share, ShareSnapshot, SnapshotRows, Usage, deleted_share_due, deleted_share_key,
+    dropped_snapshot_due, existing_share, existing_snapshot, find_usage, purge_due, refuse, share_key, snapshot_key,
+    snapshot_rows, snapshots,
 };
 use crate::{Failure, request};
 
@@ -71,12 +72,14 @@ impl DeleteShare {
     }
 
     /// The snapshots that are leased. They go with the share only if the request says so; one that is restored is not leased, as
-    /// the share itself is not.
-    fn release(&self, rows: &dyn Rows, share: &Share, now: Timestamp, changes: &mut Changes) -> Result<(), Halt> {
+    /// the share itself is not. A snapshot whose row cannot be read goes, too: its lease is not known, and a share with damage
+    /// must not stay for ever. The outcome is the keys of such rows.
+    fn release(&self, rows: &dyn Rows, share: &Share, now: Timestamp, changes: &mut Changes) -> Result<Vec<Key>, Halt> {
         if share.snapshots == 0 {
-            return Ok(());
+            return Ok(Vec::new());
         }
-        for (time, snapshot) in snapshots(rows, share.generation)? {
+        let SnapshotRows { readable, damaged } = snapshot_rows(rows, share.generation)?;
+        for (time, snapshot) in readable {
             if snapshot.share.lease.holder(now).is_some() && self.snapshots != Some(DeleteSnapshots::IncludeLeased) {
                 return Err(refuse(FileError::DeleteShareWhenSnapshotLeased));
             }
@@ -86,7 +89,7 @@ impl DeleteShare {
                 changes.put(key, codec::encode(&ShareSnapshot { share, ..snapshot }));
             }
         }
-        Ok(())
+        Ok(damaged)
     }
 
     /// Removes one snapshot. What only it saw goes later.
@@ -117,16 +120,24 @@ impl DeleteShare {
     }
 }
 
-impl Operation for DeleteShare {
+/// What went with a share.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ShareRemoval {
     /// What the share held.
-    type Outcome = Usage;
+    pub usage: Usage,
+    /// The rows of snapshots that went without having been read, because they could not be.
+    pub damaged: Vec<Key>,
+}
+
+impl Operation for DeleteShare {
+    type Outcome = ShareRemoval;
     type Refusal = FileError;
 
     fn partition(&self, account: u64) -> Key {
         share_key(account, &self.share)
     }
 
-    fn apply(&self, rows: &dyn Rows, account: u64, tick: Tick, changes: &mut Changes) -> Result<Usage, Halt> {
+    fn apply(&self, rows: &dyn Rows, account: u64, tick: Tick, changes: &mut Changes) -> Result<ShareRemoval, Halt> {
         // Both are asked for before either is missed.
         let (retention, share) =
             (PROPERTIES.retention(rows, account, self.first_days), existing_share(rows, account, &self.share));
@@ -135,10 +146,10 @@ impl Operation for DeleteShare {
         changes.frees_space = true;
         if let Some(time) = self.snapshot {
             self.drop_snapshot((share, time), rows, account, tick, changes)?;
-            return Ok(usage);
+            return Ok(ShareRemoval { usage, damaged: Vec::new() });
         }
         self.decide(&share, tick.now).map_err(refuse)?;
-        self.release(rows, &share, tick.now, changes)?;
+        let damaged = self.release(rows, &share, tick.now, changes)?;
         changes.delete(share_key(account, &self.share));
         match days {
             None => {
@@ -152,14 +163,18 @@ impl Operation for DeleteShare {
                 changes.put(key, codec::encode(&DeletedShare { share, mark }));
             }
         }
-        Ok(usage)
+        Ok(ShareRemoval { usage, damaged })
     }
 }
 
 pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
     let op = parse(call.head, call.asker.settings.share_soft_delete_days)?;
     let is_snapshot = op.snapshot.is_some();
-    let usage = call.commit(&Arc::new(op)).await?;
+    let share = op.share.clone();
+    let ShareRemoval { usage, damaged } = call.commit(&Arc::new(op)).await?;
+    for key in damaged {
+        tracing::error!(share = share.as_str(), ?key, "a share was deleted with a snapshot whose row cannot be read");
+    }
     let mut answer = reply::reply(StatusCode::ACCEPTED);
     if is_snapshot {
         return Ok(answer);
@@ -172,6 +187,7 @@ pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::snapshots_of;
     use crate::testing::{Bench, MINE, NOW, header, refusal, share};
     use concurrency::LeaseRefusal;
 
@@ -191,6 +207,42 @@ mod tests {
         bench.call("DELETE", URL, &[], b"").await.unwrap();
         bench.sweep().await;
         assert_eq!(bench.rows(), 0);
+    }
+
+    /// A snapshot that cannot be read goes with its share. A listing names its row, as listings do.
+    #[tokio::test]
+    async fn a_damaged_snapshot_goes_with_its_share() {
+        let bench = Bench::with_share().await;
+        for _ in 0..2 {
+            bench.call("PUT", "share?restype=share&comp=snapshot", &[], b"").await.unwrap();
+        }
+        let key = snapshots_of(bench.generation().await);
+        bench.damage_first(key).await;
+        let listed = bench.call("GET", "?comp=list&include=snapshots", &[], b"").await;
+        assert!(matches!(&listed, Err(Failure::Failed(error)) if error.to_string().contains("share snapshot")));
+        assert_eq!(bench.call("GET", "?comp=list", &[], b"").await.unwrap().status, 200);
+        let include = [("x-ms-delete-snapshots", "include")];
+        assert_eq!(bench.call("DELETE", URL, &include, b"").await.unwrap().status, 202);
+        bench.sweep().await;
+        assert_eq!(bench.rows(), 0);
+    }
+
+    /// Beside a snapshot that cannot be read, one that is leased is still told.
+    #[tokio::test]
+    async fn leases_beside_a_damaged_snapshot() {
+        let bench = Bench::with_share().await;
+        let mut times = Vec::new();
+        for _ in 0..2 {
+            let taken = bench.call("PUT", "share?restype=share&comp=snapshot", &[], b"").await.unwrap();
+            times.push(header(&taken, "x-ms-snapshot").unwrap().to_owned());
+        }
+        let acquire = [("x-ms-lease-action", "acquire"), ("x-ms-lease-duration", "-1")];
+        let lease = format!("share?restype=share&comp=lease&sharesnapshot={}", times[1]);
+        bench.call("PUT", &lease, &acquire, b"").await.unwrap();
+        bench.damage_first(snapshots_of(bench.generation().await)).await;
+        let delete = async |value: &str| bench.call("DELETE", URL, &[("x-ms-delete-snapshots", value)], b"").await;
+        assert_eq!(refusal(delete("include").await), FileError::DeleteShareWhenSnapshotLeased);
+        assert_eq!(delete("include-leased").await.unwrap().status, 202);
     }
 
     #[test]

@@ -49,7 +49,7 @@ mod snapshot_share;
 
 pub use create_permission::CreatePermission;
 pub use create_share::CreateShare;
-pub use delete_share::{DeleteShare, DeleteSnapshots};
+pub use delete_share::{DeleteShare, DeleteSnapshots, ShareRemoval};
 pub use get_permission::GetPermission;
 pub use get_share_properties::ReadShare;
 pub use get_share_stats::GetShareStats;

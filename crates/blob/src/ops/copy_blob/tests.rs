@@ -1,15 +1,16 @@
 use super::*;
+use crate::model::{Blob, Committed};
 use crate::testing::{
     Bench, Elsewhere, HELD, Interrupted, MINE, NOW, Script, Then, YOURS, bytes, committed, header, refusal, request,
     tick, url,
 };
-use concurrency::{ETagMatch, LeaseDuration, Until};
-use std::sync::Arc;
+use concurrency::{ETagMatch, Lease, LeaseDuration, Until};
+use content::copy_state::CopyState;
 
-fn ask(result: Makes, headers: &[(&str, &str)]) -> WholeCopy {
+fn ask(kind: CopyKind, headers: &[(&str, &str)]) -> WholeCopy {
     let source = [("x-ms-copy-source", "http://127.0.0.1:10000/acct/cont/source")];
     let head = request("PUT", "cont/blob", &[&source, headers].concat());
-    read_head(&head, 1, Reach::Overwrite, &Settings::default(), result).unwrap()
+    read_head(&head, 1, Reach::Overwrite, &Settings::default(), kind).unwrap().copy
 }
 
 fn blob(lease: Lease, kind: BlobType) -> Blob {
@@ -28,7 +29,7 @@ fn each_refusal_and_two_at_once() {
     let yours = YOURS.to_string();
     let yours = [("x-ms-lease-id", yours.as_str())];
     let judge = |op: WholeCopy, found: Blob| op.judge(Some(&found), NOW).err();
-    let copy = |headers: &[(&str, &str)]| ask(Makes::Copy, headers);
+    let copy = |headers: &[(&str, &str)]| ask(CopyKind::Copy, headers);
     assert_eq!(judge(copy(&[]), blob(Lease::Available, BlobType::Block)), None);
     assert_eq!(judge(copy(&mine), blob(HELD, BlobType::Block)), None);
     assert_eq!(judge(copy(&[]), blob(HELD, BlobType::Block)), Some(BlobError::LeaseIdMissing));
@@ -38,8 +39,8 @@ fn each_refusal_and_two_at_once() {
     let infinite = Some(BlobError::InfiniteLeaseDurationRequired);
     assert_eq!(judge(copy(&mine), blob(SHORT, BlobType::Block)), infinite);
     assert_eq!(judge(copy(&[]), blob(SHORT, BlobType::Block)), Some(BlobError::LeaseIdMissing));
-    assert_eq!(judge(ask(Makes::CopyInRequest, &mine), blob(SHORT, BlobType::Block)), None);
-    assert_eq!(judge(ask(Makes::BlockBlob, &mine), blob(SHORT, BlobType::Block)), None);
+    assert_eq!(judge(ask(CopyKind::CopyInRequest, &mine), blob(SHORT, BlobType::Block)), None);
+    assert_eq!(judge(ask(CopyKind::BlockBlob, &mine), blob(SHORT, BlobType::Block)), None);
     // A condition and a lease: the condition. "Must not exist" comes after the lease.
     let stale = [("if-match", "\"0x1\"")];
     assert_eq!(judge(copy(&stale), blob(HELD, BlobType::Block)), Some(BlobError::ConditionNotMet));
@@ -60,17 +61,17 @@ fn each_refusal_and_two_at_once() {
 fn types_and_seals() {
     let kind = |result, headers: &[(&str, &str)], found: Option<BlobType>, source| {
         let found = found.map(|kind| blob(Lease::Available, kind));
-        ask(result, headers).kind(found.as_ref(), source)
+        ask(result, headers).blob_type(found.as_ref(), source)
     };
-    assert_eq!(kind(Makes::Copy, &[], None, PAGE), Ok(PAGE));
-    assert_eq!(kind(Makes::Copy, &[], None, APPEND), Ok(APPEND));
+    assert_eq!(kind(CopyKind::Copy, &[], None, PAGE), Ok(PAGE));
+    assert_eq!(kind(CopyKind::Copy, &[], None, APPEND), Ok(APPEND));
     let open = BlobType::Append { blocks: 3, sealed: false };
-    assert_eq!(kind(Makes::Copy, &[("x-ms-seal-blob", "false")], None, APPEND), Ok(open));
-    assert_eq!(kind(Makes::Copy, &[("x-ms-seal-blob", "true")], None, open), Ok(APPEND));
-    assert_eq!(kind(Makes::Copy, &[], Some(BlobType::Block), APPEND), Err(BlobError::InvalidBlobType));
-    assert_eq!(kind(Makes::Copy, &[], Some(open), APPEND), Ok(APPEND));
-    assert_eq!(kind(Makes::CopyInRequest, &[], None, PAGE), Err(BlobError::InvalidSourceBlobType));
-    assert_eq!(kind(Makes::BlockBlob, &[], Some(PAGE), APPEND), Ok(BlobType::Block));
+    assert_eq!(kind(CopyKind::Copy, &[("x-ms-seal-blob", "false")], None, APPEND), Ok(open));
+    assert_eq!(kind(CopyKind::Copy, &[("x-ms-seal-blob", "true")], None, open), Ok(APPEND));
+    assert_eq!(kind(CopyKind::Copy, &[], Some(BlobType::Block), APPEND), Err(BlobError::InvalidBlobType));
+    assert_eq!(kind(CopyKind::Copy, &[], Some(open), APPEND), Ok(APPEND));
+    assert_eq!(kind(CopyKind::CopyInRequest, &[], None, PAGE), Err(BlobError::InvalidSourceBlobType));
+    assert_eq!(kind(CopyKind::BlockBlob, &[], Some(PAGE), APPEND), Ok(BlobType::Block));
 }
 
 async fn copy(bench: &Bench, to: &str, from: &str, headers: &[(&str, &str)]) -> Result<Reply, Failure> {
@@ -603,6 +604,23 @@ async fn the_sums_are_those_of_the_copy() {
         let crc64 = wire::base64::encode_crc64(wire::checksum::Crc64::of(b"second"));
         assert_eq!(header(&answer, "x-ms-content-crc64"), Some(crc64.as_str()));
     }
+}
+
+/// A source too large to be summed becomes a page blob between the look at it and the copy: its pages are read.
+#[tokio::test]
+async fn pages_are_not_shared_with_a_block_blob() {
+    let bench = Bench::with_container().await;
+    bench.put("cont/source", &vec![7; source::SUMMED_BYTES_MAX as usize + 1]).await;
+    let pages = [("x-ms-blob-type", "PageBlob"), ("x-ms-blob-content-length", "512")];
+    let between = Interrupted::by(&bench, request("PUT", "cont/source", &pages), b"");
+    copy(&between, "cont/blob", "cont/source", &[PUT]).await.unwrap();
+    assert_eq!(bench.get("cont/blob").await, [0; 512]);
+    assert_eq!(bench.problems().await, Vec::<String>::new());
+    for blob in ["cont/source", "cont/blob"] {
+        bench.call("DELETE", blob, &[], b"").await.unwrap();
+    }
+    bench.sweep().await;
+    assert_eq!(bench.figures(), (1, 0));
 }
 
 /// The status and the text are the source's, the code is one of copies.
