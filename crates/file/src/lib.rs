@@ -5,6 +5,7 @@
 //! it to the engine and writes the answer.
 //!
 //! - [`security`]: who owns a file and who may do what with it: SIDs, security descriptors, SDDL, inheritance.
+//! - [`door`]: what SMB calls.
 //! - [`opens`]: who has what open: the table that REST operations and SMB opens both enter.
 //! - `model`: the rows.
 //! - `tree`: from a path to the file or directory that stands there.
@@ -36,6 +37,7 @@ mod check;
 mod collect;
 #[cfg(test)]
 mod crashes;
+pub mod door;
 mod entering;
 mod error;
 #[cfg(any(test, feature = "testing"))]
@@ -88,6 +90,7 @@ pub use source::FileReader;
 
 use background_copy::FileCopier;
 use opens::Opens;
+use opens::events::Events;
 use ops::get_file_service_properties::PROPERTIES;
 
 /// Why a request has no result.
@@ -96,8 +99,10 @@ pub type Failure = service::Failure<FileError>;
 /// The service over one engine.
 #[derive(Clone, Debug)]
 pub struct FileService {
+    engine: Arc<dyn Engine>,
     state: ServiceState,
     opens: Arc<Opens>,
+    events: Events,
     copier: FileCopier,
     removals: Arc<collect::Removals>,
 }
@@ -107,8 +112,10 @@ impl FileService {
     pub fn new(engine: Arc<dyn Engine>, opens: Arc<Opens>) -> FileService {
         FileService {
             copier: Copier::new(Arc::clone(&engine)),
-            state: ServiceState::new(engine),
+            state: ServiceState::new(Arc::clone(&engine)),
+            engine,
             opens,
+            events: Events::default(),
             removals: Arc::default(),
         }
     }
