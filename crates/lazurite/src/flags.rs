@@ -506,6 +506,10 @@ impl Given {
             (Some(_), None) => return Err(Wrong("--metadata needs --bytes s3://BUCKET as well.".into())),
             (None, Some(_)) => return Err(Wrong("--bytes needs --metadata postgres://... as well.".into())),
         };
+        if matches!(self.port("smb-port")?, Some(Port::At(_))) {
+            let why = "SMB is not there for many machines yet: leave out --smb-port beside --metadata.";
+            return Err(Wrong(why.into()));
+        }
         for (name, is_given) in [
             ("in-memory", self.has("in-memory") || self.has("in-memory-persistence")),
             ("durability relaxed", self.durability()? == Durability::Relaxed),

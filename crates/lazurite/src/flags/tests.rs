@@ -92,6 +92,9 @@ fn smb_is_off_and_encrypted_unless_told_otherwise() {
     assert_eq!(from_environment.smb_encryption, SmbEncryption::Desired);
     let Wrong(sentence) = parsed(&["--smb-encryption", "off"], &[]).unwrap_err();
     assert!(sentence.contains("required or desired") && sentence.ends_with('.'), "{sentence}");
+    let cluster = ["--metadata", "postgres://u@h/d", "--bytes", "s3://b", "--smb-port", "1"];
+    let Wrong(sentence) = parsed(&cluster, &[]).unwrap_err();
+    assert!(sentence.contains("--smb-port") && sentence.ends_with('.'), "{sentence}");
 }
 
 #[test]
