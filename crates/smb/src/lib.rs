@@ -40,6 +40,8 @@ pub mod server;
 pub mod session;
 pub mod spnego;
 pub mod status;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 mod user;
 pub mod wire;
 
