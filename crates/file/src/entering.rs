@@ -23,6 +23,7 @@ use service::{Operation, ReadOperation};
 use wire::file_path::FilePath;
 
 use crate::Failure;
+use crate::announcement::{self, Announcement, Effect};
 use crate::change::rename::{self, Renaming};
 use crate::error::FileError;
 use crate::model::{Halt, guard, refuse, share_key};
@@ -75,6 +76,9 @@ pub trait NodeChange: Send + Sync + 'static {
 
     /// What the operation is to the table.
     fn admission(&self) -> Admission;
+
+    /// What it is to those who watch the directory.
+    fn effect(&self) -> Effect;
 
     /// Another share in which it changes something, too.
     fn other_partition(&self) -> Option<Key> {
@@ -230,7 +234,15 @@ async fn commit_entered<C: NodeChange>(
     let entry = enter(call, spot, change.admission()).await?;
     let held = (entry, source, turn.map(|(_, turn)| Arc::clone(turn)));
     let (target, entered) = (Arc::clone(target), Entered::of(spot));
-    call.commit(&Arc::new(Changing { target, entered, change, _held: held })).await
+    let announcement = Announcement::new(call.events);
+    let changing = Arc::new(Changing { target, entered, change, announcement, _held: held });
+    let result = call.commit(&changing).await;
+    match result {
+        Ok(_) => changing.announcement.publish(),
+        // The decision may have been run and not committed.
+        Err(_) => changing.announcement.forget(),
+    }
+    result
 }
 
 /// What stands at a path, looked up by itself.
@@ -272,6 +284,7 @@ struct Changing<C> {
     target: Arc<Target>,
     entered: Entered,
     change: Arc<C>,
+    announcement: Announcement,
     /// Given up in this order: what is changed, what is read, the turn.
     _held: (Option<Entry>, Option<Entry>, Option<Arc<Turn>>),
 }
@@ -292,7 +305,10 @@ impl<C: NodeChange> Operation for Changing<C> {
         let announce = |spot: &Spot| self.change.announce(spot, rows);
         let spot = tree::find_announcing(rows, account, &self.target, &announce)?;
         self.entered.check(&spot)?;
-        self.change.apply(&spot, rows, tick, changes)
+        let outcome = self.change.apply(&spot, rows, tick, changes)?;
+        let event = || self.change.effect().event(&spot, &announcement::names(&self.target.path));
+        self.announcement.decided(|| event().into_iter().collect());
+        Ok(outcome)
     }
 }
 
@@ -345,17 +361,19 @@ pub async fn rename(call: Call<'_>, rename: RenameNode) -> Result<ShownNode, Fai
         };
         let entered = (Entered::of(&from), Entered::of(&to));
         let held = (replaced, turn.as_ref().map(|(_, turn)| Arc::clone(turn)));
-        let (rename, place) = (Arc::clone(&rename), Mutex::default());
-        let renaming = Arc::new(RenamingNode { rename, entered, place, source, _held: held });
+        let (rename, place, announcement) = (Arc::clone(&rename), Mutex::default(), Announcement::new(call.events));
+        let renaming = Arc::new(RenamingNode { rename, entered, place, announcement, source, _held: held });
         let result = call.commit(&renaming).await;
         if result.is_err() {
             // The decision may have been run and not committed: then the handles stay where they are.
             renaming.decided(None);
+            renaming.announcement.forget();
         }
         match result {
             Err(Failure::Refused(FileError::Moved)) => {}
             Ok(shown) => {
                 renaming.move_handles();
+                renaming.announcement.publish();
                 return Ok(shown);
             }
             Err(failure) => return Err(failure),
@@ -381,6 +399,7 @@ struct RenamingNode {
     entered: (Entered, Entered),
     /// Where the last run of the decision has put it, until its handles know.
     place: Mutex<Option<Place>>,
+    announcement: Announcement,
     source: Option<Entry>,
     /// Given up in this order.
     _held: (Option<Entry>, Option<Arc<Turn>>),
@@ -421,6 +440,10 @@ impl Operation for RenamingNode {
         self.entered.1.check(&to)?;
         let node = rename::rename(&from, &to, &self.rename.renaming, rows, tick, changes)?;
         self.decided(Some(place(rows, &to, &self.rename.target.path)?));
+        self.announcement.decided(|| {
+            let names = (announcement::names(&self.rename.source), announcement::names(&self.rename.target.path));
+            announcement::renamed((&from, &names.0), (&to, &names.1))
+        });
         Ok(ShownNode::new(&to, node, tick.now))
     }
 }

@@ -11,6 +11,7 @@
 //! - `tree`: from a path to the file or directory that stands there.
 //! - `past`: what share snapshots see.
 //! - `change`: what becomes of files and directories, whoever asks, REST or SMB.
+//! - `announcement`: how those who watch a directory are told of changes.
 //! - `entering`: how a REST operation enters the table of opens for as long as it is at work.
 //! - `request`, `reply`: what operations have in common in what they take and answer.
 //! - `permission_format`: the two forms in which a permission is sent and told.
@@ -31,6 +32,7 @@
 //! - No change is committed while an SMB open that was there before it excludes it.
 //! - The usage of a share is the sum of the lengths of its files, in every state of the store.
 
+mod announcement;
 mod background_copy;
 mod change;
 mod check;
@@ -146,7 +148,8 @@ impl HttpService for FileService {
     }
 
     async fn answer(&self, op: Op, call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> {
-        ops::run(op, ops::Call { base: call, opens: &self.opens, copier: &self.copier }, body).await
+        ops::run(op, ops::Call { base: call, opens: &self.opens, events: &self.events, copier: &self.copier }, body)
+            .await
     }
 
     fn find_policies(rows: &dyn Rows, account: u64, share: &str) -> Result<Option<Vec<StoredPolicy>>, Unread> {
