@@ -261,3 +261,6 @@ impl Shared {
         self.connection().grant(header.credits)
     }
 }
+
+#[cfg(test)]
+mod tests;
