@@ -195,7 +195,11 @@ async fn related_requests_go_on_with_the_file_of_the_first() {
     let frame = talk.client.frame(compound(1));
     talk.send(&frame).await.unwrap();
     let told = talk.answers().await;
-    assert_eq!(statuses(&told), [Status::OBJECT_NAME_NOT_FOUND; 4], "a failed CREATE fails what was meant for its file");
+    assert_eq!(
+        statuses(&told),
+        [Status::OBJECT_NAME_NOT_FOUND; 4],
+        "a failed CREATE fails what was meant for its file"
+    );
     let frame = talk.client.frame(compound(2));
     talk.send(&frame).await.unwrap();
     let told = talk.answers().await;
@@ -253,13 +257,16 @@ async fn only_the_last_of_a_compound_waits() {
     let mut talk = bench.connected().await;
     let directory = talk.open("", 1, 1).await.file_id();
     let notify = body::change_notify(directory, 1);
-    let frame = talk.client.frame(vec![
-        Asked::new(Command::ChangeNotify, notify.clone()),
-        Asked::new(Command::ChangeNotify, notify),
-    ]);
+    let frame = talk
+        .client
+        .frame(vec![Asked::new(Command::ChangeNotify, notify.clone()), Asked::new(Command::ChangeNotify, notify)]);
     talk.send(&frame).await.unwrap();
     let told = talk.answers().await;
-    assert_eq!(statuses(&told), [Status::INTERNAL_ERROR, Status::PENDING], "the interim answer comes with those before it");
+    assert_eq!(
+        statuses(&told),
+        [Status::INTERNAL_ERROR, Status::PENDING],
+        "the interim answer comes with those before it"
+    );
     talk.open("new", 2, 0).await;
     let last = talk.answers().await.remove(0);
     assert_eq!((last.status(), &last.buffer()[4..8]), (Status::SUCCESS, &[1, 0, 0, 0][..]));
