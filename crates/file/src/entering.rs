@@ -361,18 +361,19 @@ pub async fn rename(call: Call<'_>, rename: RenameNode) -> Result<ShownNode, Fai
         };
         let entered = (Entered::of(&from), Entered::of(&to));
         let held = (replaced, turn.as_ref().map(|(_, turn)| Arc::clone(turn)));
-        let (rename, place, announcement) = (Arc::clone(&rename), Mutex::default(), Announcement::new(call.events));
-        let renaming = Arc::new(RenamingNode { rename, entered, place, announcement, source, _held: held });
+        let (rename, moved, announcement) =
+            (Arc::clone(&rename), MovedHandles::new(source), Announcement::new(call.events));
+        let renaming = Arc::new(RenamingNode { rename, entered, moved, announcement, _held: held });
         let result = call.commit(&renaming).await;
         if result.is_err() {
             // The decision may have been run and not committed: then the handles stay where they are.
-            renaming.decided(None);
+            renaming.moved.decided(None);
             renaming.announcement.forget();
         }
         match result {
             Err(Failure::Refused(FileError::Moved)) => {}
             Ok(shown) => {
-                renaming.move_handles();
+                renaming.moved.move_handles();
                 renaming.announcement.publish();
                 return Ok(shown);
             }
@@ -397,28 +398,40 @@ impl ReadOperation for LookingAtBoth {
 struct RenamingNode {
     rename: Arc<RenameNode>,
     entered: (Entered, Entered),
-    /// Where the last run of the decision has put it, until its handles know.
-    place: Mutex<Option<Place>>,
+    moved: MovedHandles,
     announcement: Announcement,
-    source: Option<Entry>,
     /// Given up in this order.
     _held: (Option<Entry>, Option<Arc<Turn>>),
 }
 
-impl RenamingNode {
-    fn decided(&self, place: Option<Place>) -> Option<Place> {
+/// The handles of what is renamed, and where they find it then.
+#[derive(Debug)]
+pub struct MovedHandles {
+    /// Where the last run of the decision has put it, until its handles know.
+    place: Mutex<Option<Place>>,
+    source: Option<Entry>,
+}
+
+impl MovedHandles {
+    /// With the entry of what is renamed.
+    pub fn new(source: Option<Entry>) -> MovedHandles {
+        MovedHandles { place: Mutex::default(), source }
+    }
+
+    /// The decision was run and puts it there; or it was not committed.
+    pub fn decided(&self, place: Option<Place>) -> Option<Place> {
         std::mem::replace(&mut *self.place.lock().unwrap_or_else(PoisonError::into_inner), place)
     }
 
     /// Tells the handles where they are now.
-    fn move_handles(&self) {
+    pub fn move_handles(&self) {
         if let (Some(source), Some(place)) = (&self.source, self.decided(None)) {
             source.moved_to(place);
         }
     }
 }
 
-impl Drop for RenamingNode {
+impl Drop for MovedHandles {
     fn drop(&mut self) {
         // The request was dropped before it knew of the commit.
         self.move_handles();
@@ -434,12 +447,12 @@ impl Operation for RenamingNode {
     }
 
     fn apply(&self, rows: &dyn Rows, account: u64, tick: Tick, changes: &mut Changes) -> Result<ShownNode, Halt> {
-        self.decided(None);
+        self.moved.decided(None);
         let (from, to) = self.rename.find(rows, account)?;
         self.entered.0.check(&from)?;
         self.entered.1.check(&to)?;
         let node = rename::rename(&from, &to, &self.rename.renaming, rows, tick, changes)?;
-        self.decided(Some(place(rows, &to, &self.rename.target.path)?));
+        self.moved.decided(Some(place(rows, &to, &self.rename.target.path)?));
         self.announcement.decided(|| {
             let names = (announcement::names(&self.rename.source), announcement::names(&self.rename.target.path));
             announcement::renamed((&from, &names.0), (&to, &names.1))
@@ -449,7 +462,7 @@ impl Operation for RenamingNode {
 }
 
 /// Where handles find what now stands at a path: its directories as they are spelled, and their ids.
-fn place(rows: &dyn Rows, spot: &Spot, path: &FilePath) -> Result<Place, Halt> {
+pub fn place(rows: &dyn Rows, spot: &Spot, path: &FilePath) -> Result<Place, Halt> {
     let mut names = tree::spelled_directories(rows, spot.share, path)?;
     names.extend(path.names().last().map(|name| name.as_str().to_owned()));
     Ok(Place { path: names.join("/"), above: spot.above.iter().rev().copied().collect() })
@@ -505,7 +518,7 @@ pub fn file_id(spot: &Spot) -> Option<FileId> {
 }
 
 /// The name that openers of this spot take their turn at.
-fn name_key(spot: &Spot) -> NameKey {
+pub fn name_key(spot: &Spot) -> NameKey {
     NameKey { directory: spot.directory(), folded: spot.name.as_str().into() }
 }
 

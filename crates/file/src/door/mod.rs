@@ -12,15 +12,27 @@
 //! - A future that is dropped leaves nothing behind in the table of opens; a commit that was under way keeps its entries until it ends.
 //! - A file is found by its id in every request, so renames, also of directories above it, do not matter to its handles.
 
+mod bytes;
 mod constants;
+mod create;
+mod decide;
+mod list;
 mod open_file;
+mod pattern;
+mod properties;
 mod refused;
+mod removal;
+mod rename;
+#[cfg(test)]
+mod tests;
 mod tree;
 mod values;
+mod watch;
 
 pub use constants::{access, attributes, notify_filter, options, security_parts, sharing};
 pub use open_file::OpenFile;
 pub use refused::Refused;
+pub(crate) use removal::Remover;
 pub use tree::{Door, SHARES_LISTED_MAX, Tree};
 pub use values::{
     BasicInfo, Change, ChangeKind, Changes, CreateAction, CreateRequest, DirectoryEntry, Disposition, FileInfo,

@@ -7,9 +7,9 @@ use bytes::Bytes;
 use concurrency::Timestamp;
 use concurrency::range_lock::LockKind;
 
+use super::{OpenFile, attributes};
+use crate::model::Node;
 use crate::opens::{Client, HandleId};
-
-use super::OpenFile;
 
 /// Told what becomes of a handle without its own doing: the SMB session that has it. It is called without locks and must not block.
 pub trait HandleOwner: Debug + Send + Sync {
@@ -124,6 +124,41 @@ pub struct FileInfo {
     pub access: u32,
 }
 
+/// The unit in which space is given to files, as SMB clients are told.
+const CLUSTER_BYTES: u64 = 4_096;
+
+/// The attributes of a file or directory as SMB has them.
+fn shown_attributes(node: &Node) -> u32 {
+    match node.attributes.bits() {
+        0 => attributes::NORMAL,
+        bits => bits,
+    }
+}
+
+fn allocated(length: u64) -> u64 {
+    length.checked_next_multiple_of(CLUSTER_BYTES).unwrap_or(length)
+}
+
+impl FileInfo {
+    pub(super) fn new(node: &Node, path: &str, access: u32, is_delete_pending: bool) -> FileInfo {
+        FileInfo {
+            created: node.created,
+            accessed: node.accessed,
+            written: node.written,
+            changed: node.changed,
+            attributes: shown_attributes(node),
+            length: node.length(),
+            allocation: allocated(node.length()),
+            id: node.id,
+            links: u32::try_from(node.link_count()).unwrap_or(u32::MAX),
+            is_directory: node.is_directory(),
+            is_delete_pending,
+            path: path.to_owned(),
+            access,
+        }
+    }
+}
+
 /// How much there is in a share, and where its limit is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Space {
@@ -203,6 +238,23 @@ pub struct DirectoryEntry {
     pub id: u64,
     /// Where [`OpenFile::advance`] goes on.
     pub(super) position: Position,
+}
+
+impl DirectoryEntry {
+    pub(super) fn new(node: &Node, name: &str, position: Position) -> DirectoryEntry {
+        DirectoryEntry {
+            name: name.to_owned(),
+            created: node.created,
+            accessed: node.accessed,
+            written: node.written,
+            changed: node.changed,
+            attributes: shown_attributes(node),
+            length: node.length(),
+            allocation: allocated(node.length()),
+            id: node.id,
+            position,
+        }
+    }
 }
 
 /// Where a listing is: behind what was listed last.

@@ -25,6 +25,7 @@ impl Aspects {
     pub const ATTRIBUTES: Aspects = Aspects(0x4);
     pub const SIZE: Aspects = Aspects(0x8);
     pub const LAST_WRITE: Aspects = Aspects(0x10);
+    pub const LAST_ACCESS: Aspects = Aspects(0x20);
     pub const CREATION: Aspects = Aspects(0x40);
     pub const SECURITY: Aspects = Aspects(0x100);
 

@@ -27,7 +27,7 @@ mod get_symbolic_link;
 mod get_user_delegation_key;
 mod lease_file;
 mod lease_share;
-mod list_directories_and_files;
+pub mod list_directories_and_files;
 mod list_handles;
 mod list_ranges;
 mod list_shares;
