@@ -186,4 +186,4 @@ def element(offset, length, exclusive, wait):
 
 def changes(watcher):
     """What a watcher was told: pairs of action and name."""
-    return [(entry["action"].get_value(), entry["file_name"].get_value().decode("utf-16-le")) for entry in watcher.wait()]
+    return [(entry["action"].get_value(), entry["file_name"].get_value()) for entry in watcher.wait()]

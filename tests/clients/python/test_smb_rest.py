@@ -4,7 +4,7 @@ import threading
 
 import pytest
 from azure.core.exceptions import HttpResponseError, ResourceNotFoundError
-from azure.storage.fileshare import ShareLeaseClient
+from azure.storage.fileshare import ContentSettings, ShareLeaseClient
 
 from harness import Server, refused
 from smb_share import (
@@ -55,9 +55,9 @@ def operations(file):
     return {
         "create": lambda: file.create_file(10),
         "get": lambda: file.download_file().readall(),
-        "list ranges": lambda: file.get_ranges(),
+        "list ranges": lambda: list(file.list_ranges()),
         "put range": lambda: file.upload_range(b"x", 0, 1),
-        "set properties": lambda: file.set_http_headers(content_settings=None, file_attributes="Archive"),
+        "set properties": lambda: file.set_http_headers(ContentSettings(), file_attributes="Archive"),
         "set metadata": lambda: file.set_file_metadata({"a": "b"}),
     }
 
