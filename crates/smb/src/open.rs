@@ -26,7 +26,7 @@ pub(crate) enum OpenKind {
 #[derive(Debug)]
 pub(crate) struct FileOpen {
     pub door: OpenFile,
-    /// FilePositionInformation: kept for the client, used by nobody.
+    /// FilePositionInformation: where the last read ended, or where the client put it. Used by nobody.
     pub position: AtomicU64,
     /// The create options that FileModeInformation tells.
     pub mode: u32,

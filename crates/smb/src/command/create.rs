@@ -63,6 +63,9 @@ fn check(request: &create::Request) -> Result<()> {
     if request.name.starts_with('\\') {
         return Err(Status::INVALID_PARAMETER);
     }
+    if request.desired_access == 0 || request.desired_access & !access::KNOWN != 0 {
+        return Err(Status::ACCESS_DENIED);
+    }
     if request.options & OPTIONS_INVALID != 0 || request.share_access & !7 != 0 {
         return Err(Status::INVALID_PARAMETER);
     }
@@ -71,9 +74,6 @@ fn check(request: &create::Request) -> Result<()> {
     }
     if request.options & OPTIONS_NOT_SUPPORTED != 0 {
         return Err(Status::NOT_SUPPORTED);
-    }
-    if request.desired_access == 0 || request.desired_access & !access::KNOWN != 0 {
-        return Err(Status::ACCESS_DENIED);
     }
     let contexts = &request.contexts;
     // A durable handle that nobody has, and a snapshot that is not offered.

@@ -47,13 +47,13 @@ pub(super) async fn run(call: &Call, request: ioctl::Request) -> Result<Answer> 
 /// Controls that are not there, with the status that clients expect for each.
 fn refused(call: &Call, request: &ioctl::Request, code: u32) -> Result<Answer> {
     call.tree()?;
+    // Clients ask this first of all, without a file, and go on without DFS.
+    if matches!(code, code::DFS_GET_REFERRALS | code::DFS_GET_REFERRALS_EX) {
+        return Err(Status::FS_DRIVER_REQUIRED);
+    }
+    call.open(request.file_id)?.file()?;
     Err(match code {
-        // Clients ask this first of all, and go on without DFS.
-        code::DFS_GET_REFERRALS | code::DFS_GET_REFERRALS_EX => Status::FS_DRIVER_REQUIRED,
-        code::GET_REPARSE_POINT | code::DELETE_REPARSE_POINT => {
-            call.open(request.file_id)?.file()?;
-            Status::NOT_A_REPARSE_POINT
-        }
+        code::GET_REPARSE_POINT | code::DELETE_REPARSE_POINT => Status::NOT_A_REPARSE_POINT,
         code::SET_REPARSE_POINT | code::SET_COMPRESSION => Status::NOT_SUPPORTED,
         _ => Status::INVALID_DEVICE_REQUEST,
     })

@@ -62,7 +62,8 @@ async fn file_info(open: &Open, tree: &Tree, class: FileClass) -> Result<FileInf
         attributes: found.attributes,
         allocation_size: found.allocation,
         end_of_file: found.length,
-        links: found.links,
+        // A file that is to be deleted has lost its name already, as Windows counts.
+        links: if found.is_delete_pending { 0 } else { found.links },
         delete_pending: found.is_delete_pending,
         directory: found.is_directory,
         file_id: found.id,

@@ -1,5 +1,7 @@
 //! READ: bytes of a file or a pipe (MS-SMB2 3.3.5.12).
 
+use std::sync::atomic::Ordering;
+
 use super::refusal::status_of;
 use super::{Answer, Call, pipe};
 use crate::open::OpenKind;
@@ -21,6 +23,7 @@ pub(super) async fn run(call: &Call, request: read::Request) -> Result<Answer> {
         return Err(Status::INVALID_PARAMETER);
     }
     let data = file.door.read(request.offset, request.length).await.map_err(status_of)?;
+    file.position.store(request.offset.saturating_add(data.len() as u64), Ordering::Relaxed);
     if data.len() < request.minimum as usize {
         return Err(Status::END_OF_FILE);
     }

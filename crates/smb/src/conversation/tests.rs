@@ -248,7 +248,31 @@ async fn a_lock_waits_and_is_granted_cancelled_or_ends_with_its_handle() {
     holder.send(&frame).await.unwrap();
     let mut ended = vec![holder.answers().await.remove(0), holder.answers().await.remove(0)];
     ended.sort_by_key(|told| told.header.command);
-    assert_eq!(statuses(&ended), [Status::SUCCESS, Status::FILE_CLOSED]);
+    assert_eq!(statuses(&ended), [Status::SUCCESS, Status::RANGE_NOT_LOCKED]);
+}
+
+#[tokio::test]
+async fn locks_and_unlocks_of_one_request() {
+    let bench = bench(true).await;
+    let mut talk = bench.connected().await;
+    let id = talk.open("a", 3, 0).await.file_id();
+    for (ranges, status) in [
+        (&[(0, 1, 0x12), (5, 1, 0x12)][..], Status::SUCCESS),
+        (&[(9, 1, 0)], Status::INVALID_PARAMETER),
+        (&[(9, 1, 3)], Status::INVALID_PARAMETER),
+        (&[(9, 1, 0x12), (0, 1, 4)], Status::INVALID_PARAMETER),
+        (&[(9, 1, 2), (11, 1, 2)], Status::INVALID_PARAMETER),
+        // The first is unlocked although the second is no unlock.
+        (&[(0, 1, 4), (9, 1, 0x12)], Status::INVALID_PARAMETER),
+        (&[(0, 1, 4)], Status::RANGE_NOT_LOCKED),
+        (&[(5, 1, 4)], Status::SUCCESS),
+    ] {
+        let told = talk.ask(Command::Lock, body::lock(id, ranges)).await;
+        assert_eq!(told.status(), status, "{ranges:?}");
+    }
+    let wrong = FileId { volatile: 99, ..id };
+    let told = talk.ask(Command::Lock, body::lock(wrong, &[(0, 1, 0)])).await;
+    assert_eq!(told.status(), Status::FILE_CLOSED, "the file is looked for first");
 }
 
 #[tokio::test]
