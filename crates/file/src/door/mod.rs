@@ -24,7 +24,7 @@ mod refused;
 mod removal;
 mod rename;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod tree;
 mod values;
 mod watch;
