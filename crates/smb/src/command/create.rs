@@ -18,8 +18,8 @@ use crate::wire::create_context::{RequestContexts, ResponseContext};
 use crate::wire::{Response, Times};
 
 /// Options that no client may send, and those that are not there, as Windows answers them.
-const OPTIONS_INVALID: u32 = 0xFF10_0000;
-const OPTIONS_NOT_SUPPORTED: u32 = option::OPEN_BY_FILE_ID | 0x80;
+const OPTIONS_INVALID: u32 = 0xFF00_0000;
+const OPTIONS_NOT_SUPPORTED: u32 = option::OPEN_BY_FILE_ID | option::RESERVE_OPFILTER | 0x80;
 /// Attributes that are defined (MS-FSCC 2.6).
 const ATTRIBUTES_KNOWN: u32 = 0x0002_FFB7;
 /// Options that FileModeInformation tells (MS-FSCC 2.4.26).

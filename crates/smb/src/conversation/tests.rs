@@ -498,3 +498,62 @@ async fn what_a_create_may_not_ask_for() {
     }
     assert!(!talk.conversation.is_in_use());
 }
+
+/// Bodies of requests as clients send them, with bytes changed by chance, on files, directories and a pipe: every one is answered.
+#[tokio::test]
+async fn damaged_requests_are_answered() {
+    let bench = bench(true).await;
+    let mut talk = bench.connected().await;
+    let file = talk.open("a", 2, 0).await.file_id();
+    let directory = talk.open("d", 2, 1).await.file_id();
+    talk.ask(Command::Write, body::write(file, 0, &[7; 5000])).await;
+    let mut state = 0x2545_F491_4F6C_DD1Du64;
+    let mut random = move || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state
+    };
+    let samples = crate::samples::requests();
+    for round in 0..4_000u32 {
+        let (command, message) = &samples[(random() % samples.len() as u64) as usize];
+        if matches!(
+            command,
+            Command::Negotiate | Command::SessionSetup | Command::Logoff | Command::TreeDisconnect | Command::Cancel
+        ) {
+            continue;
+        }
+        let mut bytes = message[64..].to_vec();
+        // The samples name a file that is not there; most of the time it becomes one that is.
+        let id = if random() % 2 == 0 { file } else { directory };
+        let sample = [crate::samples::FILE_ID.persistent.to_le_bytes(), crate::samples::FILE_ID.volatile.to_le_bytes()];
+        if let Some(at) = bytes.windows(16).position(|window| window == sample.concat()) {
+            let real = [id.persistent.to_le_bytes(), id.volatile.to_le_bytes()].concat();
+            bytes[at..at + 16].copy_from_slice(&real);
+        }
+        for _ in 0..random() % 4 {
+            let at = (random() % bytes.len() as u64) as usize;
+            bytes[at] = random() as u8;
+        }
+        // VALIDATE_NEGOTIATE_INFO with anything but the truth ends the connection, as it must.
+        if *command == Command::Ioctl {
+            let codes =
+                [code::SET_ZERO_DATA, code::QUERY_ALLOCATED_RANGES, code::PIPE_WAIT, code::SET_SPARSE, 0x0009_0000];
+            bytes[4..8].copy_from_slice(&codes[(random() % codes.len() as u64) as usize].to_le_bytes());
+        }
+        bytes.truncate(bytes.len().saturating_sub((random() % 40).saturating_sub(30) as usize));
+        let frame = talk.client.ask(*command, bytes);
+        let message_id = talk.client.next_id - 1;
+        if talk.send(&frame).await.is_err() {
+            panic!("{command:?} in round {round} ended the connection");
+        }
+        let told = talk.answers().await.remove(0);
+        if told.status() == Status::PENDING {
+            let frame = talk.client.cancel(message_id, None);
+            talk.send(&frame).await.unwrap();
+            talk.answers().await;
+        }
+        assert!(!talk.outbox.is_closed(), "{command:?} in round {round}");
+    }
+    talk.conversation.end().await;
+}

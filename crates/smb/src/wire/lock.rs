@@ -69,8 +69,7 @@ fn element(bytes: &[u8]) -> Result<Element> {
         0x11 => Action::Lock { exclusive: false, fail_immediately: true },
         0x02 => Action::Lock { exclusive: true, fail_immediately: false },
         0x12 => Action::Lock { exclusive: true, fail_immediately: true },
-        // FAIL_IMMEDIATELY says nothing here; Windows takes it.
-        0x04 | 0x14 => Action::Unlock,
+        0x04 => Action::Unlock,
         _ => Action::Invalid,
     };
     Ok(Element { offset, length, action })
