@@ -36,7 +36,7 @@ fn bytes_that_are_no_smb_end_the_connection() {
     ] {
         let mut wire = Wire::connected(&program);
         let _ = wire.socket.write_all(bytes);
-        assert!(wire.is_over(), "{:?}", &bytes[..4]);
+        assert!(wire.ends(), "{:?}", &bytes[..4]);
     }
     is_well(&program);
 }
@@ -49,7 +49,7 @@ fn a_second_negotiation_ends_the_connection() {
     wire.exchange(&frame);
     let again = wire.client.negotiate();
     wire.send(&again);
-    assert!(wire.is_over());
+    assert!(wire.ends());
     is_well(&program);
 }
 
@@ -65,7 +65,7 @@ fn who_does_not_log_on_is_sent_away() {
     part.send(&frame[..50]);
     let (half, _) = Wire::half_logged_on(&program, KEY);
     for wire in [silent, prefix, half] {
-        assert!(wire.is_over());
+        assert!(wire.ends());
     }
     drop(part);
     is_well(&program);
@@ -78,12 +78,12 @@ fn a_message_id_is_used_once() {
     wire.client.next_id -= 1;
     let frame = wire.client.ask(Command::Echo, body::empty());
     wire.send(&frame);
-    assert!(wire.is_over());
+    assert!(wire.ends());
     let mut wire = Wire::logged_on(&program, KEY);
     wire.client.next_id += 100_000;
     let frame = wire.client.ask(Command::Echo, body::empty());
     wire.send(&frame);
-    assert!(wire.is_over());
+    assert!(wire.ends());
     is_well(&program);
 }
 
@@ -99,7 +99,7 @@ fn a_session_that_must_encrypt_does() {
     let last = frame.len() - 1;
     frame[last] ^= 1;
     wire.send(&frame);
-    assert!(wire.is_over(), "a frame that was changed on its way");
+    assert!(wire.ends(), "a frame that was changed on its way");
     is_well(&program);
 }
 
@@ -156,6 +156,6 @@ fn many_requests_in_one_frame_have_a_limit() {
     assert_eq!(wire.client.answers(&frame).len(), 20);
     let frame = wire.client.frame(echoes(65));
     wire.send(&frame);
-    assert!(wire.is_over());
+    assert!(wire.ends());
     is_well(&program);
 }

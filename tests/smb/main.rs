@@ -53,5 +53,5 @@ fn the_server_ends_in_good_order_with_clients_connected() {
     assert_eq!(told.status(), Status::SUCCESS);
     let silent = Wire::connected(&program);
     assert!(program.stop(), "it ends with 0");
-    assert!(client.is_over() && silent.is_over());
+    assert!(client.ends() && silent.ends());
 }

@@ -153,8 +153,8 @@ impl Wire {
         self.client.tree_id = told.header.tree_id().expect("a tree");
     }
 
-    /// Reads until the server closes, and says whether it does.
-    pub fn is_over(mut self) -> bool {
+    /// Reads until the server closes, and says whether it does: not when time is up.
+    pub fn ends(mut self) -> bool {
         let mut rest = Vec::new();
         match self.socket.read_to_end(&mut rest) {
             Ok(_) => true,

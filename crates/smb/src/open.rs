@@ -1,7 +1,7 @@
 //! What a file id on the wire stands for: an open file or directory, or a pipe.
 
-use std::sync::Mutex;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Mutex, OnceLock};
 
 use file::door::OpenFile;
 
@@ -32,6 +32,15 @@ pub(crate) struct FileOpen {
     pub mode: u32,
     /// One listing at a time: each goes on where the one before ended.
     pub listing: tokio::sync::Mutex<()>,
+    /// The buffer of the first CHANGE_NOTIFY: no later answer of the handle is longer.
+    pub notify_bytes: OnceLock<u32>,
+}
+
+impl FileOpen {
+    pub fn new(door: OpenFile, mode: u32) -> FileOpen {
+        let (position, listing) = (AtomicU64::new(0), tokio::sync::Mutex::default());
+        FileOpen { door, position, mode, listing, notify_bytes: OnceLock::new() }
+    }
 }
 
 impl Open {
