@@ -15,6 +15,7 @@ use engine::memory::MemoryEngine;
 
 use crate::Failure;
 use crate::check::check;
+use crate::door::{self, BasicInfo, CreateRequest, Disposition, Refused, attributes, options};
 use crate::testing::{Bench, between, header, text};
 
 /// One request of the story.
@@ -170,9 +171,68 @@ const LINK_SNAPSHOT_STORY: &[Act] = &[
     ("DELETE", SHARE, ALL_SNAPSHOTS, b""),
 ];
 
+/// What an SMB client does, one commit each. The body of a write is the body of the act.
+const SMB: &str = "SMB";
+const SMB_STORY: &[Act] = &[
+    ("PUT", SHARE, &[], b""),
+    (SMB, "mkdir dir", &[], b""),
+    (SMB, "create dir\\file", &[], b""),
+    (SMB, "write dir\\file", &[], b"first bytes"),
+    (SMB, "write dir\\file", &[], b"others"),
+    ("PUT", SNAPSHOT, &[], b""),
+    (SMB, "write dir\\file", &[], b"after the snapshot, and longer"),
+    (SMB, "cut dir\\file", &[], b""),
+    (SMB, "hide dir\\file", &[], b""),
+    (SMB, "clear dir\\file", &[], b""),
+    (SMB, "create other", &[], b""),
+    (SMB, "write other", &[], b"other"),
+    (SMB, "rename dir moved", &[], b""),
+    (SMB, "rename other file", &[], b""),
+    (SMB, "create other", &[], b""),
+    (SMB, "rename file other", &[], b""),
+    ("PUT", SNAPSHOT, &[], b""),
+    (SMB, "overwrite other", &[], b""),
+    (SMB, "write other", &[], b"again"),
+    (SMB, "delete moved\\file", &[], b""),
+    (SMB, "delete other", &[], b""),
+    (SMB, "delete moved", &[], b""),
+    ("DELETE", SHARE, ALL_SNAPSHOTS, b""),
+    ("PUT", SHARE, &[], b""),
+];
+
+/// What an SMB client does with a file.
+async fn act_by_handle(bench: &Bench, act: &str, body: &'static [u8]) -> Result<(), Refused> {
+    let words: Vec<&str> = act.split(' ').collect();
+    let tree = bench.service.door().connect(1, "share").await?;
+    let plain = door::tests::wish(words[1]);
+    let request = match words[0] {
+        "mkdir" => door::tests::directory(words[1]),
+        "create" => door::tests::created(words[1]),
+        "overwrite" => CreateRequest { disposition: Disposition::Overwrite, ..plain },
+        "delete" => CreateRequest { options: options::DELETE_ON_CLOSE, ..plain },
+        _ => plain,
+    };
+    let file = tree.open(request).await?.file;
+    match words[0] {
+        "write" => file.write(0, body.into()).await?,
+        "cut" => file.set_end_of_file(7).await?,
+        "clear" => file.set_zero_data(2, 5).await?,
+        "hide" => file.set_basic(BasicInfo { attributes: attributes::HIDDEN, ..BasicInfo::default() }).await?,
+        "rename" => file.rename(words[2], true).await?,
+        _ => {}
+    }
+    file.close().await
+}
+
 async fn act(bench: &Bench, front: &dyn Engine, (method, url, headers, body): Act) -> Result<(), Failure> {
     if method == SWEEP.0 {
         return Ok(collector::sweep(front, &[&bench.service, &MapCollector]).await.map(drop)?);
+    }
+    if method == SMB {
+        return act_by_handle(bench, url, body).await.map_err(|refused| match refused {
+            Refused::Failed(error) => Failure::Failed(error),
+            other => panic!("{url}: {other}"),
+        });
     }
     let mut url = url.to_owned();
     if url.contains("TIME") {
@@ -279,6 +339,11 @@ async fn every_failure_of_taking_and_dropping_snapshots_leaves_before_or_after()
 #[tokio::test]
 async fn every_failure_of_links_in_snapshots_leaves_before_or_after() {
     every_failure_of(LINK_SNAPSHOT_STORY).await;
+}
+
+#[tokio::test]
+async fn every_failure_of_what_smb_does_leaves_before_or_after() {
+    every_failure_of(SMB_STORY).await;
 }
 
 async fn every_failure_of(story: &[Act]) {

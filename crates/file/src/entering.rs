@@ -23,6 +23,7 @@ use service::{Operation, ReadOperation};
 use wire::file_path::FilePath;
 
 use crate::Failure;
+use crate::announcement::{self, Announcement, Effect};
 use crate::change::rename::{self, Renaming};
 use crate::error::FileError;
 use crate::model::{Halt, guard, refuse, share_key};
@@ -75,6 +76,9 @@ pub trait NodeChange: Send + Sync + 'static {
 
     /// What the operation is to the table.
     fn admission(&self) -> Admission;
+
+    /// What it is to those who watch the directory.
+    fn effect(&self) -> Effect;
 
     /// Another share in which it changes something, too.
     fn other_partition(&self) -> Option<Key> {
@@ -230,7 +234,15 @@ async fn commit_entered<C: NodeChange>(
     let entry = enter(call, spot, change.admission()).await?;
     let held = (entry, source, turn.map(|(_, turn)| Arc::clone(turn)));
     let (target, entered) = (Arc::clone(target), Entered::of(spot));
-    call.commit(&Arc::new(Changing { target, entered, change, _held: held })).await
+    let announcement = Announcement::new(call.events);
+    let changing = Arc::new(Changing { target, entered, change, announcement, _held: held });
+    let result = call.commit(&changing).await;
+    match result {
+        Ok(_) => changing.announcement.publish(),
+        // The decision may have been run and not committed.
+        Err(_) => changing.announcement.forget(),
+    }
+    result
 }
 
 /// What stands at a path, looked up by itself.
@@ -272,6 +284,7 @@ struct Changing<C> {
     target: Arc<Target>,
     entered: Entered,
     change: Arc<C>,
+    announcement: Announcement,
     /// Given up in this order: what is changed, what is read, the turn.
     _held: (Option<Entry>, Option<Entry>, Option<Arc<Turn>>),
 }
@@ -292,7 +305,10 @@ impl<C: NodeChange> Operation for Changing<C> {
         let announce = |spot: &Spot| self.change.announce(spot, rows);
         let spot = tree::find_announcing(rows, account, &self.target, &announce)?;
         self.entered.check(&spot)?;
-        self.change.apply(&spot, rows, tick, changes)
+        let outcome = self.change.apply(&spot, rows, tick, changes)?;
+        let event = || self.change.effect().event(&spot, &announcement::names(&self.target.path));
+        self.announcement.decided(|| event().into_iter().collect());
+        Ok(outcome)
     }
 }
 
@@ -345,17 +361,20 @@ pub async fn rename(call: Call<'_>, rename: RenameNode) -> Result<ShownNode, Fai
         };
         let entered = (Entered::of(&from), Entered::of(&to));
         let held = (replaced, turn.as_ref().map(|(_, turn)| Arc::clone(turn)));
-        let (rename, place) = (Arc::clone(&rename), Mutex::default());
-        let renaming = Arc::new(RenamingNode { rename, entered, place, source, _held: held });
+        let (rename, moved, announcement) =
+            (Arc::clone(&rename), MovedHandles::new(source), Announcement::new(call.events));
+        let renaming = Arc::new(RenamingNode { rename, entered, moved, announcement, _held: held });
         let result = call.commit(&renaming).await;
         if result.is_err() {
             // The decision may have been run and not committed: then the handles stay where they are.
-            renaming.decided(None);
+            renaming.moved.decided(None);
+            renaming.announcement.forget();
         }
         match result {
             Err(Failure::Refused(FileError::Moved)) => {}
             Ok(shown) => {
-                renaming.move_handles();
+                renaming.moved.move_handles();
+                renaming.announcement.publish();
                 return Ok(shown);
             }
             Err(failure) => return Err(failure),
@@ -379,27 +398,40 @@ impl ReadOperation for LookingAtBoth {
 struct RenamingNode {
     rename: Arc<RenameNode>,
     entered: (Entered, Entered),
-    /// Where the last run of the decision has put it, until its handles know.
-    place: Mutex<Option<Place>>,
-    source: Option<Entry>,
+    moved: MovedHandles,
+    announcement: Announcement,
     /// Given up in this order.
     _held: (Option<Entry>, Option<Arc<Turn>>),
 }
 
-impl RenamingNode {
-    fn decided(&self, place: Option<Place>) -> Option<Place> {
+/// The handles of what is renamed, and where they find it then.
+#[derive(Debug)]
+pub struct MovedHandles {
+    /// Where the last run of the decision has put it, until its handles know.
+    place: Mutex<Option<Place>>,
+    source: Option<Entry>,
+}
+
+impl MovedHandles {
+    /// With the entry of what is renamed.
+    pub fn new(source: Option<Entry>) -> MovedHandles {
+        MovedHandles { place: Mutex::default(), source }
+    }
+
+    /// The decision was run and puts it there; or it was not committed.
+    pub fn decided(&self, place: Option<Place>) -> Option<Place> {
         std::mem::replace(&mut *self.place.lock().unwrap_or_else(PoisonError::into_inner), place)
     }
 
     /// Tells the handles where they are now.
-    fn move_handles(&self) {
+    pub fn move_handles(&self) {
         if let (Some(source), Some(place)) = (&self.source, self.decided(None)) {
             source.moved_to(place);
         }
     }
 }
 
-impl Drop for RenamingNode {
+impl Drop for MovedHandles {
     fn drop(&mut self) {
         // The request was dropped before it knew of the commit.
         self.move_handles();
@@ -415,18 +447,22 @@ impl Operation for RenamingNode {
     }
 
     fn apply(&self, rows: &dyn Rows, account: u64, tick: Tick, changes: &mut Changes) -> Result<ShownNode, Halt> {
-        self.decided(None);
+        self.moved.decided(None);
         let (from, to) = self.rename.find(rows, account)?;
         self.entered.0.check(&from)?;
         self.entered.1.check(&to)?;
         let node = rename::rename(&from, &to, &self.rename.renaming, rows, tick, changes)?;
-        self.decided(Some(place(rows, &to, &self.rename.target.path)?));
+        self.moved.decided(Some(place(rows, &to, &self.rename.target.path)?));
+        self.announcement.decided(|| {
+            let names = (announcement::names(&self.rename.source), announcement::names(&self.rename.target.path));
+            announcement::renamed((&from, &names.0), (&to, &names.1))
+        });
         Ok(ShownNode::new(&to, node, tick.now))
     }
 }
 
 /// Where handles find what now stands at a path: its directories as they are spelled, and their ids.
-fn place(rows: &dyn Rows, spot: &Spot, path: &FilePath) -> Result<Place, Halt> {
+pub fn place(rows: &dyn Rows, spot: &Spot, path: &FilePath) -> Result<Place, Halt> {
     let mut names = tree::spelled_directories(rows, spot.share, path)?;
     names.extend(path.names().last().map(|name| name.as_str().to_owned()));
     Ok(Place { path: names.join("/"), above: spot.above.iter().rev().copied().collect() })
@@ -482,7 +518,7 @@ pub fn file_id(spot: &Spot) -> Option<FileId> {
 }
 
 /// The name that openers of this spot take their turn at.
-fn name_key(spot: &Spot) -> NameKey {
+pub fn name_key(spot: &Spot) -> NameKey {
     NameKey { directory: spot.directory(), folded: spot.name.as_str().into() }
 }
 

@@ -5,11 +5,13 @@
 //! it to the engine and writes the answer.
 //!
 //! - [`security`]: who owns a file and who may do what with it: SIDs, security descriptors, SDDL, inheritance.
+//! - [`door`]: what SMB calls.
 //! - [`opens`]: who has what open: the table that REST operations and SMB opens both enter.
 //! - `model`: the rows.
 //! - `tree`: from a path to the file or directory that stands there.
 //! - `past`: what share snapshots see.
 //! - `change`: what becomes of files and directories, whoever asks, REST or SMB.
+//! - `announcement`: how those who watch a directory are told of changes.
 //! - `entering`: how a REST operation enters the table of opens for as long as it is at work.
 //! - `request`, `reply`: what operations have in common in what they take and answer.
 //! - `permission_format`: the two forms in which a permission is sent and told.
@@ -30,12 +32,14 @@
 //! - No change is committed while an SMB open that was there before it excludes it.
 //! - The usage of a share is the sum of the lengths of its files, in every state of the store.
 
+mod announcement;
 mod background_copy;
 mod change;
 mod check;
 mod collect;
 #[cfg(test)]
 mod crashes;
+pub mod door;
 mod entering;
 mod error;
 #[cfg(any(test, feature = "testing"))]
@@ -88,6 +92,7 @@ pub use source::FileReader;
 
 use background_copy::FileCopier;
 use opens::Opens;
+use opens::events::Events;
 use ops::get_file_service_properties::PROPERTIES;
 
 /// Why a request has no result.
@@ -96,8 +101,10 @@ pub type Failure = service::Failure<FileError>;
 /// The service over one engine.
 #[derive(Clone, Debug)]
 pub struct FileService {
+    engine: Arc<dyn Engine>,
     state: ServiceState,
     opens: Arc<Opens>,
+    events: Events,
     copier: FileCopier,
     removals: Arc<collect::Removals>,
 }
@@ -107,8 +114,10 @@ impl FileService {
     pub fn new(engine: Arc<dyn Engine>, opens: Arc<Opens>) -> FileService {
         FileService {
             copier: Copier::new(Arc::clone(&engine)),
-            state: ServiceState::new(engine),
+            state: ServiceState::new(Arc::clone(&engine)),
+            engine,
             opens,
+            events: Events::default(),
             removals: Arc::default(),
         }
     }
@@ -139,7 +148,8 @@ impl HttpService for FileService {
     }
 
     async fn answer(&self, op: Op, call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> {
-        ops::run(op, ops::Call { base: call, opens: &self.opens, copier: &self.copier }, body).await
+        ops::run(op, ops::Call { base: call, opens: &self.opens, events: &self.events, copier: &self.copier }, body)
+            .await
     }
 
     fn find_policies(rows: &dyn Rows, account: u64, share: &str) -> Result<Option<Vec<StoredPolicy>>, Unread> {

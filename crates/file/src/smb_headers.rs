@@ -66,6 +66,7 @@ pub fn parse_optional(head: &Head) -> Result<SmbSettings, FileError> {
         created: time(head, CREATION_TIME)?,
         written: time(head, LAST_WRITE_TIME)?,
         changed: change_time(head)?,
+        accessed: TimeSetting::Preserve,
         permission: permission(head)?,
         semantics: semantics(head)?,
         nfs: nfs(head)?,

@@ -345,6 +345,7 @@ impl Bench {
             file: FileId { share, id },
             place: Arc::new(Place { path: path.to_owned(), above }),
             open: Open { access, sharing },
+            also: Access::NONE,
             delete_on_close: false,
             is_leased: false,
             client: Client { session: 7, address: "10.0.0.1:50000".parse().unwrap(), name: "client".to_owned() },

@@ -4,7 +4,7 @@
 //! tree as it is in its turn, whatever was renamed since the request came.
 
 use concurrency::Timestamp;
-use engine::{Key, Rows, Unread};
+use engine::{Key, Rows, Stop, Unread};
 use service::codec;
 use wire::file_path::{FileName, FilePath, FoldedName};
 use wire::names::ShareName;
@@ -109,6 +109,31 @@ pub fn find_by_id(rows: &dyn Rows, share: ShareGuard, id: u64) -> Result<Option<
     let node = entry(rows, &entry_key(share.generation, place.directory, &name))?;
     let spelling = node.as_ref().map(|node| node.name.clone()).unwrap_or_default();
     Ok(Some(Spot { share, above, parent: None, name, spelling, node, at: None, is_past: false }))
+}
+
+/// What a handle has open. `above` and `name` say where the handle found it, which is where it is unless it is being renamed.
+pub fn find_open(
+    rows: &dyn Rows,
+    share: ShareGuard,
+    (above, name): (&[u64], &FoldedName),
+    id: u64,
+) -> Result<Option<Spot>, Unread> {
+    if id == share.generation {
+        return Ok(match root(rows, share, None) {
+            Ok(spot) => Some(spot),
+            Err(Stop::Unread(unread)) => return Err(unread),
+            Err(Stop::Refused(_)) => None,
+        });
+    }
+    let directory = above.last().copied().unwrap_or(share.generation);
+    let node = entry(rows, &entry_key(share.generation, directory, name))?;
+    match node.filter(|node| node.id == id) {
+        Some(node) => {
+            let (above, name, spelling) = (above.to_vec(), name.clone(), node.name.clone());
+            Ok(Some(Spot { share, above, parent: None, name, spelling, node: Some(node), at: None, is_past: false }))
+        }
+        None => Ok(find_by_id(rows, share, id)?.filter(|spot| spot.id() == Some(id))),
+    }
 }
 
 fn place_of(rows: &dyn Rows, share: ShareGuard, id: u64) -> Result<Option<NodePlace>, Unread> {

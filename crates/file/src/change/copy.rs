@@ -222,6 +222,7 @@ impl Copying {
             created: time(self.created, source.created),
             written: time(self.written, source.written),
             changed,
+            accessed: TimeSetting::Preserve,
             permission,
             semantics,
             nfs: self.nfs.settings(source.nfs),

@@ -6,8 +6,8 @@ use engine::{Changes, Rows, Staged, Tick};
 use service::{HttpHeaders, Pairs};
 
 use super::properties::{PermissionSetting, SmbSettings};
-use super::write::MAP_ID;
-use super::{entry, permission};
+use super::write::{self, MAP_ID};
+use super::{entry, permission, set};
 use crate::error::FileError;
 use crate::model::{FileState, Halt, Node, NodeKind, no_lease, refuse};
 use crate::security::ChildKind;
@@ -86,6 +86,27 @@ pub fn file(
         None => entry::add(spot, &node, changes),
         Some(_) => entry::supplant(spot, &node, rows, tick, changes)?,
     }
+    Ok(node)
+}
+
+/// Empties the file that stands at a spot, for an SMB client that overwrites or supersedes it. It keeps its id, its permission, its
+/// metadata and the time of its creation; whether the client may do so was judged before.
+pub fn overwrite(
+    spot: &Spot,
+    settings: &SmbSettings,
+    rows: &dyn Rows,
+    tick: Tick,
+    changes: &mut Changes,
+) -> Result<Node, Halt> {
+    let mut node = set::file_of_handle(spot, tick.now).map_err(refuse)?;
+    entry::begin(spot, &mut node, rows, changes)?;
+    write::resize(spot, &mut node, 0, rows, tick, changes)?;
+    node.attributes = settings.new_attributes(false);
+    (node.written, node.changed, node.stamp) = (tick.now, tick.now, tick.stamp);
+    if let NodeKind::File(state) = &mut node.kind {
+        state.copy = None;
+    }
+    entry::replace(spot, &node, changes);
     Ok(node)
 }
 

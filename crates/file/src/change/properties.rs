@@ -57,6 +57,8 @@ pub struct SmbSettings {
     pub attributes: Option<Attributes>,
     pub created: TimeSetting,
     pub written: TimeSetting,
+    /// Only SMB sets it, and nothing else moves it.
+    pub accessed: TimeSetting,
     /// The change time is now unless a request says otherwise.
     pub changed: Option<Timestamp>,
     pub permission: PermissionSetting,
@@ -121,6 +123,7 @@ impl SmbSettings {
         }
         node.created = self.created.over(node.created, tick.now);
         node.written = self.written.over(node.written, tick.now);
+        node.accessed = self.accessed.over(node.accessed, tick.now);
         node.changed = self.changed.unwrap_or(tick.now);
         node.nfs = node.nfs.map(|before| self.nfs.over(before));
         node.stamp = tick.stamp;

@@ -42,7 +42,8 @@ pub fn file(
 }
 
 /// Removes what SMB has marked for deletion, now that its last handle is closed: wherever it is by now, and whatever its lease
-/// and its attributes say. What is gone already, and a directory into which something came meanwhile, stays as it is.
+/// and its attributes say. What is gone already, and a directory into which something came meanwhile, stays as it is. Says where it
+/// was, if it is removed.
 pub fn closed(
     rows: &dyn Rows,
     account: u64,
@@ -50,16 +51,17 @@ pub fn closed(
     file: FileId,
     tick: Tick,
     changes: &mut Changes,
-) -> Result<(), Halt> {
+) -> Result<Option<Spot>, Halt> {
     let Some(share) = find_guard(rows, account, share)?.filter(|share| share.generation == file.share) else {
-        return Ok(());
+        return Ok(None);
     };
-    let Some(spot) = tree::find_by_id(rows, share, file.id)? else { return Ok(()) };
+    let Some(spot) = tree::find_by_id(rows, share, file.id)? else { return Ok(None) };
     match &spot.node {
         Some(node) if node.id == file.id && !(node.is_directory() && has_entries(rows, &spot, node)?) => {
-            entry::remove(&spot, node, rows, tick, changes)
+            entry::remove(&spot, node, rows, tick, changes)?;
+            Ok(Some(spot))
         }
-        Some(_) | None => Ok(()),
+        Some(_) | None => Ok(None),
     }
 }
 

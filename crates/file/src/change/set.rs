@@ -136,6 +136,20 @@ pub fn writable_file(spot: &Spot, lease: Option<LeaseId>, now: Timestamp) -> Res
     if node.is_read_only() { Err(FileError::ReadOnlyAttribute) } else { Ok(node) }
 }
 
+/// The file at a spot, for a change of its bytes through an SMB handle: that was judged beside the lease and the attributes when it was
+/// opened.
+pub fn file_of_handle(spot: &Spot, now: Timestamp) -> Result<Node, FileError> {
+    let mut node = spot.existing()?.clone();
+    node.as_written_file()?.check_no_copy(now)?;
+    Ok(node)
+}
+
+/// The lease that a change through an SMB handle names: the one that holds the file, as the handle was judged beside it when it was
+/// opened.
+pub fn lease_for_handle(spot: &Spot, now: Timestamp) -> Option<LeaseId> {
+    spot.node.as_ref().and_then(Node::file).and_then(|state| state.lease.holder(now))
+}
+
 /// The same for a change that a read-only file allows: of its attributes, for one.
 fn leased_file(spot: &Spot, lease: Option<LeaseId>, now: Timestamp) -> Result<Node, FileError> {
     let mut node = spot.existing()?.clone();

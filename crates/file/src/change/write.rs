@@ -31,14 +31,38 @@ pub struct RangeChange {
     pub lease: Option<LeaseId>,
     /// Whether the last write time moves.
     pub moves_last_write: bool,
+    pub by: WrittenBy,
+}
+
+/// Where a change of bytes comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WrittenBy {
+    /// It leaves the file as long as it is, and the file's lease and attributes must allow it.
+    Rest,
+    /// An SMB handle, which was judged beside lease and attributes when it was opened. It makes the file longer if it ends beyond it.
+    Handle {
+        /// Whether the change time moves.
+        moves_change: bool,
+        /// It must not begin before the end of the file: the handle may only append.
+        only_appends: bool,
+    },
 }
 
 impl RangeChange {
     /// Whether the bytes may be changed, and the file with the lease that it has afterwards.
     pub fn judge(&self, spot: &Spot, now: Timestamp) -> Result<Node, FileError> {
-        let mut node = set::writable_file(spot, self.lease, now)?;
-        let length = node.as_written_file()?.length;
-        if self.end > length { Err(FileError::InvalidRange { length }) } else { Ok(node) }
+        match self.by {
+            WrittenBy::Rest => {
+                let mut node = set::writable_file(spot, self.lease, now)?;
+                let length = node.as_written_file()?.length;
+                if self.end > length { Err(FileError::InvalidRange { length }) } else { Ok(node) }
+            }
+            WrittenBy::Handle { only_appends, .. } => {
+                let node = set::file_of_handle(spot, now)?;
+                let length = node.length();
+                if only_appends && self.start < length { Err(FileError::InvalidRange { length }) } else { Ok(node) }
+            }
+        }
     }
 
     /// Whether the bytes may be written, and what comes along with them.
@@ -89,8 +113,17 @@ impl RangeChange {
     ) -> Result<Node, Halt> {
         let mut node = self.judge(spot, tick.now).map_err(refuse)?;
         entry::begin(spot, &mut node, rows, changes)?;
-        paint(node.as_written_file().map_err(refuse)?, changes)?;
-        (node.stamp, node.changed) = (tick.stamp, tick.now);
+        let state = node.as_written_file().map_err(refuse)?;
+        if self.end > state.length {
+            // Only a handle writes beyond the end.
+            spot.share.count(rows, state.length, self.end, changes)?;
+            state.length = self.end;
+        }
+        paint(state, changes)?;
+        node.stamp = tick.stamp;
+        if self.by.moves_change() {
+            node.changed = tick.now;
+        }
         if self.moves_last_write {
             node.written = tick.now;
         }
@@ -101,6 +134,34 @@ impl RangeChange {
     fn span(&self) -> ByteSpan {
         ByteSpan { start: self.start, end: self.end }
     }
+}
+
+impl WrittenBy {
+    fn moves_change(self) -> bool {
+        match self {
+            WrittenBy::Rest => true,
+            WrittenBy::Handle { moves_change, .. } => moves_change,
+        }
+    }
+}
+
+/// Gives the file that a handle has another length.
+pub fn resize_by_handle(
+    spot: &Spot,
+    length: u64,
+    (moves_last_write, moves_change): (bool, bool),
+    rows: &dyn Rows,
+    tick: Tick,
+    changes: &mut Changes,
+) -> Result<Node, Halt> {
+    let mut node = set::file_of_handle(spot, tick.now).map_err(refuse)?;
+    entry::begin(spot, &mut node, rows, changes)?;
+    resize(spot, &mut node, length, rows, tick, changes)?;
+    node.stamp = tick.stamp;
+    node.written = if moves_last_write { tick.now } else { node.written };
+    node.changed = if moves_change { tick.now } else { node.changed };
+    entry::replace(spot, &node, changes);
+    Ok(node)
 }
 
 /// Gives a file another length: what is above a smaller one is gone, what a larger one adds is zeros. It must fit into the quota

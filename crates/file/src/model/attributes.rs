@@ -25,6 +25,8 @@ const NONE: &str = "None";
 impl Attributes {
     pub const NONE: Attributes = Attributes(0);
     pub const READ_ONLY: Attributes = Attributes(0x1);
+    pub const HIDDEN: Attributes = Attributes(0x2);
+    pub const SYSTEM: Attributes = Attributes(0x4);
     pub const DIRECTORY: Attributes = Attributes(0x10);
     pub const ARCHIVE: Attributes = Attributes(0x20);
 
@@ -40,12 +42,10 @@ impl Attributes {
     }
 
     /// From the bits of SMB; bits that REST has no word for are dropped.
-    #[cfg_attr(not(test), expect(dead_code, reason = "SMB counts in bits"))]
     pub fn from_bits(bits: u32) -> Attributes {
         Attributes(bits & NAMES.iter().fold(0, |all, (_, bit)| all | bit))
     }
 
-    #[cfg_attr(not(test), expect(dead_code, reason = "SMB counts in bits"))]
     pub fn bits(self) -> u32 {
         self.0
     }

@@ -28,6 +28,7 @@ pub struct Entry {
     table: Arc<Table>,
     file: FileId,
     ticket: u64,
+    reach: Reach,
 }
 
 /// What the table knows of an operation at work.
@@ -60,13 +61,16 @@ impl Opens {
         let ticket = self.table.next_ticket();
         let work = Work { ticket, access, reach, span };
         self.table.with(file.share, |share| share.enter(file.id, work))?;
-        Ok(Entry::new(Arc::clone(&self.table), file, ticket))
+        Ok(Entry::new(Arc::clone(&self.table), file, ticket, reach))
     }
 }
 
 impl Entry {
-    pub(super) fn new(table: Arc<Table>, file: FileId, ticket: u64) -> Entry {
-        Entry { table, file, ticket }
+    pub(super) fn new(table: Arc<Table>, file: FileId, ticket: u64, reach: Reach) -> Entry {
+        if reach == Reach::Tree {
+            table.moving();
+        }
+        Entry { table, file, ticket, reach }
     }
 
     pub fn file(&self) -> FileId {
@@ -81,6 +85,9 @@ impl Entry {
 
 impl Drop for Entry {
     fn drop(&mut self) {
+        if self.reach == Reach::Tree {
+            self.table.moving();
+        }
         self.table.with(self.file.share, |share| share.leave(self.file.id, self.ticket)).wake();
     }
 }

@@ -25,8 +25,19 @@ impl Aspects {
     pub const ATTRIBUTES: Aspects = Aspects(0x4);
     pub const SIZE: Aspects = Aspects(0x8);
     pub const LAST_WRITE: Aspects = Aspects(0x10);
+    pub const LAST_ACCESS: Aspects = Aspects(0x20);
     pub const CREATION: Aspects = Aspects(0x40);
     pub const SECURITY: Aspects = Aspects(0x100);
+
+    /// What of a file changes when bytes of it are written.
+    pub const BYTES: Aspects = Aspects(Aspects::SIZE.0 | Aspects::LAST_WRITE.0);
+    /// Attributes, times and permission.
+    pub const PROPERTIES: Aspects =
+        Aspects(Aspects::ATTRIBUTES.0 | Aspects::LAST_WRITE.0 | Aspects::CREATION.0 | Aspects::SECURITY.0);
+
+    pub const fn name_of(is_directory: bool) -> Aspects {
+        if is_directory { Aspects::DIRECTORY_NAME } else { Aspects::FILE_NAME }
+    }
 
     #[must_use]
     pub const fn and(self, other: Aspects) -> Aspects {
@@ -66,6 +77,15 @@ pub struct Event {
 }
 
 impl Event {
+    /// What happened to a name: `above` are the ids of the directories above it, from the root down, and `names` the path from the root
+    /// to it. Nothing for the root, which is in no directory.
+    pub fn at<N: AsRef<str>>(above: &[u64], names: &[N], action: Action, aspects: Aspects) -> Option<Event> {
+        let (directory, higher) = above.split_last()?;
+        let above = higher.iter().zip(names).rev();
+        let above = above.map(|(id, name)| Above { directory: *id, child: name.as_ref().to_owned() }).collect();
+        Some(Event { directory: *directory, above, action, aspects })
+    }
+
     /// The names that lead from `directory` to the one in which it happened: none for itself, nothing if it is neither
     /// that nor above.
     pub fn path_from(&self, directory: u64) -> Option<Vec<&str>> {

@@ -45,6 +45,23 @@ impl Handle {
         self.file
     }
 
+    /// Where the file is, unless the handle is closed.
+    pub fn place(&self) -> Option<Arc<Place>> {
+        self.table.with(self.file.share, |share| {
+            let handle = share.slot_of(self.file, self.id)?.handles.get(&self.id)?;
+            Some(Arc::clone(&handle.place))
+        })
+    }
+
+    /// The file is deleted when this handle has closed and no other is left.
+    pub fn set_delete_on_close(&self) -> Result<(), HandleRefusal> {
+        self.table.with(self.file.share, |share| {
+            let slot = share.slot_of(self.file, self.id).ok_or(HandleRefusal::Closed)?;
+            slot.handles.get_mut(&self.id).ok_or(HandleRefusal::Closed)?.deletes_on_close = true;
+            Ok(())
+        })
+    }
+
     /// Closes the handle; lock requests that wait are refused, and so is everything asked of it afterwards. An answer says
     /// that it was the last handle of a file to be deleted.
     pub fn close(&self) -> Option<Removal> {
@@ -80,7 +97,7 @@ impl Handle {
         let ticket = self.table.next_ticket();
         let work = Work { ticket, access: RestAccess::Rename, reach: Reach::Tree, span: None };
         self.table.with(self.file.share, |share| share.enter_by_handle(self.file, self.id, work))?;
-        Ok(Entry::new(Arc::clone(&self.table), self.file, ticket))
+        Ok(Entry::new(Arc::clone(&self.table), self.file, ticket, Reach::Tree))
     }
 
     /// A durable handle was claimed by a new connection.

@@ -114,6 +114,12 @@ impl Opens {
         self.table.calm()
     }
 
+    /// A number that changes whenever a rename of a directory begins or ends. An opener that found it the same before its look at the
+    /// rows and after its handle was in the table knows that the path led where it says.
+    pub fn moves(&self) -> u64 {
+        self.table.moves()
+    }
+
     /// Whether nothing is open, at work or waiting.
     pub fn is_empty(&self) -> bool {
         self.table.is_empty() && self.turns.is_empty()

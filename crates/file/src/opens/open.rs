@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use concurrency::Timestamp;
-use concurrency::share_mode::Open;
+use concurrency::share_mode::{Access, Open};
 
 use super::handle::{Handle, Removal};
 use super::slot::Slot;
@@ -45,6 +45,8 @@ pub struct OpenRequest {
     pub file: FileId,
     pub place: Arc<Place>,
     pub open: Open,
+    /// What it does only now, as it is opened: emptying a file is a write. It is judged with the rest and not kept.
+    pub also: Access,
     /// The file is deleted when this handle has closed and no other is left.
     pub delete_on_close: bool,
     /// Whether the row has a REST lease that is held.
@@ -67,6 +69,13 @@ pub(super) struct OpenHandle {
     /// and no deletion waits for it.
     pub is_told: bool,
     pub holder: Arc<dyn Holder>,
+}
+
+impl OpenRequest {
+    /// As what it is judged beside others.
+    pub(super) fn judged(&self) -> Open {
+        Open { access: self.open.access.and(self.also), ..self.open }
+    }
 }
 
 impl OpenHandle {
@@ -102,7 +111,7 @@ impl Opens {
             }
         }
         let handle = Handle::new(Arc::clone(&self.table), request.file, number);
-        let against = |slot: &mut Slot| slot.transient_against(request.open);
+        let against = |slot: &mut Slot| slot.transient_against(request.judged());
         self.table.wait_while(share, |share| share.slot_of(request.file, number).and_then(against)).await;
         self.table.with(share, |share| share.finish_open(request.file, number))?;
         Ok(handle)

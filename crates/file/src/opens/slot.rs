@@ -116,7 +116,7 @@ impl Slot {
 
     /// Whether a handle may be opened beside the others and the lease. For REST operations at work it will wait.
     pub fn judge_open(&self, request: &OpenRequest) -> Result<(), OpenRefusal> {
-        match admit(request.open, self.share_modes.kinds(), request.is_leased, self.accesses.kinds()) {
+        match admit(request.judged(), self.share_modes.kinds(), request.is_leased, self.accesses.kinds()) {
             Admission::Refused(violation) => return Err(violation.into()),
             Admission::Admitted | Admission::Wait => {}
         }

@@ -26,6 +26,8 @@ pub(super) struct Table {
     restless: AtomicU64,
     /// How often a share has become one of them.
     unrests: AtomicU64,
+    /// How often a rename of a directory, or of what a handle has, has begun or ended.
+    moves: AtomicU64,
 }
 
 impl Table {
@@ -37,6 +39,7 @@ impl Table {
             next_ticket: AtomicU64::new(0),
             restless: AtomicU64::new(0),
             unrests: AtomicU64::new(0),
+            moves: AtomicU64::new(0),
         }
     }
 
@@ -46,6 +49,16 @@ impl Table {
 
     pub fn next_ticket(&self) -> u64 {
         self.next_ticket.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// A rename with everything below begins or ends.
+    pub fn moving(&self) {
+        self.moves.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// See [`Opens::moves`](super::Opens::moves).
+    pub fn moves(&self) -> u64 {
+        self.moves.load(Ordering::SeqCst)
     }
 
     pub fn next_wait(&self) -> WaitId {
@@ -226,7 +239,7 @@ impl Share {
     fn outdating(&self, request: &OpenRequest) -> Option<u64> {
         let is_moving = |id: &&u64| self.slots.get(id).is_some_and(|slot| slot.trees > 0);
         let above = request.place.above.iter().find(is_moving).copied();
-        let itself = || self.slots.get(&request.file.id).is_some_and(|slot| slot.is_outdating(request.open));
+        let itself = || self.slots.get(&request.file.id).is_some_and(|slot| slot.is_outdating(request.judged()));
         above.or_else(|| itself().then_some(request.file.id))
     }
 

@@ -10,10 +10,12 @@ use wire::http::{Head, Reply, StatusCode};
 use wire::names::ShareName;
 
 use super::Call;
+use crate::announcement::Effect;
 use crate::background_copy::FileDestination;
 use crate::entering::{self, Admission, NodeChange};
 use crate::error::FileError;
 use crate::model::{Halt, Node, refuse};
+use crate::opens::events::Aspects;
 use crate::request::required;
 use crate::tree::{Spot, Target};
 use crate::{Failure, request};
@@ -62,6 +64,10 @@ impl NodeChange for AbortCopyFile {
 
     fn admission(&self) -> Admission {
         Admission::of(RestAccess::Write)
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::changed(Aspects::BYTES)
     }
 
     fn announce(&self, spot: &Spot, rows: &dyn Rows) {

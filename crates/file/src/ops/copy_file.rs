@@ -20,6 +20,7 @@ use wire::http::{Body, Head, HeaderMap, HeaderName, HeaderValue, Reply, StatusCo
 use wire::names::ShareName;
 
 use super::Call;
+use crate::announcement::Effect;
 use crate::background_copy::FileDestination;
 use crate::change::copy::{self, CopiedBytes, Copying, Described};
 use crate::change::create::Replacing;
@@ -28,6 +29,7 @@ use crate::change::{create, permission};
 use crate::entering::{self, Admission, NodeChange, NodeRead};
 use crate::error::FileError;
 use crate::model::{Attributes, FileMode, Halt, NfsProperties, refuse, share_key};
+use crate::opens::events::Aspects;
 use crate::reply::node::{GROUP, MODE, OWNER};
 use crate::request::{FILE_BYTES_MAX, flag};
 use crate::security::ChildKind;
@@ -106,6 +108,10 @@ impl NodeChange for CopyFile {
 
     fn admission(&self) -> Admission {
         Admission::of(RestAccess::Replace).in_turn()
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::changed(Aspects::BYTES.and(Aspects::PROPERTIES))
     }
 
     /// A file that is copied by a map in front of its own goes on in the next epoch of that.

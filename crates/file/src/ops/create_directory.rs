@@ -5,10 +5,12 @@ use engine::{Changes, Rows, Tick};
 use wire::http::{Head, Reply, StatusCode};
 
 use super::Call;
+use crate::announcement::Effect;
 use crate::change::create::{self, NewNode};
 use crate::entering::{self, Admission, NodeChange};
 use crate::error::FileError;
 use crate::model::Halt;
+use crate::opens::events::Aspects;
 use crate::reply::node::ShownNode;
 use crate::tree::{Spot, Target};
 use crate::{Failure, request, smb_headers};
@@ -31,6 +33,10 @@ impl NodeChange for CreateDirectory {
 
     fn admission(&self) -> Admission {
         Admission::of(RestAccess::Look).in_turn()
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Put { added: Aspects::DIRECTORY_NAME, changed: Aspects::PROPERTIES }
     }
 
     fn announce(&self, spot: &Spot, rows: &dyn Rows) {

@@ -11,10 +11,12 @@ use wire::http::{Body, Head, Reply, StatusCode};
 
 use super::Call;
 use super::put_range::{BODY_BYTES_MAX, receive, set_sums};
+use crate::announcement::Effect;
 use crate::change::create::{self, NewFile, NewNode, Replacing};
 use crate::entering::{self, Admission, NodeChange, NodeRead};
 use crate::error::FileError;
 use crate::model::{Halt, refuse};
+use crate::opens::events::Aspects;
 use crate::reply::node::ShownNode;
 use crate::request::{FILE_LENGTH, HTTP_HEADERS, required, text};
 use crate::tree::{Spot, Target};
@@ -104,6 +106,10 @@ impl NodeChange for CreateFile {
 
     fn admission(&self) -> Admission {
         Admission::of(RestAccess::Replace).in_turn()
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::changed(Aspects::BYTES.and(Aspects::PROPERTIES))
     }
 
     fn announce(&self, spot: &Spot, rows: &dyn Rows) {

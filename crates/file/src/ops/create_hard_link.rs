@@ -8,10 +8,12 @@ use wire::http::{Head, Reply, StatusCode};
 
 use super::Call;
 use super::rename_file::covers_source;
+use crate::announcement::Effect;
 use crate::change::link::{self, NewHardLink};
 use crate::entering::{self, Admission, NodeChange};
 use crate::error::FileError;
 use crate::model::Halt;
+use crate::opens::events::Aspects;
 use crate::reply::node::ShownNode;
 use crate::request::{required, required_path};
 use crate::tree::{Spot, Target};
@@ -40,6 +42,10 @@ impl NodeChange for NewHardLink {
     /// No open excludes it: a share for NFS is never mounted over SMB.
     fn admission(&self) -> Admission {
         Admission::of(RestAccess::Look).in_turn()
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::changed(Aspects::PROPERTIES)
     }
 
     fn announce(&self, spot: &Spot, rows: &dyn Rows) {

@@ -5,11 +5,13 @@ use engine::{Changes, Rows, Tick};
 use wire::http::{Head, Reply, StatusCode};
 
 use super::Call;
+use crate::announcement::Effect;
 use crate::change::create::{self, NewNode};
 use crate::change::link::{self, NewSymbolicLink};
 use crate::entering::{self, Admission, NodeChange};
 use crate::error::FileError;
 use crate::model::Halt;
+use crate::opens::events::Aspects;
 use crate::reply::node::ShownNode;
 use crate::request::required_path;
 use crate::tree::{Spot, Target};
@@ -36,6 +38,10 @@ impl NodeChange for NewSymbolicLink {
 
     fn admission(&self) -> Admission {
         Admission::of(RestAccess::Look).in_turn()
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::changed(Aspects::PROPERTIES)
     }
 
     fn announce(&self, spot: &Spot, rows: &dyn Rows) {

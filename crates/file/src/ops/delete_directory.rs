@@ -5,10 +5,12 @@ use engine::{Changes, Rows, Tick};
 use wire::http::{Head, Reply, StatusCode};
 
 use super::Call;
+use crate::announcement::Effect;
 use crate::change::remove;
 use crate::entering::{self, Admission, NodeChange};
 use crate::error::FileError;
 use crate::model::Halt;
+use crate::opens::events::Aspects;
 use crate::tree::{Spot, Target};
 use crate::{Failure, request};
 
@@ -28,6 +30,10 @@ impl NodeChange for DeleteDirectory {
     /// Whatever is open below it is in it: a directory that is not empty is refused for that.
     fn admission(&self) -> Admission {
         Admission::of(RestAccess::Delete).in_turn()
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Removed(Aspects::DIRECTORY_NAME)
     }
 
     fn apply(&self, spot: &Spot, rows: &dyn Rows, tick: Tick, changes: &mut Changes) -> Result<(), Halt> {

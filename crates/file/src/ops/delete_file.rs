@@ -6,10 +6,12 @@ use engine::{Changes, Rows, Tick};
 use wire::http::{Head, HeaderValue, Reply, StatusCode};
 
 use super::Call;
+use crate::announcement::Effect;
 use crate::change::remove;
 use crate::entering::{self, Admission, NodeChange};
 use crate::error::FileError;
 use crate::model::{Halt, Protocol};
+use crate::opens::events::Aspects;
 use crate::reply::node::LINK_COUNT;
 use crate::tree::{Spot, Target};
 use crate::{Failure, request};
@@ -32,6 +34,10 @@ impl NodeChange for DeleteFile {
 
     fn admission(&self) -> Admission {
         Admission::of(RestAccess::Delete).in_turn()
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Removed(Aspects::FILE_NAME)
     }
 
     fn announce(&self, spot: &Spot, rows: &dyn Rows) {

@@ -3,18 +3,15 @@
 
 use std::sync::Arc;
 
-use engine::{Changes, Key, Rows, Tick};
-use service::{Operation, reply};
+use service::reply;
 use wire::http::{Head, HeaderName, HeaderValue, Reply, StatusCode};
-use wire::names::ShareName;
 
 use super::Call;
 use super::list_handles::{HandleScope, marker};
 use crate::Failure;
-use crate::change::remove;
+use crate::door::Remover;
 use crate::error::FileError;
-use crate::model::{Halt, share_key};
-use crate::opens::{FileId, HandleId, Which};
+use crate::opens::{HandleId, Which};
 use crate::request::required;
 
 /// Handles that one request closes. If there are more, the answer has a marker to go on with.
@@ -35,32 +32,14 @@ fn parse(head: &Head) -> Result<(HandleScope, Which), FileError> {
     Ok((scope, which))
 }
 
-/// Removes a file or directory whose last handle is closed and that is to be deleted, wherever it is by now.
-struct RemoveClosed {
-    share: ShareName,
-    file: FileId,
-}
-
-impl Operation for RemoveClosed {
-    type Outcome = ();
-    type Refusal = FileError;
-
-    fn partition(&self, account: u64) -> Key {
-        share_key(account, &self.share)
-    }
-
-    fn apply(&self, rows: &dyn Rows, account: u64, tick: Tick, changes: &mut Changes) -> Result<(), Halt> {
-        remove::closed(rows, account, &self.share, self.file, tick, changes)
-    }
-}
-
 pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
     let (scope, which) = parse(call.head)?;
     let share = scope.target.share.clone();
     let scope = call.read(&Arc::new(scope)).await?;
     let outcome = scope.map(|scope| call.opens.force_close(scope, which)).unwrap_or_default();
-    for removal in &outcome.removals {
-        call.commit(&Arc::new(RemoveClosed { share: share.clone(), file: removal.file() })).await?;
+    let remover = Remover { engine: call.engine, opens: call.opens, events: call.events };
+    for removal in outcome.removals {
+        remover.remove(call.account, &share, removal).await?;
     }
     let mut answer = reply::reply(StatusCode::OK);
     answer.headers.insert(&CLOSED, HeaderValue::from(outcome.closed));

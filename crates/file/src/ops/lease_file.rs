@@ -7,6 +7,7 @@ use service::{LeaseAction, LeaseKind, LeaseOutcome, reply};
 use wire::http::{Head, Reply};
 
 use super::Call;
+use crate::announcement::Effect;
 use crate::change::set;
 use crate::entering::{self, Admission, NodeChange};
 use crate::error::FileError;
@@ -39,6 +40,10 @@ impl NodeChange for LeaseFile {
             | LeaseAction::Release { .. }
             | LeaseAction::Break { .. } => Admission::of(RestAccess::Look),
         }
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Unseen
     }
 
     fn apply(

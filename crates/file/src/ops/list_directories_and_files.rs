@@ -35,12 +35,12 @@ const ENCODED_SINCE: &str = "2021-12-02";
 const INCLUDE: [&str; 4] = ["timestamps", "etag", "attributes", "permissionkey"];
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-struct ListDirectoriesAndFiles {
+pub struct ListDirectoriesAndFiles {
     /// Only names that begin like this, whatever the case. Folded.
-    prefix: String,
+    pub prefix: String,
     /// The page begins behind this folded name.
-    after: Option<String>,
-    max: usize,
+    pub after: Option<String>,
+    pub max: usize,
 }
 
 /// What is told of each entry beside its name.
@@ -82,7 +82,7 @@ fn after(head: &Head) -> Result<Option<String>, FileError> {
 
 /// A page of a directory.
 #[derive(Debug)]
-struct Page {
+pub struct Page {
     /// The id of the directory as it is shown.
     directory: u64,
     entries: Vec<Node>,
@@ -98,6 +98,15 @@ impl NodeRead for ListDirectoriesAndFiles {
     }
 
     fn read(&self, spot: &Spot, rows: &dyn Rows, _: Timestamp) -> Result<Page, Halt> {
+        let directory = spot.read_directory().map_err(refuse)?.id;
+        let (entries, next) = self.page(spot, rows)?;
+        Ok(Page { directory: shown_id(spot.share, directory), entries, next })
+    }
+}
+
+impl ListDirectoriesAndFiles {
+    /// A page of the directory at a spot, and the folded name to go on behind, if others follow.
+    pub fn page(&self, spot: &Spot, rows: &dyn Rows) -> Result<(Vec<Node>, Option<String>), Halt> {
         let directory = spot.read_directory().map_err(refuse)?.id;
         let generation = spot.share.generation;
         let base = self.walk(rows, (spot, entries_of(generation, directory)), |entry, _| match spot.at {
@@ -120,8 +129,7 @@ impl NodeRead for ListDirectoriesAndFiles {
             }
         };
         let (entries, next) = self.cut(run);
-        let entries = resolve(rows, spot, directory, entries)?;
-        Ok(Page { directory: shown_id(spot.share, directory), entries, next })
+        Ok((resolve(rows, spot, directory, entries)?, next))
     }
 }
 

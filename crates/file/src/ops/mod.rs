@@ -27,7 +27,7 @@ mod get_symbolic_link;
 mod get_user_delegation_key;
 mod lease_file;
 mod lease_share;
-mod list_directories_and_files;
+pub mod list_directories_and_files;
 mod list_handles;
 mod list_ranges;
 mod list_shares;
@@ -66,6 +66,7 @@ use wire::http::{Body, Reply};
 
 use crate::background_copy::FileCopier;
 use crate::opens::Opens;
+use crate::opens::events::Events;
 use crate::{Failure, Op};
 
 /// A request as an operation of this service gets it.
@@ -73,6 +74,8 @@ use crate::{Failure, Op};
 pub struct Call<'a> {
     pub base: service::Call<'a>,
     pub opens: &'a Opens,
+    /// Where changes are told to those who watch directories over SMB.
+    pub events: &'a Events,
     /// For sources of copies, and for copies that go on after the answer.
     pub copier: &'a FileCopier,
 }

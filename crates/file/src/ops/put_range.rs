@@ -14,11 +14,13 @@ use wire::ranges::RangeHeader;
 
 use super::Call;
 use super::set_file_properties::SETTLINGS_MAX;
-use crate::change::write::{PreparedWrite, RangeChange};
+use crate::announcement::Effect;
+use crate::change::write::{PreparedWrite, RangeChange, WrittenBy};
 use crate::entering::{self, Admission, NodeChange, NodeRead};
 use crate::error::FileError;
 use crate::model::{Halt, Node};
 use crate::opens::Span;
+use crate::opens::events::Aspects;
 use crate::reply::node::{FILE_LAST_WRITE_TIME, time};
 use crate::request::{required, text};
 use crate::tree::{Spot, Target};
@@ -66,7 +68,7 @@ fn parse(head: &Head, body: &dyn Body) -> Result<(Target, PutRange), FileError> 
         }
     }
     let moves_last_write = smb_headers::last_write_time_moves(head)?;
-    let range = RangeChange { start, end, lease: request::lease_id(head)?, moves_last_write };
+    let range = RangeChange { start, end, lease: request::lease_id(head)?, moves_last_write, by: WrittenBy::Rest };
     Ok((target, PutRange { kind, range, sums }))
 }
 
@@ -124,6 +126,10 @@ impl NodeChange for WriteRange {
 
     fn admission(&self) -> Admission {
         self.put.admission()
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::changed(Aspects::BYTES)
     }
 
     fn apply(&self, spot: &Spot, rows: &dyn Rows, tick: Tick, changes: &mut Changes) -> Result<Node, Halt> {

@@ -10,7 +10,7 @@ use wire::http::{Body, Head, Reply, StatusCode};
 
 use super::Call;
 use super::put_range::{self, BODY_BYTES_MAX, PutRange, RangeWrite, WRITE, WriteRange};
-use crate::change::write::RangeChange;
+use crate::change::write::{RangeChange, WrittenBy};
 use crate::entering;
 use crate::error::FileError;
 use crate::reply::node::{FILE_LAST_WRITE_TIME, time};
@@ -45,7 +45,7 @@ fn parse(head: &Head, body: &dyn Body) -> Result<(Target, PutRangeFromUrl), File
         return Err(RequestError::RequestBodyTooLarge { most: BODY_BYTES_MAX }.into());
     }
     let moves_last_write = smb_headers::last_write_time_moves(head)?;
-    let range = RangeChange { start, end, lease: request::lease_id(head)?, moves_last_write };
+    let range = RangeChange { start, end, lease: request::lease_id(head)?, moves_last_write, by: WrittenBy::Rest };
     let put = PutRange { kind, range, sums: source_sums(head)? };
     let source = Source::parse(head, Manner::FromUrl)?;
     let (if_match, if_none_match) = (crc64(head, IF_MATCH)?, crc64(head, IF_NONE_MATCH)?);

@@ -7,6 +7,7 @@ use service::Pairs;
 use wire::http::{Head, Reply};
 
 use super::Call;
+use crate::announcement::Effect;
 use crate::change::set;
 use crate::entering::{self, Admission, NodeChange};
 use crate::error::FileError;
@@ -32,6 +33,10 @@ impl NodeChange for SetDirectoryMetadata {
 
     fn admission(&self) -> Admission {
         Admission::of(RestAccess::Write)
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Unseen
     }
 
     fn apply(&self, spot: &Spot, rows: &dyn Rows, tick: Tick, changes: &mut Changes) -> Result<Timestamp, Halt> {

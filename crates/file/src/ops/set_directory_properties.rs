@@ -5,6 +5,7 @@ use engine::{Changes, Rows, Tick};
 use wire::http::{Head, Reply, StatusCode};
 
 use super::Call;
+use crate::announcement::Effect;
 use crate::change::properties::SmbSettings;
 use crate::change::set;
 use crate::entering::{self, Admission, NodeChange};
@@ -31,6 +32,10 @@ impl NodeChange for SetDirectoryProperties {
 
     fn admission(&self) -> Admission {
         Admission::of(RestAccess::Write).in_turn()
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::PROPERTIES
     }
 
     fn apply(&self, spot: &Spot, rows: &dyn Rows, tick: Tick, changes: &mut Changes) -> Result<ShownNode, Halt> {

@@ -7,6 +7,7 @@ use service::Pairs;
 use wire::http::{Head, Reply};
 
 use super::Call;
+use crate::announcement::Effect;
 use crate::change::set;
 use crate::entering::{self, Admission, NodeChange};
 use crate::error::FileError;
@@ -33,6 +34,10 @@ impl NodeChange for SetFileMetadata {
 
     fn admission(&self) -> Admission {
         Admission::of(RestAccess::Write)
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Unseen
     }
 
     fn apply(&self, spot: &Spot, rows: &dyn Rows, tick: Tick, changes: &mut Changes) -> Result<Timestamp, Halt> {

@@ -11,10 +11,12 @@ use service::HttpHeaders;
 use wire::http::{Head, Reply, StatusCode};
 
 use super::Call;
+use crate::announcement::Effect;
 use crate::change::set::{self, FileSettings};
 use crate::entering::{self, Admission, NodeChange};
 use crate::error::FileError;
 use crate::model::Halt;
+use crate::opens::events::Aspects;
 use crate::reply::node::ShownNode;
 use crate::request::HTTP_HEADERS;
 use crate::tree::{Spot, Target};
@@ -43,6 +45,10 @@ impl NodeChange for SetFileProperties {
 
     fn admission(&self) -> Admission {
         Admission::of(RestAccess::Write).in_turn()
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::changed(Aspects::PROPERTIES.and(Aspects::SIZE))
     }
 
     fn announce(&self, spot: &Spot, rows: &dyn Rows) {

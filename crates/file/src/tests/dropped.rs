@@ -15,9 +15,9 @@ use crate::testing::{Bench, url};
 use crate::{Failure, FileService};
 
 /// Keeps decisions until it is told to run them, whether or not somebody still waits for them.
-struct Waiting {
+pub struct Waiting {
     inner: Arc<MemoryEngine>,
-    decisions: Mutex<Option<Vec<Box<dyn Decision>>>>,
+    pub decisions: Mutex<Option<Vec<Box<dyn Decision>>>>,
 }
 
 impl std::fmt::Debug for Waiting {
@@ -27,7 +27,7 @@ impl std::fmt::Debug for Waiting {
 }
 
 impl Waiting {
-    async fn run(&self) {
+    pub async fn run(&self) {
         let decisions = self.decisions.lock().unwrap().take().unwrap_or_default();
         for decision in decisions {
             self.inner.commit(decision).await.unwrap();
@@ -51,7 +51,7 @@ impl Wrapper for Waiting {
     }
 }
 
-async fn bench() -> (Bench, Arc<Waiting>) {
+pub async fn bench() -> (Bench, Arc<Waiting>) {
     let engine = Arc::new(MemoryEngine::default());
     let waiting = Arc::new(Waiting { inner: Arc::clone(&engine), decisions: Mutex::default() });
     let bench = Bench::over(Arc::clone(&waiting) as Arc<dyn Engine>, engine);

@@ -12,7 +12,7 @@
 //! - `dropped`: requests that are dropped while their commit waits.
 
 mod copies;
-mod dropped;
+pub mod dropped;
 mod leases;
 mod links;
 mod races;

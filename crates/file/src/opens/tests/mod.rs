@@ -78,6 +78,7 @@ fn request(file: FileId, open: Open) -> OpenRequest {
         file,
         place: Arc::new(Place { path: format!("file{}", file.id), above }),
         open,
+        also: Access::NONE,
         delete_on_close: false,
         is_leased: false,
         client: Client { session: 7, address: "10.0.0.1:50000".parse().unwrap(), name: "client".to_owned() },

@@ -1,0 +1,119 @@
+//! Entries of an open directory.
+
+use engine::Rows;
+use wire::file_path::FoldedName;
+use wire::fold::fold;
+
+use super::decide::{Stopped, ended};
+use super::pattern::Pattern;
+use super::values::Position;
+use super::{DirectoryEntry, LISTED_ENTRIES_MAX, OpenFile, Refused, access};
+use crate::model::{Node, refuse as halt};
+use crate::ops::list_directories_and_files::ListDirectoriesAndFiles;
+use crate::past;
+use crate::tree::{self, Spot};
+
+/// How far the listing of a handle has come.
+#[derive(Clone, Debug)]
+pub struct Listing {
+    pattern: Pattern,
+    position: Position,
+}
+
+/// A part of a listing.
+struct Part {
+    entries: Vec<DirectoryEntry>,
+    /// Where to go on, if there may be more.
+    next: Option<Position>,
+}
+
+impl OpenFile {
+    /// The next entries that match the pattern, at most `most` and [`super::LISTED_ENTRIES_MAX`], from the position of the handle.
+    /// The position does not move: [`OpenFile::advance`] moves it behind the last entry that fitted into the answer.
+    ///
+    /// The pattern is that of the first call, and of each call that restarts. None: [`Refused::NoSuchFile`] in a first call,
+    /// [`Refused::NoMoreFiles`] later. Needs FILE_READ_DATA.
+    pub async fn list(&self, pattern: &str, restart: bool, most: usize) -> Result<Vec<DirectoryEntry>, Refused> {
+        if !self.is_directory() {
+            return Err(Refused::InvalidParameter);
+        }
+        self.need(access::FILE_READ_DATA)?;
+        let listing = self.listing(pattern, restart)?;
+        let most = most.clamp(1, LISTED_ENTRIES_MAX);
+        let (mut entries, mut position) = (Vec::new(), Some(listing.position.clone()));
+        while let Some(from) = position.take().filter(|_| entries.len() < most) {
+            let (pattern, room) = (listing.pattern.clone(), most - entries.len());
+            let look = self.look(move |spot, rows, _| part(spot, rows, &pattern, &from, room));
+            let (part, _) = look.await?;
+            entries.extend(part.entries);
+            position = part.next;
+        }
+        if !entries.is_empty() {
+            return Ok(entries);
+        }
+        Err(if listing.position == Position::Start { Refused::NoSuchFile } else { Refused::NoMoreFiles })
+    }
+
+    /// The entry, and all before it, have been told to the client.
+    pub fn advance(&self, entry: &DirectoryEntry) {
+        if let Some(listing) = &mut self.state().listing {
+            listing.position = entry.position.clone();
+        }
+    }
+
+    fn listing(&self, pattern: &str, restart: bool) -> Result<Listing, Refused> {
+        let mut state = self.state();
+        if let Some(listing) = state.listing.as_ref().filter(|_| !restart) {
+            return Ok(listing.clone());
+        }
+        let listing = Listing { pattern: Pattern::parse(pattern)?, position: Position::Start };
+        state.listing = Some(listing.clone());
+        Ok(listing)
+    }
+}
+
+/// Some of what comes behind a position.
+fn part(spot: &Spot, rows: &dyn Rows, pattern: &Pattern, from: &Position, room: usize) -> Result<Part, Stopped> {
+    let mut entries = Vec::new();
+    let own = spot.existing().map_err(|error| ended(halt(error)))?;
+    if *from < Position::Dot && pattern.matches(".") {
+        entries.push(DirectoryEntry::new(own, ".", Position::Dot));
+    }
+    if *from < Position::DotDot && pattern.matches("..") && entries.len() < room {
+        entries.push(DirectoryEntry::new(&tree::directory_above(rows, spot)?, "..", Position::DotDot));
+    }
+    let after = match from {
+        Position::Name(name) => Some(name.clone()),
+        Position::Start | Position::Dot | Position::DotDot => None,
+    };
+    if entries.len() >= room {
+        let next = entries.last().map(|entry| entry.position.clone());
+        return Ok(Part { entries, next });
+    }
+    if let Some(only) = pattern.only() {
+        if after.is_none_or(|after| after < only) {
+            let found = past::see(rows, spot.share.generation, None, own.id, &FoldedName::stored(&only))?;
+            // The root's own row has no name.
+            let found = found.map(|seen| seen.node).filter(|_| !only.is_empty());
+            entries.extend(found.map(|node| DirectoryEntry::named(&node)));
+        }
+        return Ok(Part { entries, next: None });
+    }
+    let list = ListDirectoriesAndFiles { prefix: pattern.prefix(), after, max: LISTED_ENTRIES_MAX };
+    let (nodes, next) = list.page(spot, rows).map_err(ended)?;
+    let mut next = next.map(Position::Name);
+    for node in nodes.iter().filter(|node| pattern.matches(&node.name)) {
+        if entries.len() == room {
+            next = entries.last().map(|entry| entry.position.clone());
+            break;
+        }
+        entries.push(DirectoryEntry::named(node));
+    }
+    Ok(Part { entries, next })
+}
+
+impl DirectoryEntry {
+    fn named(node: &Node) -> DirectoryEntry {
+        DirectoryEntry::new(node, &node.name, Position::Name(fold(&node.name).into_owned()))
+    }
+}

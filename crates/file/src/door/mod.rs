@@ -1,0 +1,45 @@
+//! What SMB calls: files as an SMB client has them, as values and without packets.
+//!
+//! - [`Door`]: the File service behind SMB. It lists the shares of an account and connects to one of them.
+//! - [`Tree`]: a share that a client is connected to. It opens files and directories.
+//! - [`OpenFile`]: an open file or directory, with the access that it was opened with.
+//! - [`Refused`]: why something is not done; the SMB front end has an NTSTATUS for each.
+//!
+//! What always holds:
+//!
+//! - REST and SMB share the functions in `change`: nothing is decided twice, and share snapshots see the same from both.
+//! - Every change is one commit, and a method that changes something is ready when its commit is durable.
+//! - A future that is dropped leaves nothing behind in the table of opens; a commit that was under way keeps its entries until it ends.
+//! - A file is found by its id in every request, so renames, also of directories above it, do not matter to its handles.
+
+mod bytes;
+mod constants;
+mod create;
+mod decide;
+mod list;
+mod open_file;
+mod pattern;
+mod properties;
+mod refused;
+mod removal;
+mod rename;
+#[cfg(test)]
+pub(crate) mod tests;
+mod tree;
+mod values;
+mod watch;
+
+pub use constants::{access, attributes, notify_filter, options, security_parts, sharing};
+pub use open_file::OpenFile;
+pub use refused::Refused;
+pub(crate) use removal::Remover;
+pub use tree::{Door, SHARES_LISTED_MAX, Tree};
+pub use values::{
+    BasicInfo, Change, ChangeKind, Changes, CreateAction, CreateRequest, DirectoryEntry, Disposition, FileInfo,
+    HandleOwner, Lock, Opened, Space, TimeChange, filetime,
+};
+
+/// The most bytes that one read or write moves.
+pub const TRANSFER_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// The most entries of a directory that one call of [`OpenFile::list`] answers.
+pub const LISTED_ENTRIES_MAX: usize = 1_000;

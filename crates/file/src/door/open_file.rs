@@ -1,0 +1,271 @@
+//! An open file or directory.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use concurrency::Timestamp;
+use content::map::FileView;
+use engine::{Changes, Commit, Rows, Tick};
+use tokio::sync::{Notify, RwLock};
+use wire::file_path::FoldedName;
+use wire::fold::fold;
+
+use super::decide::{Ended, SETTLINGS_MAX, Stopped, refuse};
+use super::list::Listing;
+use super::{FileInfo, HandleOwner, Refused, Tree};
+use crate::announcement::{Announcement, Effect};
+use crate::model::{ShareGuard, share_key};
+use crate::opens::events::Watcher;
+use crate::opens::{Handle, HandleId, Holder, Place, Removal};
+use crate::tree::{self, Spot};
+
+/// An open file or directory. Every method takes `&self`: requests of one handle may run at once.
+///
+/// [`OpenFile::close`] closes it in good order. Dropping it closes it, too; what was to be deleted on close is then deleted in
+/// the background ([`super::Door::delete_abandoned`]).
+#[derive(Debug)]
+#[must_use = "the file is closed when this is dropped"]
+pub struct OpenFile {
+    pub(super) tree: Tree,
+    pub(super) handle: Arc<Handle>,
+    access: u32,
+    is_directory: bool,
+    /// Held for reading by every change under way, until its commit has ended. Close and flush wait for all of them.
+    changing: Arc<RwLock<()>>,
+    closing: Arc<Closing>,
+    state: Mutex<HandleState>,
+    /// Made by the first request for changes of the directory.
+    pub(super) watcher: tokio::sync::Mutex<Option<Watcher>>,
+}
+
+/// What a handle remembers between requests.
+#[derive(Debug, Default)]
+pub(super) struct HandleState {
+    /// The client has set these times, or has said that changes through this handle do not move them.
+    pub is_write_time_frozen: bool,
+    pub is_change_time_frozen: bool,
+    pub listing: Option<Listing>,
+}
+
+/// Whether a handle was closed, by its client or by force.
+#[derive(Debug, Default)]
+pub(super) struct Closing {
+    is_closed: AtomicBool,
+    closed: Notify,
+}
+
+impl Closing {
+    fn close(&self) {
+        self.is_closed.store(true, Ordering::SeqCst);
+        self.closed.notify_waiters();
+    }
+
+    /// Waits until the handle is closed.
+    pub async fn closed(&self) {
+        loop {
+            let closed = self.closed.notified();
+            if self.is_closed.load(Ordering::SeqCst) {
+                return;
+            }
+            closed.await;
+        }
+    }
+}
+
+/// Told by the table what becomes of a handle.
+#[derive(Debug)]
+pub(super) struct DoorHolder {
+    tree: Tree,
+    owner: Arc<dyn HandleOwner>,
+    closing: Arc<Closing>,
+}
+
+impl DoorHolder {
+    pub fn new(tree: Tree, owner: Arc<dyn HandleOwner>, closing: Arc<Closing>) -> DoorHolder {
+        DoorHolder { tree, owner, closing }
+    }
+}
+
+impl Holder for DoorHolder {
+    fn closed(&self, handle: HandleId) {
+        self.closing.close();
+        self.owner.closed(handle);
+    }
+
+    fn must_delete(&self, removal: Removal) {
+        self.tree.abandon(removal);
+    }
+}
+
+/// Where a handle has its file.
+#[derive(Clone, Debug)]
+pub(super) struct Location {
+    id: u64,
+    /// From the root down.
+    above: Vec<u64>,
+    name: FoldedName,
+    /// The path, as it is spelled.
+    pub names: Vec<String>,
+}
+
+impl Location {
+    fn new(id: u64, place: &Place) -> Location {
+        let names: Vec<String> = place.path.split('/').map(str::to_owned).collect();
+        let name = FoldedName::stored(&fold(names.last().map_or("", String::as_str)));
+        Location { id, above: place.above.iter().rev().copied().collect(), name, names }
+    }
+
+    /// The file. It is gone if a rename has replaced it.
+    pub fn find(&self, rows: &dyn Rows, share: ShareGuard) -> Result<Spot, Stopped> {
+        let found = tree::find_open(rows, share, (&self.above, &self.name), self.id)?;
+        found.ok_or(refuse(Refused::FileClosed))
+    }
+}
+
+/// What the handle is.
+impl OpenFile {
+    pub(super) fn new(
+        tree: Tree,
+        (handle, closing): (Arc<Handle>, Arc<Closing>),
+        access: u32,
+        is_directory: bool,
+    ) -> OpenFile {
+        OpenFile {
+            tree,
+            handle,
+            access,
+            is_directory,
+            changing: Arc::default(),
+            closing,
+            state: Mutex::default(),
+            watcher: tokio::sync::Mutex::default(),
+        }
+    }
+
+    /// The number that List Handles shows. Never 0, never given out twice.
+    pub fn handle_id(&self) -> HandleId {
+        self.handle.id()
+    }
+
+    /// The id of the file, as [`FileInfo::id`].
+    pub fn file_id(&self) -> u64 {
+        self.handle.file().id
+    }
+
+    pub fn is_directory(&self) -> bool {
+        self.is_directory
+    }
+
+    /// The access that was granted, without generic bits.
+    pub fn access(&self) -> u32 {
+        self.access
+    }
+
+    /// Properties, sizes, id and path. Needs no access at all: which class of information needs FILE_READ_ATTRIBUTES is for the
+    /// caller to check with [`OpenFile::access`].
+    pub async fn query(&self) -> Result<FileInfo, Refused> {
+        let (spot, names) = self.look(|spot, _, _| Ok(spot.clone())).await?;
+        let is_pending = self.tree.door.opens.is_delete_pending(self.handle.file());
+        match &spot.node {
+            Some(node) => Ok(FileInfo::new(node, &names.join("\\"), self.access, is_pending)),
+            None => Err(Refused::FileClosed),
+        }
+    }
+
+    /// Closes the handle, when the changes under way have ended. The last handle of a file that is to be deleted removes it; the
+    /// answer comes when that is durable.
+    pub async fn close(&self) -> Result<(), Refused> {
+        self.location()?;
+        self.closing.close();
+        let _all_ended = self.changing.write().await;
+        match self.handle.close() {
+            Some(removal) => self.tree.remove(removal).await,
+            None => Ok(()),
+        }
+    }
+}
+
+/// What the other parts of the door use.
+impl OpenFile {
+    /// Refuses what the handle was not opened for: any of the rights will do.
+    pub(super) fn need(&self, any: u32) -> Result<(), Refused> {
+        if self.access & any == 0 { Err(Refused::AccessDenied) } else { Ok(()) }
+    }
+
+    /// Refuses what only files have.
+    pub(super) fn need_file(&self) -> Result<(), Refused> {
+        if self.is_directory { Err(Refused::NotAFile) } else { Ok(()) }
+    }
+
+    pub(super) fn state(&self) -> MutexGuard<'_, HandleState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Where the file is, unless the handle is closed.
+    pub(super) fn location(&self) -> Result<Location, Refused> {
+        let place = self.handle.place().ok_or(Refused::FileClosed)?;
+        Ok(Location::new(self.file_id(), &place))
+    }
+
+    /// Ready when the handle is closed.
+    pub(super) async fn closed(&self) {
+        self.closing.closed().await;
+    }
+
+    /// Ready when all changes that were begun before have ended.
+    pub(super) async fn settled(&self) {
+        drop(self.changing.write().await);
+    }
+
+    /// Reads something of the file. Also says how its path is spelled.
+    pub(super) async fn look<T: Send + 'static>(
+        &self,
+        look: impl Fn(&Spot, &dyn Rows, Timestamp) -> Result<T, Stopped> + Send + 'static,
+    ) -> Result<(T, Vec<String>), Refused> {
+        let location = self.location()?;
+        let names = location.names.clone();
+        let read = self.tree.read(move |rows, share, now| look(&location.find(rows, share)?, rows, now));
+        Ok((read.await?, if self.handle.file().is_root() { Vec::new() } else { names }))
+    }
+
+    /// Commits a change of the file. It counts as under way until the commit has ended, also if the future is dropped: the handle
+    /// stays in the table so long, and close waits for it.
+    pub(super) async fn change<T: Send + 'static>(
+        &self,
+        effect: Effect,
+        apply: impl Fn(&Spot, &dyn Rows, Tick, &mut Changes) -> Result<T, Stopped> + Send + Sync + 'static,
+    ) -> Result<T, Refused> {
+        let apply = Arc::new(apply);
+        let held = Arc::new((Arc::clone(&self.handle), Arc::clone(&self.changing).read_owned().await));
+        for _ in 0..SETTLINGS_MAX {
+            let (tree, apply, held, location) =
+                (self.tree.clone(), Arc::clone(&apply), Arc::clone(&held), self.location()?);
+            let announcement = Arc::new(Announcement::new(&tree.door.events));
+            let deciding = Arc::clone(&announcement);
+            let partition = share_key(tree.account, &tree.share);
+            let committed = engine::commit(&*self.tree.door.engine, partition, move |rows, tick| {
+                let _held = &held;
+                let mut changes = Changes::none();
+                let spot = location.find(rows, tree.guard(rows)?)?;
+                let outcome = apply(&spot, rows, tick, &mut changes)?;
+                let event = || effect.event(&spot, &location.names).into_iter().collect();
+                deciding.decided(|| if changes.is_empty() { Vec::new() } else { event() });
+                Ok(Commit { changes, outcome })
+            });
+            match committed.await.map_err(Ended::from) {
+                Ok(outcome) => {
+                    announcement.publish();
+                    return Ok(outcome);
+                }
+                Err(ended) => {
+                    announcement.forget();
+                    match ended {
+                        Ended::Unsettled { map } => FileView::settle(&*self.tree.door.engine, map).await?,
+                        Ended::Refused(_) | Ended::LookAgain => return Err(ended.into()),
+                    }
+                }
+            }
+        }
+        Err(Refused::TryAgain)
+    }
+}

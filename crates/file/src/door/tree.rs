@@ -1,0 +1,153 @@
+//! The door itself, and shares that clients are connected to.
+
+use std::sync::Arc;
+
+use engine::Engine;
+use wire::file_path::FilePath;
+use wire::names::ShareName;
+
+use super::decide::Ended;
+use super::removal::{Abandoned, AbandonedFile, Remover};
+use super::{CreateRequest, Opened, Refused, Space, create};
+use crate::model::{Protocol, find_share, find_usage};
+use crate::opens::events::Events;
+use crate::opens::{Opens, Removal};
+use crate::{Failure, FileError, FileService, ListShares, ShareVersion, tree};
+
+/// Shares that are listed for a client. The wire format has room for more, clients' patience has not.
+pub const SHARES_LISTED_MAX: usize = 10_000;
+/// Shares that one read looks at.
+const SHARES_PER_READ: usize = 1_000;
+
+/// The File service as SMB calls it. A clone is the same door.
+///
+/// The server runs [`Door::delete_abandoned`] beside it.
+#[derive(Clone, Debug)]
+pub struct Door {
+    pub(super) engine: Arc<dyn Engine>,
+    pub(super) opens: Arc<Opens>,
+    pub(super) events: Events,
+    pub(super) abandoned: Arc<Abandoned>,
+}
+
+impl FileService {
+    /// What SMB calls. Each call makes a door of its own to the same files.
+    #[must_use]
+    pub fn door(&self) -> Door {
+        Door {
+            engine: Arc::clone(&self.engine),
+            opens: Arc::clone(&self.opens),
+            events: self.events.clone(),
+            abandoned: Arc::default(),
+        }
+    }
+}
+
+/// A share that a client is connected to (TREE_CONNECT). A clone is the same connection. A share that is deleted and made again
+/// under the same name is another one: the connection answers [`Refused::ShareGone`] from then on.
+#[derive(Clone, Debug)]
+pub struct Tree {
+    pub(super) door: Door,
+    pub(super) account: u64,
+    pub(super) share: ShareName,
+    /// The generation of the share, which is the id of its root.
+    pub(super) generation: u64,
+}
+
+impl Door {
+    /// The names of the shares of an account that SMB reaches, in order, at most [`SHARES_LISTED_MAX`].
+    pub async fn shares(&self, account: u64) -> Result<Vec<String>, Refused> {
+        let (mut names, mut after) = (Vec::new(), None);
+        loop {
+            let max = SHARES_PER_READ;
+            let list = ListShares { prefix: String::new(), after, max, deleted: false, snapshots: false };
+            let page = service::read(&*self.engine, account, &Arc::new(list)).await.map_err(refused)?;
+            let smb = page
+                .shares
+                .into_iter()
+                .filter(|listed| listed.place.version == ShareVersion::Live && listed.share.protocol == Protocol::Smb);
+            names.extend(smb.map(|listed| listed.place.name));
+            after = page.next;
+            if after.is_none() || names.len() >= SHARES_LISTED_MAX {
+                names.truncate(SHARES_LISTED_MAX);
+                return Ok(names);
+            }
+        }
+    }
+
+    /// Connects to a share. Names of shares have no case over SMB.
+    ///
+    /// Refused with [`Refused::ShareNotFound`] if the account has no such share, or one for NFS.
+    pub async fn connect(&self, account: u64, share: &str) -> Result<Tree, Refused> {
+        let share = ShareName::parse(&share.to_ascii_lowercase()).map_err(|_| Refused::ShareNotFound)?;
+        let name = share.clone();
+        let found =
+            engine::read::<_, FileError, _>(&*self.engine, move |rows, _| Ok(find_share(rows, account, &name)?));
+        let found = found.await.map_err(|error| refused(error.into()))?;
+        let found = found.filter(|found| found.protocol == Protocol::Smb).ok_or(Refused::ShareNotFound)?;
+        Ok(Tree { door: self.clone(), account, share, generation: found.generation })
+    }
+
+    /// Deletes files whose last handle was dropped instead of closed, for as long as it is polled. The server runs it once for
+    /// each door: until a file is deleted nobody can open it.
+    pub async fn delete_abandoned(&self) {
+        loop {
+            for AbandonedFile { account, share, removal } in self.abandoned.next().await {
+                // If the engine fails the file stays, as it does after a crash.
+                _ = self.remover().remove(account, &share, removal).await;
+            }
+        }
+    }
+
+    pub(super) fn remover(&self) -> Remover<'_> {
+        Remover { engine: &*self.engine, opens: &self.opens, events: &self.events }
+    }
+}
+
+impl Tree {
+    /// The name of the share.
+    pub fn name(&self) -> &str {
+        self.share.as_str()
+    }
+
+    /// Quota and usage, for QUERY_INFO of the file system.
+    pub async fn space(&self) -> Result<Space, Refused> {
+        let space = self.read(|rows, share, _| {
+            let (usage, root) = (find_usage(rows, share.generation), tree::find_in(rows, share, &FilePath::root()));
+            let root = root.map_err(super::decide::ended)?;
+            Ok(Space {
+                quota_bytes: share.quota_bytes(),
+                used_bytes: usage?.bytes,
+                created: root.node.map(|node| node.created).unwrap_or_default(),
+                volume: share.generation,
+            })
+        });
+        Ok(space.await?)
+    }
+
+    /// Opens a file or directory, and creates, empties or replaces it first if the disposition says so.
+    ///
+    /// It waits for REST operations that are at work on the file; dropping the future withdraws the open.
+    pub async fn open(&self, request: CreateRequest) -> Result<Opened, Refused> {
+        Box::pin(create::open(self, request)).await
+    }
+
+    /// Deletes a file whose last handle is closed.
+    pub(super) async fn remove(&self, removal: Removal) -> Result<(), Refused> {
+        self.door.remover().remove(self.account, &self.share, removal).await.map_err(refused)
+    }
+
+    pub(super) fn abandon(&self, removal: Removal) {
+        self.door.abandoned.add(AbandonedFile { account: self.account, share: self.share.clone(), removal });
+    }
+}
+
+/// What an operation that REST has, too, failed with.
+pub(super) fn refused(failure: Failure) -> Refused {
+    match failure {
+        Failure::Refused(error) => Ended::from(error).into(),
+        Failure::Failed(error) => Refused::Failed(error),
+        // No operation of the door takes a body from elsewhere.
+        Failure::Body(_) => Refused::InvalidParameter,
+    }
+}
