@@ -47,3 +47,23 @@ fn what_comes_from_the_source_and_what_from_the_request() {
         (vec![0; 512], false)
     );
 }
+
+/// Whole copies take the whole source: a range of the source is a header of other operations.
+#[test]
+fn a_range_of_the_source_changes_nothing() {
+    const PART: (&str, &str) = ("x-ms-source-range", "bytes=0-99");
+    const SYNC: (&str, &str) = ("x-ms-requires-sync", "true");
+    let stage = Stage::new();
+    stage.call("PUT cont/block", &[BLOCK_BLOB], "hello").ok();
+    stage.put_pages("cont/page", 512);
+    let mut table = Table::new("whole copies with a range");
+    for (name, headers) in [("Put Blob From URL", BLOCK_BLOB), ("Copy Blob From URL", SYNC)] {
+        for (source, length) in [("cont/block", 5), ("cont/page", 512)] {
+            let made = stage.take("PUT cont/made", &stage.readable(source), &[headers, PART]);
+            let row = format!("{name}, {source}");
+            table.row(format!("{row}: status"), made.status < 300, true);
+            table.row(row, stage.get("cont/made").ok().body.len(), length);
+            stage.call("DELETE cont/made", &[], "").ok();
+        }
+    }
+}

@@ -246,10 +246,11 @@ pub fn let_go_some(
     // All are asked for before any is missed.
     let (has_share, live, kept) =
         (snapshot.has_share(rows), snapshots(rows, generation), kept_from(rows, snapshot, low));
-    let (live, (kept, next)) = (live?, kept?);
+    // Of a share that is gone nothing else is asked: a snapshot whose row cannot be read goes with it.
     if !has_share? {
         return Ok(None);
     }
+    let (live, (kept, next)) = (live?, kept?);
     let before = live.iter().map(|(_, other)| other.epoch).filter(|other| *other < epoch).max().unwrap_or(0);
     let keys: Vec<Key> = kept.iter().map(|(directory, name)| past_key(generation, *directory, name, epoch)).collect();
     rows.prefetch(&keys);

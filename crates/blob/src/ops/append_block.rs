@@ -112,7 +112,7 @@ impl AppendBlock {
         if self.position.is_some_and(|position| position != state.length) {
             return Err(BlobError::AppendPositionConditionNotMet);
         }
-        if self.max_size.is_some_and(|most| state.length + self.body.length > most) {
+        if self.max_size.is_some_and(|most| state.length.saturating_add(self.body.length) > most) {
             return Err(BlobError::MaxBlobSizeConditionNotMet);
         }
         Ok((blob, state, blocks))

@@ -18,6 +18,7 @@ use content::upload::{Received, Wanted};
 use service::RequestError;
 use service::sources::Manner;
 use wire::http::{Body, Head, HeaderMap, HeaderValue, Reply, StatusCode, header};
+use wire::ranges::RangeHeader;
 
 use super::Call;
 use crate::encryption_headers;
@@ -56,11 +57,13 @@ fn read_head(
     request::only_base(head)?;
     request::no_expiry(head)?;
     // Of these only a new blob can be sealed, or come from one that is: so the service has it.
-    let source = match kind {
+    let mut source = match kind {
         CopyKind::Copy => Source::parse(head, Manner::Copy)?,
         CopyKind::CopyInRequest => Source::parse(head, Manner::FromUrl)?,
         CopyKind::BlockBlob => Source::parse_with_key(head)?,
     };
+    // These copy a source whole: the header with a range of the source is not one of theirs.
+    source.range = RangeHeader::None;
     match kind {
         CopyKind::Copy | CopyKind::CopyInRequest => encryption_headers::no_customer_key(head)?,
         CopyKind::BlockBlob => {}

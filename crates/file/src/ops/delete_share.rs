@@ -72,17 +72,19 @@ impl DeleteShare {
     }
 
     /// The snapshots that are leased. They go with the share only if the request says so; one that is restored is not leased, as
-    /// the share itself is not. A snapshot whose row cannot be read goes, too: its lease is not known, and a share with damage
-    /// must not stay for ever. The outcome is the keys of such rows.
+    /// the share itself is not. The lease of a snapshot whose row cannot be read is not known, so that snapshot counts as leased:
+    /// a share with damage need not stay for ever. The outcome is the keys of such rows.
     fn release(&self, rows: &dyn Rows, share: &Share, now: Timestamp, changes: &mut Changes) -> Result<Vec<Key>, Halt> {
         if share.snapshots == 0 {
             return Ok(Vec::new());
         }
         let SnapshotRows { readable, damaged } = snapshot_rows(rows, share.generation)?;
+        let is_leased = |(_, snapshot): &(Timestamp, ShareSnapshot)| snapshot.share.lease.holder(now).is_some();
+        let has_leased = !damaged.is_empty() || readable.iter().any(is_leased);
+        if has_leased && self.snapshots != Some(DeleteSnapshots::IncludeLeased) {
+            return Err(refuse(FileError::DeleteShareWhenSnapshotLeased));
+        }
         for (time, snapshot) in readable {
-            if snapshot.share.lease.holder(now).is_some() && self.snapshots != Some(DeleteSnapshots::IncludeLeased) {
-                return Err(refuse(FileError::DeleteShareWhenSnapshotLeased));
-            }
             if snapshot.share.lease != Lease::Available {
                 let share = Share { lease: Lease::Available, ..snapshot.share };
                 let key = snapshot_key(share.generation, time);
@@ -209,7 +211,7 @@ mod tests {
         assert_eq!(bench.rows(), 0);
     }
 
-    /// A snapshot that cannot be read goes with its share. A listing names its row, as listings do.
+    /// A snapshot that cannot be read goes with its share, if leased ones may go. A listing names its row, as listings do.
     #[tokio::test]
     async fn a_damaged_snapshot_goes_with_its_share() {
         let bench = Bench::with_share().await;
@@ -221,8 +223,13 @@ mod tests {
         let listed = bench.call("GET", "?comp=list&include=snapshots", &[], b"").await;
         assert!(matches!(&listed, Err(Failure::Failed(error)) if error.to_string().contains("share snapshot")));
         assert_eq!(bench.call("GET", "?comp=list", &[], b"").await.unwrap().status, 200);
-        let include = [("x-ms-delete-snapshots", "include")];
-        assert_eq!(bench.call("DELETE", URL, &include, b"").await.unwrap().status, 202);
+        let delete = async |value: &str| bench.call("DELETE", URL, &[("x-ms-delete-snapshots", value)], b"").await;
+        assert_eq!(
+            refusal(delete("include").await),
+            FileError::DeleteShareWhenSnapshotLeased,
+            "nobody knows its lease"
+        );
+        assert_eq!(delete("include-leased").await.unwrap().status, 202);
         bench.sweep().await;
         assert_eq!(bench.rows(), 0);
     }
