@@ -149,6 +149,8 @@ fn writers_are_answered_while_gigabytes_are_collected() {
         server.memory() / MIB,
     );
     assert!(silence.longest < SILENCE_MAX, "nobody was answered for {:?}", silence.longest);
+    // A connection that was silent for so long has been closed.
+    let client = Client::new(server.blob);
     for number in (0..blobs).step_by(7) {
         let found = client.call(&format!("GET soak/{number}"), &[], "");
         match is_deleted(number) {
