@@ -20,9 +20,9 @@ use crate::trouble::Trouble;
 const SLOTS: u64 = 16;
 /// From one stamp of a slot to the next: a fifth of a millisecond.
 const STEP: u64 = SLOTS * IDS_PER_TICK;
-/// A node that was silent for this long has ended, as far as the others know.
+/// A node that has not renewed its lease for this long has ended, as far as the others know.
 pub const LEASE: Duration = Duration::from_secs(15);
-/// How often a node says that it lives.
+/// How often a node renews its lease.
 pub const BEAT: Duration = Duration::from_secs(2);
 /// How long the answer to a beat is waited for: a connection that is dead must be replaced before the lease ends.
 pub const BEAT_PATIENCE: Duration = Duration::from_secs(10);
