@@ -1,8 +1,8 @@
 //! The collector of segments: gives space back.
 //!
 //! A segment without live contents is dropped. A segment in which less than half of the bytes are live is emptied first: its live
-//! contents are copied to a data segment, and the rows that hold the places are changed in guarded decisions. A file is unlinked only after the
-//! commit that made it superfluous is durable and no reader looks at an older state.
+//! contents are copied to a data segment, and the rows that hold their places are changed in guarded decisions. A file is unlinked
+//! only after the commit that made it superfluous is durable and no reader looks at an older state.
 //!
 //! The collector gives way: it works in short rounds, not at all while flushes or compaction are behind, and rests as long
 //! as it works. What cannot be read or moved is left where it is, named in the log, counted, and tried again later and
