@@ -1,4 +1,4 @@
-//! What runs beside: spare logs, flushes, the retirement of logs, compaction, collection, a look at the free space.
+//! The background threads: spare logs, flushes, the retirement of logs, compaction, collection, a look at the free space.
 
 use std::io;
 use std::sync::atomic::Ordering;
@@ -24,7 +24,7 @@ const COLLECT_EVERY: Duration = Duration::from_secs(2);
 const COLLECT_AGAIN: Duration = Duration::from_millis(100);
 /// Compaction that fails is tried again after this long at most: writers are slowed down until it works.
 const COMPACTION_REST_MAX: Duration = Duration::from_secs(60);
-/// How often the log says of something that it keeps failing.
+/// How often a failure that repeats is logged again.
 const SAY_EVERY: Duration = Duration::from_secs(60);
 
 /// A log that takes no more batches. It can go (or serve as plain data) once its rows are in the tree's files.
@@ -38,7 +38,7 @@ pub struct EndedLog {
     pub stamp: u64,
 }
 
-/// What the threads tell each other.
+/// The state that the background threads share.
 #[derive(Debug, Default)]
 pub struct Signals {
     state: Mutex<SignalState>,
@@ -95,7 +95,7 @@ impl Signals {
         }
     }
 
-    /// Waits for so long, or until it is time to stop.
+    /// Waits for this long, or until the engine closes.
     fn pause(&self, stopping: &AtomicBool, pause: Duration) {
         let began = Instant::now();
         while let Some(left) = pause.checked_sub(began.elapsed()).filter(|left| !left.is_zero()) {
@@ -118,7 +118,7 @@ pub fn start_collector(inner: &Arc<Inner>) -> io::Result<JoinHandle<()>> {
     supervise(inner, "collector", collector)
 }
 
-/// Something that may keep failing. The log says so at once, and then once in a while.
+/// Throttles the log of a failure that may repeat: it is logged at once, and then once in a while.
 #[derive(Default)]
 struct Repeated {
     said: Option<Instant>,
@@ -126,7 +126,7 @@ struct Repeated {
 }
 
 impl Repeated {
-    /// `Some`: say it, and that it has happened so many times since it was said last. `None`: not yet.
+    /// `Some`: log it, with how many times it has happened since it was last logged. `None`: not yet.
     fn due(&mut self) -> Option<u64> {
         self.unsaid += 1;
         if self.said.is_some_and(|said| said.elapsed() < SAY_EVERY) {
@@ -206,8 +206,8 @@ pub fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge)
 }
 
-/// What failed while something was done. Out of file descriptors there is too much to do, and nothing is broken: the client
-/// can come again.
+/// The error for the client after a failure of the disk. Without a free file descriptor the engine is only busy: the client can
+/// come again.
 pub fn unavailable(doing: &str, error: &io::Error) -> EngineError {
     match is_out_of_files(error) {
         true => EngineError::Busy,

@@ -1,8 +1,8 @@
 //! The collector of segments: gives space back.
 //!
-//! A segment nothing lives in is dropped. One of whose contents less than half live is emptied first: what lives is copied
-//! to a data segment, and the rows that hold the places are changed in guarded decisions. A file is unlinked only after the
-//! commit that made it superfluous is durable and no reader looks at an older state.
+//! A segment without live contents is dropped. A segment in which less than half of the bytes are live is emptied first: its live
+//! contents are copied to a data segment, and the rows that hold their places are changed in guarded decisions. A file is unlinked
+//! only after the commit that made it superfluous is durable and no reader looks at an older state.
 //!
 //! The collector gives way: it works in short rounds, not at all while flushes or compaction are behind, and rests as long
 //! as it works. What cannot be read or moved is left where it is, named in the log, counted, and tried again later and
@@ -32,7 +32,7 @@ const MOVE_BYTES: u64 = 4 << 20;
 const MOVES_PER_DECISION: usize = 128;
 /// How much one gentle round copies.
 const ROUND_BYTES: u64 = 32 << 20;
-/// Segments smaller than this are not worth the copying until nothing lives in them.
+/// Smaller segments are not emptied; they are dropped once nothing in them is live.
 const SMALL: u64 = 64 * 1024;
 /// When what lives takes less than this part of the file, rows and padding are reason enough to copy it.
 const NEARLY_EMPTY: u64 = 8;
@@ -131,7 +131,7 @@ fn note_failure(inner: &Inner, collector: &mut Collector, segment: &Segment, err
     tracing::warn!(%file, %error, times, "a segment cannot be collected; it will be tried again, later each time");
 }
 
-/// Unlinks what is dropped and out of every reader's sight.
+/// Unlinks the dropped segments that no reader can see any more.
 pub fn unlink_dropped(inner: &Inner, collector: &mut Collector) {
     // Not before the commits that emptied it are synced, which in relaxed durability is later than acknowledged.
     let safe = inner.tree.watermark().min(inner.durable.load(Ordering::Acquire));
@@ -285,7 +285,8 @@ fn live_bytes(inner: &Inner, segment: u64) -> u64 {
     inner.live.lock().expect("nothing panics under this lock").get(&segment).copied().unwrap_or(0)
 }
 
-/// Everything that was found in a segment has been moved. What lives there still cannot be found by walking through it.
+/// Everything that was found in a segment has been moved. Contents that are still live there cannot be found by walking through
+/// it.
 fn lost_in(inner: &Inner, segment: &Segment) -> Option<EngineError> {
     let left = live_bytes(inner, segment.id);
     (left > 0).then(|| EngineError::Corrupt(format!("{left} bytes of contents live in it and are not found there")))

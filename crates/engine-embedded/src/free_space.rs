@@ -1,4 +1,4 @@
-//! How much of the disk may still be used, and by whom.
+//! How much of the disk may still be used, and for what.
 //!
 //! Growing writes end at a reserve, and sooner when compaction is behind and will need more than that. What is left belongs
 //! to deletes and to what gives space back: their log, the rows they are written out as, compaction, and the collector's

@@ -21,7 +21,7 @@ use crate::{Inner, Patience, Snapshot, fill_random, sync};
 
 /// Above this the oldest recent writes are forgotten, and decisions that would need them are run again.
 const RECENT_BYTES_MAX: usize = 8 << 20;
-/// What a recent write costs beside its key.
+/// The memory that a recent write takes beside its key.
 const RECENT_OVERHEAD: usize = 48;
 /// Ranges beyond this number are joined with the one before them: a footprint that is too large is only too careful.
 const RANGES_MAX: usize = 4_096;
@@ -70,7 +70,7 @@ fn prepare(inner: &Arc<Inner>, request: &mut Request) -> Prepared {
 /// Keys from the first on and before the second.
 type Range = (Vec<u8>, Vec<u8>);
 
-/// What a decision sees that is run outside: the newest durable state. What it looks at is noted.
+/// The rows for a decision that is run outside: the newest durable state. Every row and range that it reads is noted.
 struct Outside<'a> {
     snapshot: Snapshot<'a>,
     ranges: RefCell<Vec<Range>>,
@@ -165,7 +165,7 @@ impl Footprint {
     }
 }
 
-/// What was written while decisions are outside. The decider's own: it writes and it compares.
+/// The keys that were written while decisions are outside. Only the decider uses it.
 #[derive(Debug, Default)]
 pub struct RecentWrites {
     writes: VecDeque<(u64, Vec<u8>)>,

@@ -18,7 +18,7 @@ pub enum Moment {
     Collector,
 }
 
-/// Asked at each moment; the default does nothing, and without the feature `testing` there is no other.
+/// Called at each moment. The default does nothing, and without the feature `testing` there is no other.
 #[derive(Clone, Default)]
 pub struct Probe(#[cfg(feature = "testing")] Option<Ask>);
 

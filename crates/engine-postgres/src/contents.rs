@@ -30,7 +30,7 @@ const RESERVE_STEP_KIB: usize = 256;
 const UPLOAD_MEMORY_SHORT_KIB: usize = UPLOAD_MEMORY_KIB / 4;
 const SHORT_EXTENT_BYTES: u64 = 1 << 20;
 
-/// What readers and writers need of the engine.
+/// The parts of the engine that readers and writers use.
 #[derive(Clone, Debug)]
 pub struct Source {
     pub pool: Arc<Pool>,
@@ -237,7 +237,7 @@ impl ContentReader for Reader {
     }
 }
 
-/// What an engine's own task answered.
+/// The result of a task that the engine spawned.
 pub async fn joined<T>(task: JoinHandle<Result<T, EngineError>>) -> Result<T, EngineError> {
     task.await.unwrap_or_else(|error| Err(EngineError::Unavailable(error.to_string())))
 }

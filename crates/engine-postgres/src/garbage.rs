@@ -48,7 +48,7 @@ impl Garbage {
     }
 }
 
-/// Which runs say nothing, what they said last, and since when nothing else was heard.
+/// The silent runs: the last beat of each, and since when this node watches it.
 ///
 /// Time alone proves nothing: while the database is away, or waits for a standby, no node is heard. So a run is watched,
 /// by a node that looks often enough and is heard itself.
@@ -93,7 +93,7 @@ pub async fn round(inner: &Inner) -> Result<bool, Trouble> {
     Ok(more.unwrap_or(false))
 }
 
-/// What fails in one part is no reason to leave out the next, as long as the database answers.
+/// A part that fails does not keep the next from being tried, as long as the database answers.
 fn go_on<T>(inner: &Inner, done: Result<T, Trouble>, what: &str) -> Result<Option<T>, Trouble> {
     match done {
         Ok(done) => Ok(Some(done)),

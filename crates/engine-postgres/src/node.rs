@@ -20,9 +20,9 @@ use crate::trouble::Trouble;
 const SLOTS: u64 = 16;
 /// From one stamp of a slot to the next: a fifth of a millisecond.
 const STEP: u64 = SLOTS * IDS_PER_TICK;
-/// A node that was silent for this long has ended, as far as the others know.
+/// A node that has not renewed its lease for this long has ended, as far as the others know.
 pub const LEASE: Duration = Duration::from_secs(15);
-/// How often a node says that it lives.
+/// How often a node renews its lease.
 pub const BEAT: Duration = Duration::from_secs(2);
 /// How long the answer to a beat is waited for: a connection that is dead must be replaced before the lease ends.
 pub const BEAT_PATIENCE: Duration = Duration::from_secs(10);
@@ -120,10 +120,13 @@ impl Node {
         Moment { now: self.clock.now(), offset_seconds, difference, age_ticks_max: MOMENT_AGE_TICKS_MAX }
     }
 
-    /// What a load brings may include that the clock was moved on or was far behind, or rows that a node with a faster clock
-    /// wrote: no function decides at a time before that of the rows it has read, or a message just put could not be seen yet. And a
-    /// node that stood still does not go on at the time it had then: a lease would end before its holder hears of it. Each
-    /// time that happens twice as long is allowed, so that it ends. `true`: the moment is another. `newest` is the latest stamp among the rows; one far ahead is no reason to believe that it is so late.
+    /// Moves the moment on after a load, if it must be moved. `true`: it was moved, and the function runs again. `newest` is the
+    /// latest stamp among the rows that were loaded.
+    ///
+    /// The load may have shown that the clock was moved or was far behind, or have brought rows that a node with a faster clock
+    /// wrote. No function decides at a time before that of the rows it has read, or a message just put could not be seen yet; but
+    /// a stamp that is far ahead says nothing about the time. A node that stood still does not go on at the time it had then: a
+    /// lease would end before its holder hears of it. Each time that happens twice as long is allowed, so that it ends.
     pub fn follow(&self, moment: &mut Moment, newest: i64) -> bool {
         let is_old = moment.offset_seconds != self.offset_seconds() || self.clock.has_leapt_since(moment.difference);
         let is_late = self.now().0.saturating_sub(moment.now.0) > moment.age_ticks_max;

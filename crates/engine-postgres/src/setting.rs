@@ -87,7 +87,7 @@ pub async fn edit_setting(url: &str, options: &Options, name: &'static str) -> R
 }
 
 impl SettingEdit {
-    /// Every node goes by it from the next request on.
+    /// Every node uses it from the next request on.
     pub async fn put(self, text: &str) -> Result<(), String> {
         let failed = |error| Trouble::of(&error).to_string();
         let sql = "INSERT INTO setting (name, version, value) VALUES ($1, 1, $2) \

@@ -1,4 +1,4 @@
-//! What can go wrong with the database, by what is to be done about it.
+//! Errors of the database, sorted by what the engine does about them.
 
 use engine::EngineError;
 use tokio_postgres::error::SqlState;

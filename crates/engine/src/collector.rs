@@ -140,7 +140,7 @@ impl Failure {
 }
 
 /// The due rows that a sweep handles.
-struct DueRows {
+struct Found {
     keys: Vec<Key>,
     now: Timestamp,
     is_more_left: bool,
@@ -206,11 +206,11 @@ impl Sweeper {
         }
     }
 
-    async fn due_now(&self, engine: &dyn Engine, from: Option<Key>) -> Result<DueRows, EngineError> {
+    async fn due_now(&self, engine: &dyn Engine, from: Option<Key>) -> Result<Found, EngineError> {
         let memory = Arc::clone(&self.0);
         let found = read::<_, std::convert::Infallible, _>(engine, move |rows, now| {
             let (first, to) = due::range(now);
-            let mut found = DueRows { keys: Vec::new(), now, is_more_left: false };
+            let mut found = Found { keys: Vec::new(), now, is_more_left: false };
             rows.scan(from.as_ref().unwrap_or(&first), &to, DUE_PER_SWEEP, &mut |key, _| {
                 let key = Key::from_bytes(key);
                 if !remembered(&memory).failing.contains_key(&key) {
@@ -256,7 +256,7 @@ impl Memory {
     }
 
     /// Below the first row that was found nothing is left: the low mark may follow what the clock has shown a while ago.
-    fn finish(&mut self, found: &DueRows, moment: Instant) {
+    fn finish(&mut self, found: &Found, moment: Instant) {
         self.seen.push_back((moment, found.now));
         let old = |seen: &(Instant, Timestamp)| moment.saturating_duration_since(seen.0) >= MARK_DISTANCE;
         while self.seen.len() > 1 && self.seen.get(1).is_some_and(old) {

@@ -34,7 +34,7 @@ pub(super) fn body_bytes_max(head: &Head) -> u64 {
     if head.since("2022-11-02") { 100 * MIB } else { 4 * MIB }
 }
 
-/// A block as it is to be appended. As a [`ReadOperation`] it says whether it may, before its body is read.
+/// A block to append. As a [`ReadOperation`] it says whether the block may be appended, before its body is read.
 #[derive(Clone, Debug)]
 pub struct AppendBlock {
     pub container: ContainerName,

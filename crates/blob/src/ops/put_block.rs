@@ -37,7 +37,7 @@ pub(super) fn body_bytes_max(head: &Head) -> u64 {
     }
 }
 
-/// A block as it is to wait. As a [`ReadOperation`] it says whether it may, before its body is read.
+/// A block to stage. As a [`ReadOperation`] it says whether the block may be staged, before its body is read.
 #[derive(Clone, Debug)]
 pub struct PutBlock {
     pub container: ContainerName,

@@ -34,7 +34,7 @@ use crate::{Failure, reply, request};
 /// 50,000 entries with the longest ids fit.
 const BODY_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// A blob as it is to become. As a [`ReadOperation`] it says whether it may, before the list is read.
+/// A blob to make of blocks. As a [`ReadOperation`] it says whether the blob may be made, before the list is read.
 #[derive(Clone, Debug)]
 pub struct PutBlockList {
     pub container: ContainerName,

@@ -22,7 +22,7 @@ use crate::{Failure, reply, request};
 /// The most that one request writes. A clear may go over the whole blob.
 pub(super) const BODY_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
-/// Pages as they are to become. As a [`ReadOperation`] it says whether they may, before the body is read.
+/// Pages to write or to clear. As a [`ReadOperation`] it says whether they may be changed, before the body is read.
 #[derive(Clone, Debug)]
 pub struct PutPage {
     pub container: ContainerName,

@@ -26,8 +26,8 @@ use crate::rules::encryption;
 use crate::rules::soft_delete::{self, Keeping, Written};
 use crate::rules::writable::{self, Reach};
 
-/// What a copy makes of its destination, whatever its source turns out to be. As a [`ReadOperation`] it says whether it may,
-/// before the source is looked at.
+/// The destination of a copy: what the copy makes of it, whatever the source is. As a [`ReadOperation`] it says whether the
+/// destination may be replaced, before the source is looked at.
 #[derive(Clone, Debug)]
 pub struct WholeCopy {
     pub container: ContainerName,
