@@ -246,7 +246,7 @@ pub async fn open(tree: &Tree, request: CreateRequest) -> Result<Opened, Refused
     let mut opening = Opening { tree, request, wish, created: None };
     let mut turn: Option<(NameKey, Arc<Turn>)> = None;
     for _ in 0..ATTEMPTS_MAX {
-        let moves = tree.door.opens.moves();
+        let moves = tree.door.opens.moves(tree.generation);
         let found = opening.look().await?;
         let name = found.name_key();
         let held = match turn.take() {
@@ -297,9 +297,12 @@ impl Opening<'_> {
         let granted = self.wish.granted(&node, is_new);
         let closing = Arc::new(Closing::default());
         let handle = Arc::new(self.handle((&found, &node), (granted, plan), &closing).await?);
-        if self.tree.door.opens.moves() != moves {
-            // A directory above may be elsewhere, and the handle does not know where it is.
-            return Err(Ended::LookAgain);
+        if self.tree.door.opens.moves(self.tree.generation) != moves {
+            // A directory above may have gone elsewhere before the handle was in the table.
+            let again = self.look().await?;
+            if again.spot.id() != Some(node.id) || again.place() != found.place() {
+                return Err(Ended::LookAgain);
+            }
         }
         let node = match plan {
             Plan::Overwrite => self.overwrite(&found, &handle, turn).await?,

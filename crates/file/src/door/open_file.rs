@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use concurrency::Timestamp;
 use content::map::FileView;
 use engine::{Changes, Commit, Rows, Tick};
-use tokio::sync::{Notify, RwLock};
+use tokio::sync::{Notify, OwnedRwLockReadGuard, RwLock};
 use wire::file_path::FoldedName;
 use wire::fold::fold;
 
@@ -72,6 +72,9 @@ impl Closing {
     }
 }
 
+/// The handle stays in the table while a change is under way, and close waits for it.
+pub(super) type UnderWay = (Arc<Handle>, OwnedRwLockReadGuard<()>);
+
 /// Told by the table what becomes of a handle.
 #[derive(Debug)]
 pub(super) struct DoorHolder {
@@ -113,6 +116,14 @@ impl Location {
         let names: Vec<String> = place.path.split('/').map(str::to_owned).collect();
         let name = FoldedName::stored(&fold(names.last().map_or("", String::as_str)));
         Location { id, above: place.above.iter().rev().copied().collect(), name, names }
+    }
+
+    /// The directory that it is in. The root is in itself.
+    pub fn find_directory(&self, rows: &dyn Rows, share: ShareGuard) -> Result<Spot, Stopped> {
+        let Some((directory, higher)) = self.above.split_last() else { return self.find(rows, share) };
+        let name = self.names.len().checked_sub(2).and_then(|at| self.names.get(at)).map_or("", String::as_str);
+        let found = tree::find_open(rows, share, (higher, &FoldedName::stored(&fold(name))), *directory)?;
+        found.ok_or(refuse(Refused::FileClosed))
     }
 
     /// The file. It is gone if a rename has replaced it.
@@ -212,6 +223,11 @@ impl OpenFile {
         self.closing.closed().await;
     }
 
+    /// A change begins, and is under way until this is dropped.
+    pub(super) async fn under_way(&self) -> UnderWay {
+        (Arc::clone(&self.handle), Arc::clone(&self.changing).read_owned().await)
+    }
+
     /// Ready when all changes that were begun before have ended.
     pub(super) async fn settled(&self) {
         drop(self.changing.write().await);
@@ -236,7 +252,7 @@ impl OpenFile {
         apply: impl Fn(&Spot, &dyn Rows, Tick, &mut Changes) -> Result<T, Stopped> + Send + Sync + 'static,
     ) -> Result<T, Refused> {
         let apply = Arc::new(apply);
-        let held = Arc::new((Arc::clone(&self.handle), Arc::clone(&self.changing).read_owned().await));
+        let held = Arc::new(self.under_way().await);
         for _ in 0..SETTLINGS_MAX {
             let (tree, apply, held, location) =
                 (self.tree.clone(), Arc::clone(&apply), Arc::clone(&held), self.location()?);

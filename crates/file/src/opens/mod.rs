@@ -114,10 +114,11 @@ impl Opens {
         self.table.calm()
     }
 
-    /// A number that changes whenever a rename of a directory begins or ends. An opener that found it the same before its look at the
-    /// rows and after its handle was in the table knows that the path led where it says.
-    pub fn moves(&self) -> u64 {
-        self.table.moves()
+    /// A number that changes whenever the rename of a directory of the share begins or ends. An opener that found it the same before its
+    /// look at the rows and after its handle was in the table knows that the path led where it says. From then on no directory above
+    /// is renamed.
+    pub fn moves(&self, share: u64) -> u64 {
+        self.table.moves(share)
     }
 
     /// Whether nothing is open, at work or waiting.

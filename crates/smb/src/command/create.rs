@@ -2,7 +2,6 @@
 //! ask for them get an open without.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
 use bytes::Bytes;
 use file::door::{CreateAction, CreateRequest, FileInfo, HandleOwner, Tree};
@@ -42,8 +41,7 @@ pub(super) async fn run(call: &Call, request: create::Request) -> Result<Answer>
     let (mode, contexts) = (request.options & MODE_OPTIONS, request.contexts.clone());
     let opened = Box::pin(share.open(asked(call, request)?)).await.map_err(status_of)?;
     let (action, info) = (opened.action, opened.info);
-    let file =
-        FileOpen { door: opened.file, position: AtomicU64::new(0), mode, listing: tokio::sync::Mutex::default() };
+    let file = FileOpen::new(opened.file, mode);
     let open = user.add_open(tree.id, |id| Open::new(id, tree.id, OpenKind::File(Box::new(file)))).await?;
     let created = create::Response {
         oplock: oplock_level::NONE,
