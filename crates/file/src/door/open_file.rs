@@ -191,13 +191,23 @@ impl OpenFile {
         let _all_ended = self.changing.write().await;
         match self.handle.close() {
             Some(removal) => self.tree.remove(removal).await,
-            None => Ok(()),
+            None => {
+                self.tell_watchers_of_deletion();
+                Ok(())
+            }
         }
     }
 }
 
 /// What the other parts of the door use.
 impl OpenFile {
+    /// A client that watches a directory holds it open, and lets it go when it hears that it is to be deleted.
+    pub(super) fn tell_watchers_of_deletion(&self) {
+        if self.is_directory && self.tree.door.opens.is_delete_pending(self.handle.file()) {
+            self.tree.door.events.delete_pending(self.file_id());
+        }
+    }
+
     /// Refuses what the handle was not opened for: any of the rights will do.
     pub(super) fn need(&self, any: u32) -> Result<(), Refused> {
         if self.access & any == 0 { Err(Refused::AccessDenied) } else { Ok(()) }

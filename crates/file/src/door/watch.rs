@@ -9,8 +9,8 @@ use crate::opens::events::{Action, Aspects, Event, Notice};
 
 impl OpenFile {
     /// Waits for changes in the directory (CHANGE_NOTIFY). Filter and depth are those of the first call of the handle; what happens
-    /// between two calls is kept. Dropping the future loses nothing. Closing the handle ends it with [`Refused::FileClosed`].
-    /// Needs FILE_READ_DATA.
+    /// between two calls is kept. Dropping the future loses nothing. Closing the handle ends it with [`Refused::FileClosed`], a
+    /// deletion that waits for it with [`Refused::DeletePending`]. Needs FILE_READ_DATA.
     pub async fn changes(&self, filter: u32, is_recursive: bool) -> Result<Changes, Refused> {
         if !self.is_directory() {
             return Err(Refused::InvalidParameter);
@@ -19,6 +19,9 @@ impl OpenFile {
         // One request of a handle after the other: each change is told once.
         let mut watcher = self.watcher.lock().await;
         self.location()?;
+        if self.tree.door.opens.is_delete_pending(self.handle.file()) {
+            return Err(Refused::DeletePending);
+        }
         if watcher.is_none() {
             let watched = self.tree.door.events.watch(self.file_id(), is_recursive, Aspects(filter));
             *watcher = Some(watched.map_err(|_too_many| Refused::TooMany)?);
@@ -32,6 +35,7 @@ impl OpenFile {
         match notice.await {
             None => Err(Refused::FileClosed),
             Some(Notice::Overflow) => Ok(Changes::Overflow),
+            Some(Notice::DeletePending) => Err(Refused::DeletePending),
             Some(Notice::Events(events)) => {
                 let records = events.iter().flat_map(|event| records(event, self.file_id()));
                 Ok(Changes::Records(records.collect()))

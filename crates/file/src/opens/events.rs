@@ -104,6 +104,8 @@ pub enum Notice {
     Events(Vec<Arc<Event>>),
     /// Too much happened: the client reads the directory anew.
     Overflow,
+    /// The directory is to be deleted when its last handle closes, and the watcher's may be that one.
+    DeletePending,
 }
 
 /// The directory has too many watchers.
@@ -136,6 +138,7 @@ struct Watch {
 struct Kept {
     events: VecDeque<Arc<Event>>,
     has_overflowed: bool,
+    is_delete_pending: bool,
 }
 
 /// Watches a directory until it is dropped. What happens between two calls of [`Watcher::next`] is kept.
@@ -169,6 +172,20 @@ impl Events {
         let told: Vec<Arc<Watch>> = self.hub.watching(&event);
         for watch in told {
             watch.keep(&event);
+            watch.arrived.notify_one();
+        }
+    }
+}
+
+impl Events {
+    /// Tells those who watch the directory that it is to be deleted: a client that only watches it has to let it go.
+    pub fn delete_pending(&self, directory: u64) {
+        if !self.has_watchers() {
+            return;
+        }
+        let watches = self.hub.watches.read().unwrap_or_else(PoisonError::into_inner);
+        for watch in watches.get(&directory).into_iter().flatten() {
+            watch.kept().is_delete_pending = true;
             watch.arrived.notify_one();
         }
     }
@@ -236,12 +253,15 @@ impl Watch {
         if kept.events.len() < EVENTS_PER_WATCHER_MAX {
             kept.events.push_back(Arc::clone(event));
         } else {
-            *kept = Kept { events: VecDeque::new(), has_overflowed: true };
+            *kept = Kept { events: VecDeque::new(), has_overflowed: true, ..*kept };
         }
     }
 
     fn take(&self) -> Option<Notice> {
-        let Kept { events, has_overflowed } = std::mem::take(&mut *self.kept());
+        let Kept { events, has_overflowed, is_delete_pending } = std::mem::take(&mut *self.kept());
+        if is_delete_pending {
+            return Some(Notice::DeletePending);
+        }
         if has_overflowed {
             return Some(Notice::Overflow);
         }

@@ -304,6 +304,25 @@ async fn only_the_last_of_a_compound_waits() {
 }
 
 #[tokio::test]
+async fn a_watched_directory_that_is_deleted_is_let_go() {
+    let bench = bench(true).await;
+    let (mut watcher, mut other) = (bench.connected().await, bench.connected().await);
+    let watched = watcher.open("d", 3, 1).await.file_id();
+    let interim = watcher.ask(Command::ChangeNotify, body::change_notify(watched, 1)).await;
+    assert_eq!(interim.status(), Status::PENDING);
+    let id = other.open("d", 1, 1).await.file_id();
+    assert_eq!(other.ask(Command::SetInfo, body::set_info(id, 1, 13, &[1])).await.status(), Status::SUCCESS);
+    let last = watcher.answers().await.remove(0);
+    assert_eq!((last.status(), last.header.message_id), (Status::DELETE_PENDING, interim.header.message_id));
+    let again = watcher.ask(Command::ChangeNotify, body::change_notify(watched, 1)).await;
+    assert_eq!(again.status(), Status::DELETE_PENDING);
+    other.ask(Command::Close, body::close(id)).await;
+    assert_eq!(other.open("d", 1, 1).await.status(), Status::DELETE_PENDING);
+    watcher.ask(Command::Close, body::close(watched)).await;
+    assert_eq!(other.open("d", 1, 1).await.status(), Status::OBJECT_NAME_NOT_FOUND);
+}
+
+#[tokio::test]
 async fn a_replaced_key_ends_its_sessions() {
     let bench = bench(true).await;
     let mut talk = bench.connected().await;

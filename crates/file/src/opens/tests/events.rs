@@ -14,6 +14,7 @@ fn told(watcher: &mut Watcher) -> Vec<Action> {
     match now(watcher.next()) {
         Notice::Events(events) => events.iter().map(|event| event.action.clone()).collect(),
         Notice::Overflow => panic!("too many"),
+        Notice::DeletePending => panic!("not to be deleted"),
     }
 }
 
