@@ -342,6 +342,24 @@ async fn a_replaced_key_ends_its_sessions() {
 }
 
 #[tokio::test]
+async fn who_fails_to_log_on_again_is_out() {
+    let bench = bench(false).await;
+    let mut talk = bench.talk(USUAL, false);
+    talk.log_on("devstore", KEY).await;
+    talk.connect("data").await;
+    talk.open("a", 2, 0).await;
+    for (key, status) in [(KEY, Status::SUCCESS), (OTHER_KEY, Status::LOGON_FAILURE)] {
+        let first = talk.client.log_on_again("devstore", key);
+        let answer = talk.exchange(first).await;
+        let last = talk.client.prove(&answer);
+        let answer = talk.exchange(last).await;
+        assert_eq!(Header::decode(&answer[4..]).unwrap().status, status);
+        assert_eq!(talk.conversation.is_in_use(), status == Status::SUCCESS, "the files of the session");
+    }
+    assert!(!talk.conversation.is_logged_on());
+}
+
+#[tokio::test]
 async fn logoff_and_tree_disconnect_close_what_is_open() {
     let bench = bench(false).await;
     let mut talk = bench.talk(USUAL, false);
@@ -504,7 +522,9 @@ async fn what_a_create_may_not_ask_for() {
     for (name, access, share, options, status) in [
         ("\\a", 1, 7, 0, Status::INVALID_PARAMETER),
         ("a", 0, 7, 0, Status::ACCESS_DENIED),
+        ("a", 0x0010_0000, 7, 0, Status::ACCESS_DENIED),
         ("a", 0x0040_0000, 7, 0, Status::ACCESS_DENIED),
+        ("..\\a", 1, 7, 0, Status::OBJECT_PATH_SYNTAX_BAD),
         ("a", 1, 8, 0, Status::INVALID_PARAMETER),
         ("a", 1, 7, 0x8000_0000, Status::INVALID_PARAMETER),
         ("a", 1, 7, 0x2000, Status::NOT_SUPPORTED),
