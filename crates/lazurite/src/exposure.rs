@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use crate::accounts::Known;
-use crate::flags::{OAuth, Options, Wrong};
+use crate::flags::{OAuth, Options, Port, Wrong};
 use crate::program_name::CalledAs;
 
 /// From where the server can be reached, and whether it may be with a credential that everybody knows.
@@ -18,8 +18,9 @@ pub struct Exposure {
 impl Exposure {
     pub fn of(options: &Options, called_as: CalledAs) -> Exposure {
         let open = options.services.iter().filter(|door| door.port(called_as, options.azurite_compat).is_some());
+        let smb = matches!(options.smb_port, Some(Port::At(_))).then_some(options.host);
         Exposure {
-            outside: open.map(|door| door.host).find(|host| !host.is_loopback()),
+            outside: open.map(|door| door.host).chain(smb).find(|host| !host.is_loopback()),
             azurite: options.azurite_compat || called_as.is_azurite(),
         }
     }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use lexopt::{Arg, Parser};
-use server::{Limits, Service};
+use server::{Limits, Service, SmbEncryption};
 use table::TableName;
 use wire::names::{ContainerName, QueueName, ShareName};
 
@@ -48,6 +48,9 @@ pub struct Options {
     pub cluster: Option<Cluster>,
     pub host: IpAddr,
     pub services: Vec<Door>,
+    /// Where SMB is spoken; nowhere without the flag.
+    pub smb_port: Option<Port>,
+    pub smb_encryption: SmbEncryption,
     pub admin_port: Option<Port>,
     pub admin_host: IpAddr,
     /// What the admin port may be called.
@@ -148,7 +151,6 @@ enum Section {
     Callers,
     Network,
     Running,
-    NotYet,
     Azurite,
 }
 
@@ -196,6 +198,8 @@ const FLAGS: &[Flag] = &[
     flag("table-port", "PORT", Section::Network, "[10002]"),
     flag("file-port", "PORT", Section::Network, "[10003]"),
     flag("dfs-port", "PORT", Section::Network, "[10004]"),
+    flag("smb-port", "PORT", Section::Network, "SMB for the shares [off; 10445 is usual] (see docs/smb.md)"),
+    flag("smb-encryption", "required|desired", Section::Network, "whether SMB clients must encrypt [required]"),
     flag("admin-port", "PORT", Section::Network, "health checks [10010]"),
     flag("admin-host", "ADDRESS", Section::Network, "where health checks are answered [127.0.0.1]"),
     flag("admin-names", "NAME,...", Section::Network, "call it by these, too, beside addresses and localhost"),
@@ -211,7 +215,6 @@ const FLAGS: &[Flag] = &[
     short('d', flag("debug", "FILE", Section::Running, "write a detailed log to this file")),
     switch("test-clock", Section::Running, "let tests move the time: POST /test/clock, admin port"),
     switch("azurite-compat", Section::Running, "behave as Azurite; allows its key on every address"),
-    flag("smb-port", "PORT", Section::NotYet, "SMB"),
     flag("blob-host", "ADDRESS", Section::Azurite, "the address of one service"),
     flag("queue-host", "ADDRESS", Section::Azurite, ""),
     flag("table-host", "ADDRESS", Section::Azurite, ""),
@@ -417,7 +420,6 @@ struct Given(Values);
 
 impl Given {
     fn options(&self) -> Result<Options, Wrong> {
-        self.refuse_what_is_not_there()?;
         let host = self.host("host")?.unwrap_or(DEFAULT_HOST);
         let services = Service::ALL.iter().map(|service| self.door(*service, host)).collect::<Result<_, _>>()?;
         Ok(Options {
@@ -432,6 +434,8 @@ impl Given {
             cluster: None,
             host,
             services,
+            smb_port: self.port("smb-port")?,
+            smb_encryption: self.smb_encryption()?,
             admin_port: self.port("admin-port")?,
             // Not the address of the services: their clients need not see the health and figures of the server.
             admin_host: self.host("admin-host")?.unwrap_or(DEFAULT_HOST),
@@ -502,6 +506,10 @@ impl Given {
             (Some(_), None) => return Err(Wrong("--metadata needs --bytes s3://BUCKET as well.".into())),
             (None, Some(_)) => return Err(Wrong("--bytes needs --metadata postgres://... as well.".into())),
         };
+        if matches!(self.port("smb-port")?, Some(Port::At(_))) {
+            let why = "SMB is not there for many machines yet: leave out --smb-port beside --metadata.";
+            return Err(Wrong(why.into()));
+        }
         for (name, is_given) in [
             ("in-memory", self.has("in-memory") || self.has("in-memory-persistence")),
             ("durability relaxed", self.durability()? == Durability::Relaxed),
@@ -514,11 +522,11 @@ impl Given {
         Ok(Some(Cluster { metadata: Secret::new(metadata), bytes: Some(bytes) }))
     }
 
-    /// What we do not have we do not pretend to have.
-    fn refuse_what_is_not_there(&self) -> Result<(), Wrong> {
-        match self.port("smb-port")? {
-            Some(Port::At(_)) => Err(Wrong("SMB is not there yet (--smb-port); start without it.".into())),
-            Some(Port::Off) | None => Ok(()),
+    fn smb_encryption(&self) -> Result<SmbEncryption, Wrong> {
+        match self.text("smb-encryption")? {
+            None | Some("required") => Ok(SmbEncryption::Required),
+            Some("desired") => Ok(SmbEncryption::Desired),
+            Some(other) => Err(Wrong(format!("--smb-encryption is required or desired, not \"{other}\"."))),
         }
     }
 
@@ -669,7 +677,6 @@ pub fn help() -> String {
         (Section::Network, "Network"),
         (Section::Running, "Running"),
         (Section::Azurite, "Azurite's own options"),
-        (Section::NotYet, "Not there yet (the server does not start with these)"),
     ] {
         let _ = write!(page, "\n{title}:\n");
         for flag in FLAGS.iter().filter(|flag| flag.section == section) {

@@ -5,7 +5,7 @@ use std::io::{IsTerminal, Write as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 
-use server::Service;
+use server::{Service, SmbEncryption};
 
 use crate::accounts::{Known, WELL_KNOWN_KEY};
 use crate::flags::{Cluster, Durability, OAuth, Options, Tls};
@@ -16,6 +16,7 @@ use crate::program_name::CalledAs;
 pub struct Endpoints {
     pub https: bool,
     pub services: Vec<(Service, SocketAddr)>,
+    pub smb: Option<SocketAddr>,
     pub admin: Option<SocketAddr>,
 }
 
@@ -30,6 +31,7 @@ pub struct Facts<'a> {
     pub oauth: &'a OAuth,
     /// How many keys the issuer of tokens has given us.
     pub issuer_keys: usize,
+    pub smb_encryption: SmbEncryption,
     pub test_clock: bool,
     pub silent: bool,
     pub azurite: bool,
@@ -59,7 +61,7 @@ impl Endpoints {
             let port = door.port(called_as, options.azurite_compat)?;
             Some((door.service, SocketAddr::new(door.host, port)))
         });
-        Endpoints { https: options.tls != Tls::Off, services: services.collect(), admin: None }
+        Endpoints { https: options.tls != Tls::Off, services: services.collect(), smb: None, admin: None }
     }
 
     fn scheme(&self) -> &'static str {
@@ -123,6 +125,13 @@ pub fn text(endpoints: &Endpoints, facts: &Facts<'_>) -> String {
         } else {
             writeln!(text, "{name} service is listening at {at}")
         };
+    }
+    if let Some(address) = endpoints.smb {
+        let clients = match facts.smb_encryption {
+            SmbEncryption::Required => "encrypted",
+            SmbEncryption::Desired => "not all of it encrypted; for development",
+        };
+        let _ = writeln!(text, "SMB is listening at {} ({clients})", facts.paint.strong(&format!("smb://{address}")));
     }
     if let Some(address) = endpoints.admin {
         let _ = writeln!(text, "Admin is listening at {}", facts.paint.strong(&format!("http://{address}")));
@@ -266,7 +275,12 @@ mod tests {
 
     fn endpoints() -> Endpoints {
         let at = |port| SocketAddr::from(([127, 0, 0, 1], port));
-        Endpoints { https: false, services: vec![(Service::Blob, at(1)), (Service::Dfs, at(5))], admin: Some(at(9)) }
+        Endpoints {
+            https: false,
+            services: vec![(Service::Blob, at(1)), (Service::Dfs, at(5))],
+            smb: None,
+            admin: Some(at(9)),
+        }
     }
 
     fn known(list: &str) -> Known {
@@ -282,11 +296,22 @@ mod tests {
             own_certificate: None,
             oauth: &OAuth::Off,
             issuer_keys: 0,
+            smb_encryption: SmbEncryption::Required,
             test_clock: false,
             silent: false,
             azurite: false,
             paint: Paint::Plain,
         }
+    }
+
+    #[test]
+    fn smb_is_said_where_it_listens() {
+        let known = known("");
+        let smb = Endpoints { smb: Some(SocketAddr::from(([127, 0, 0, 1], 7))), ..endpoints() };
+        let said = text(&smb, &facts(&known));
+        assert!(said.contains("\nSMB is listening at smb://127.0.0.1:7 (encrypted)\n"), "{said}");
+        let said = text(&smb, &Facts { smb_encryption: SmbEncryption::Desired, ..facts(&known) });
+        assert!(said.contains("for development"), "{said}");
     }
 
     #[test]
@@ -339,7 +364,7 @@ mod tests {
     #[test]
     fn an_address_to_connect_to() {
         let services = vec![(Service::Blob, SocketAddr::from(([0, 0, 0, 0], 7)))];
-        let endpoints = Endpoints { https: true, services, admin: None };
+        let endpoints = Endpoints { https: true, services, smb: None, admin: None };
         let expected =
             "DefaultEndpointsProtocol=https;AccountName=abc;AccountKey=K;BlobEndpoint=https://127.0.0.1:7/abc;";
         assert_eq!(connection_string("abc", "K", &endpoints), expected);

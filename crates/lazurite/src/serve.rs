@@ -57,7 +57,8 @@ async fn serve(options: Options, called_as: CalledAs, files: Option<u64>) -> Res
 
     let access_log = access_log(&options)?;
     let (setup, known) = set_up(&options, &mut credentials, data, manners, access_log.clone(), files).await?;
-    let limits = open_files::within(setup.limits, endpoints.services.len(), files);
+    let limits =
+        open_files::within(setup.limits, endpoints.services.len() + usize::from(endpoints.smb.is_some()), files);
     let server = Server::new(Setup { limits, ..setup })
         .await
         .map_err(|error| Wrong(format!("The accounts cannot be stored: {error}.")))?;
@@ -72,6 +73,7 @@ async fn serve(options: Options, called_as: CalledAs, files: Option<u64>) -> Res
         own_certificate: own_certificate.as_deref(),
         oauth: &options.oauth,
         issuer_keys: key_count(first_keys).await,
+        smb_encryption: options.smb_encryption,
         test_clock: options.test_clock,
         silent: options.silent,
         azurite,
@@ -160,6 +162,7 @@ async fn set_up(
         limits: options.limits,
         access_log,
         test_clock: options.test_clock,
+        smb: options.smb_encryption,
         admin_names: options.admin_names.clone(),
     };
     Ok((setup, known))
@@ -200,6 +203,12 @@ fn open(doors: &mut Doors, options: &Options, called_as: CalledAs) -> Result<End
             .open(Door::Rest(door.service), address, door.keep_alive)
             .map_err(|error| no_port(address, &what, &flag, error))?;
         endpoints.services.push((door.service, opened));
+    }
+    if let Some(Port::At(port)) = options.smb_port {
+        let address = SocketAddr::new(options.host, port);
+        let opened =
+            doors.open(Door::Smb, address, None).map_err(|error| no_port(address, "SMB", "--smb-port", error))?;
+        endpoints.smb = Some(opened);
     }
     let admin = match options.admin_port {
         Some(Port::At(port)) => Some(port),

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use concurrency::Timestamp;
 use http::{Method, Uri, Version};
+use smb::server::Answered;
 use wire::dates;
 
 use crate::limits::{ACCESS_LOG_BYTES_MAX, ACCESS_LOG_PAUSE};
@@ -63,6 +64,15 @@ impl AccessLog {
         LINE.with_borrow_mut(|text| {
             text.clear();
             put(text, line);
+            self.append(text);
+        });
+    }
+
+    /// A line for an SMB request: the command in the place of the request line, the status by its name.
+    pub(crate) fn write_smb(&self, at: Timestamp, answered: &Answered<'_>) {
+        LINE.with_borrow_mut(|text| {
+            text.clear();
+            put_smb(text, at, answered);
             self.append(text);
         });
     }
@@ -133,13 +143,8 @@ thread_local! {
 }
 
 fn put(out: &mut String, line: &Line<'_>) {
-    let _ = write!(out, "{}", line.peer);
-    let date = dates::http_date(line.at);
-    let date = date.as_str();
-    // `Sun, 15 Nov 2026 20:54:37 GMT` becomes `15/Nov/2026:20:54:37 +0000`.
-    for part in [" - - [", &date[5..7], "/", &date[8..11], "/", &date[12..16], ":", &date[17..25], " +0000] \""] {
-        out.push_str(part);
-    }
+    let _ = write!(out, "{} - -", line.peer);
+    put_date(out, line.at);
     out.push_str(line.method.as_str());
     out.push(' ');
     put_escaped(out, line.uri.path());
@@ -150,6 +155,24 @@ fn put(out: &mut String, line: &Line<'_>) {
     let (millis, micros) = (line.took.as_millis(), line.took.subsec_micros() % 1000);
     let (status, bytes, operation, id) = (line.status, line.bytes, line.operation, line.request_id);
     let _ = writeln!(out, " {:?}\" {status} {bytes} {operation} {millis}.{micros:03}ms {id}", line.http);
+}
+
+/// ` [15/Nov/2026:20:54:37 +0000] "`, made of `Sun, 15 Nov 2026 20:54:37 GMT`.
+fn put_date(out: &mut String, at: Timestamp) {
+    let date = dates::http_date(at);
+    let date = date.as_str();
+    for part in [" [", &date[5..7], "/", &date[8..11], "/", &date[12..16], ":", &date[17..25], " +0000] \""] {
+        out.push_str(part);
+    }
+}
+
+fn put_smb(out: &mut String, at: Timestamp, answered: &Answered<'_>) {
+    let _ = write!(out, "{} - ", answered.peer.ip());
+    put_escaped(out, answered.user.unwrap_or("-"));
+    put_date(out, at);
+    let (millis, micros) = (answered.took.as_millis(), answered.took.subsec_micros() % 1000);
+    let (command, status, sent) = (answered.command.name(), answered.status, answered.sent);
+    let _ = writeln!(out, "SMB {command}\" {status} {sent} {millis}.{micros:03}ms");
 }
 
 /// The query without the secret that is in it.
@@ -219,6 +242,23 @@ mod tests {
         let expected =
             "127.0.0.1 - - [14/Nov/2023:22:13:20 +0000] \"GET /a/c/b?x=1 HTTP/1.1\" 200 4096 GetBlob 1.250ms id\n";
         assert_eq!(line("/a/c/b?x=1"), expected);
+    }
+
+    #[test]
+    fn a_line_of_smb() {
+        let mut text = String::new();
+        let answered = Answered {
+            peer: ([127, 0, 0, 1], 5).into(),
+            command: smb::wire::header::Command::Read,
+            status: smb::Status::END_OF_FILE,
+            user: Some("a\"b"),
+            took: Duration::from_micros(1_250),
+            received: 9,
+            sent: 73,
+        };
+        put_smb(&mut text, Timestamp::from_unix_seconds(1_700_000_000), &answered);
+        let expected = "127.0.0.1 - a\\\"b [14/Nov/2023:22:13:20 +0000] \"SMB READ\" END_OF_FILE 73 1.250ms\n";
+        assert_eq!(text, expected);
     }
 
     #[test]

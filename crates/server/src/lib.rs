@@ -25,6 +25,8 @@ mod request_id;
 mod respond;
 mod service;
 mod services;
+mod smb;
+mod smb_metrics;
 mod socket;
 mod sources;
 mod stream;
@@ -71,6 +73,8 @@ use sweeper::Sweeper;
 pub enum Door {
     /// The REST protocol of a service.
     Rest(Service),
+    /// SMB, for the shares of the File service.
+    Smb,
     Admin,
 }
 
@@ -100,10 +104,20 @@ impl Doors {
     fn rest_addresses(&self) -> Vec<(Service, SocketAddr)> {
         let address = |open: &OpenDoor| match open.door {
             Door::Rest(service) => Some((service.answering(), open.listener.local_addr().ok()?)),
-            Door::Admin => None,
+            Door::Smb | Door::Admin => None,
         };
         self.0.iter().filter_map(address).collect()
     }
+}
+
+/// Which SMB clients are let in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SmbEncryption {
+    /// Those that encrypt, as with Azure Files: SMB 3.0 and later.
+    #[default]
+    Required,
+    /// All of them, SMB 2.1 as well. Who asks for encryption gets it; for development.
+    Desired,
 }
 
 /// What a server is made of.
@@ -127,6 +141,8 @@ pub struct Setup {
     pub access_log: Option<AccessLog>,
     /// Whether the admin port may move the engine's time.
     pub test_clock: bool,
+    /// How SMB is spoken, if a port for it is opened.
+    pub smb: SmbEncryption,
     /// Names by which the admin port is called, beside addresses and `localhost`.
     pub admin_names: Vec<String>,
 }
@@ -148,6 +164,7 @@ pub struct Server {
     transport: Transport,
     test_clock: bool,
     admin_names: Vec<String>,
+    smb: Arc<::smb::server::Server>,
 }
 
 impl Server {
@@ -178,10 +195,12 @@ impl Server {
             failed_sign_ins: FailedSignIns::default(),
             public_answers: PublicAnswers::new(&setup.limits),
         };
+        let house = Arc::new(house);
         Ok(Server {
+            smb: Arc::new(smb::server(&house, setup.smb)),
             sweeper: Arc::new(Sweeper { engine: Arc::clone(&setup.engine), handlers, sweeper: Default::default() }),
             engine: setup.engine,
-            house: Arc::new(house),
+            house,
             connections: Connections::new(setup.limits, metrics),
             transport: setup.tls.map_or(Transport::Plain, |config| Transport::https(&config)),
             test_clock: setup.test_clock,
@@ -199,6 +218,13 @@ impl Server {
                 let pipeline = Pipeline { house, service: service.answering(), https };
                 let port = Port { listener, transport, connection_limits, idle };
                 tokio::spawn(connections.accept(port, Http1(pipeline)));
+            }
+            Door::Smb => {
+                let local = listener.local_addr().unwrap_or(SocketAddr::from(([0, 0, 0, 0], 0)));
+                let (transport, connection_limits) = (Transport::Plain, connections.service_limits());
+                let port = Port { listener, transport, connection_limits, idle };
+                let protocol = smb::Smb { server: Arc::clone(&self.smb), local };
+                tokio::spawn(connections.accept(port, protocol));
             }
             Door::Admin => {
                 let (transport, connection_limits) = (Transport::Plain, connections.admin_limits());

@@ -53,6 +53,14 @@ pub const FAILED_SIGN_INS_PER_SECOND: f64 = 100.0;
 pub const FAILED_SIGN_IN_WAIT_MAX: Duration = Duration::from_secs(5);
 /// Addresses of which failures are remembered.
 pub const FAILED_SIGN_IN_ADDRESSES_MAX: usize = 4_096;
+/// An SMB client must have logged on this long after it connected, however slowly it sends its tokens.
+pub const SMB_LOGON_TIME_MAX: Duration = Duration::from_secs(30);
+/// An SMB connection without open files may be silent this long, as on Windows.
+pub const SMB_IDLE: Duration = Duration::from_secs(15 * 60);
+/// How often a silent SMB connection looks whether the keys of its accounts were replaced.
+pub const SMB_KEYS_PAUSE: Duration = Duration::from_secs(1);
+/// Room for the bytes of an SMB frame is made in steps of at least this size.
+pub const SMB_FRAME_ROOM_BYTES: usize = 1024 * 1024;
 /// How often the sweeper looks when nothing is due.
 pub const SWEEP_PAUSE: Duration = Duration::from_secs(1);
 

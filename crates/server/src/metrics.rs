@@ -11,6 +11,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use crate::service::Service;
 use crate::services::Op;
+use crate::smb_metrics::SmbMetrics;
 
 /// The upper ends of the buckets of a latency: what it says, and as a number.
 const BUCKETS: [(&str, Duration); 15] = [
@@ -97,6 +98,7 @@ pub(crate) struct Metrics {
     pub(crate) connections_displaced: AtomicU64,
     pub(crate) sign_ins_failed: AtomicU64,
     pub(crate) sign_ins_slowed: AtomicU64,
+    pub(crate) smb: SmbMetrics,
 }
 
 impl Metrics {
@@ -112,6 +114,7 @@ impl Metrics {
             connections_displaced: AtomicU64::new(0),
             sign_ins_failed: AtomicU64::new(0),
             sign_ins_slowed: AtomicU64::new(0),
+            smb: SmbMetrics::default(),
         }
     }
 
@@ -166,6 +169,7 @@ impl Metrics {
         out.single("lazurite_authentication_failures_total", help, &self.sign_ins_failed);
         let help = "Of those, the ones whose refusal was slowed because their address had too many.";
         out.single("lazurite_authentication_failures_slowed_total", help, &self.sign_ins_slowed);
+        self.smb.tell(&mut out);
         for (name, value) in engine {
             let name = format!("lazurite_engine_{name}");
             out.family(&name, "untyped", "A figure of the storage engine.");
@@ -241,14 +245,14 @@ fn labels(asked: RequestKind) -> String {
 }
 
 /// Text in the making. All names and labels are our own, so nothing has to be escaped.
-struct Exposition(String);
+pub(crate) struct Exposition(String);
 
 impl Exposition {
-    fn family(&mut self, name: &str, kind: &str, help: &str) {
+    pub(crate) fn family(&mut self, name: &str, kind: &str, help: &str) {
         let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
     }
 
-    fn line(&mut self, name: &str, labels: &str, value: impl std::fmt::Display) {
+    pub(crate) fn line(&mut self, name: &str, labels: &str, value: impl std::fmt::Display) {
         let _ = match labels {
             "" => writeln!(self.0, "{name} {value}"),
             labels => writeln!(self.0, "{name}{{{labels}}} {value}"),

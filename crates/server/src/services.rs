@@ -291,6 +291,11 @@ services! {
 }
 
 impl Services {
+    /// The File service as SMB sees it.
+    pub(crate) fn file_door(&self) -> ::file::door::Door {
+        self.file.door()
+    }
+
     /// A page of the website of an account.
     pub(crate) async fn website(&self, asker: Asker<'_>, head: &Head, account: u64) -> Result<Reply, Stop> {
         Ok(self.blob.website(asker, head, account).await?)

@@ -1,5 +1,6 @@
-//! SMB 2.1 to 3.1.1, the half that knows no files: bytes to requests, answers to bytes, keys, logon and the share list. Nothing here waits,
-//! reads a clock or opens a socket; randomness and time are arguments.
+//! SMB 2.1 to 3.1.1 over the File service. No socket is opened here, and no rule about files is decided here: those are in `file::door`.
+//!
+//! The half that knows no files, does not wait, and has randomness and time as arguments:
 //!
 //! * [`status`]: NTSTATUS, what an answer says of its request.
 //! * [`wire`]: messages, one file per command; header, compounds, frames, the header of encrypted messages, information classes.
@@ -11,24 +12,37 @@
 //! * [`credits`]: how many requests a client may have on their way.
 //! * [`connection`]: frames in, requests out; negotiation and logon. [`session`]: keys, and frames of answers.
 //!
-//! How a server goes on from here: read the prefix of a frame ([`wire::frame::decode`]) and the frame; [`connection::Connection::receive`]
-//! gives its requests. Answer NEGOTIATE and SESSION_SETUP with the connection's own functions, each other request by its command: a header
-//! ([`wire::header::Header::answer`], with what [`connection::Connection::grant`] grants) and a [`wire::Response`] make an
-//! [`wire::compound::Outgoing`]; [`session::frame_of`] makes a frame of all answers, signed or encrypted.
+//! The half that is at work:
+//!
+//! * [`server`]: what all connections share. [`conversation`]: one connection, many requests at once. [`outbox`]: answers on their way.
+//! * `user`: a session at work: its trees and opens. `command`: one file per command.
+//! * [`logon_throttle`]: failed logons.
+//!
+//! A server reads the prefix of a frame ([`wire::frame::decode`]) and the frame, hands it to [`conversation::Conversation::receive`], and
+//! sends what it takes from the outbox.
 
+mod command;
 pub mod connection;
+pub mod conversation;
 pub mod credits;
 pub mod crypto;
 #[cfg(feature = "testing")]
 pub mod fuzzing;
 pub mod logon;
+pub mod logon_throttle;
 pub mod ntlm;
+mod open;
+pub mod outbox;
 pub mod pipe;
 #[cfg(any(test, feature = "testing"))]
 mod samples;
+pub mod server;
 pub mod session;
 pub mod spnego;
 pub mod status;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
+mod user;
 pub mod wire;
 
 pub use status::Status;

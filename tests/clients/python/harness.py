@@ -26,7 +26,7 @@ KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr
 START_SECONDS = 30
 STOP_SECONDS = 20
 
-LISTENING = re.compile(r"(\w+)(?: service)? is listening at (https?://\S+)")
+LISTENING = re.compile(r"(\w+)(?: service)? is listening at ((?:https?|smb)://\S+)")
 # A proxy of the environment is not for us: the server is on this machine.
 DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
@@ -90,6 +90,11 @@ class Server:
     @property
     def file_url(self):
         return f"{self.urls['file']}/{ACCOUNT}"
+
+    @property
+    def smb_port(self):
+        """Of a server that was started with `--smb-port 0`."""
+        return int(self.urls["smb"].rpartition(":")[2])
 
     @property
     def admin_url(self):

@@ -195,7 +195,7 @@ impl OpenFile {
         self.closing.close();
         let _all_ended = self.changing.write().await;
         let removal = self.handle.close();
-        self.tell_pending();
+        self.tell_watchers_of_deletion();
         match removal {
             Some(removal) => self.tree.remove(removal).await,
             None => Ok(()),
@@ -234,10 +234,10 @@ impl OpenFile {
         self.tree.door.opens.is_delete_pending(self.handle.file())
     }
 
-    /// Tells those who watch the directory, if it is to be deleted now.
-    pub(super) fn tell_pending(&self) {
+    /// A client that watches a directory holds it open, and lets it go when it hears that it is to be deleted.
+    pub(super) fn tell_watchers_of_deletion(&self) {
         if self.is_directory && self.is_delete_pending() {
-            self.tree.door.events.deleted(self.file_id());
+            self.tree.door.events.delete_pending(self.file_id());
         }
     }
 

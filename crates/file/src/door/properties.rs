@@ -72,7 +72,7 @@ impl OpenFile {
             judged.await?;
         }
         self.handle.set_delete_pending(pending)?;
-        self.tell_pending();
+        self.tell_watchers_of_deletion();
         Ok(())
     }
 

@@ -35,9 +35,9 @@ impl OpenFile {
             });
             match notice.await {
                 None => return Err(Refused::FileClosed),
-                Some(Notice::Deleted) if self.is_delete_pending() => return Err(Refused::DeletePending),
+                Some(Notice::DeletePending) if self.is_delete_pending() => return Err(Refused::DeletePending),
                 // That was taken back.
-                Some(Notice::Deleted) => {}
+                Some(Notice::DeletePending) => {}
                 Some(Notice::Overflow) => return Ok(Changes::Overflow),
                 Some(Notice::Events(events)) => {
                     let records = events.iter().flat_map(|event| records(event, self.file_id()));

@@ -104,8 +104,8 @@ pub enum Notice {
     Events(Vec<Arc<Event>>),
     /// Too much happened: the client reads the directory anew.
     Overflow,
-    /// The directory is to be deleted.
-    Deleted,
+    /// The directory is to be deleted when its last handle closes, and the watcher's may be that one.
+    DeletePending,
 }
 
 /// The directory has too many watchers.
@@ -138,7 +138,7 @@ struct Watch {
 struct Kept {
     events: VecDeque<Arc<Event>>,
     has_overflowed: bool,
-    is_deleted: bool,
+    is_delete_pending: bool,
 }
 
 /// Watches a directory until it is dropped. What happens between two calls of [`Watcher::next`] is kept.
@@ -163,8 +163,8 @@ impl Events {
         self.hub.count.load(Ordering::Relaxed) > 0
     }
 
-    /// Tells those who watch the directory that it is to be deleted.
-    pub fn deleted(&self, directory: u64) {
+    /// Tells those who watch the directory that it is to be deleted: a client that only watches it has to let it go.
+    pub fn delete_pending(&self, directory: u64) {
         if !self.has_watchers() {
             return;
         }
@@ -173,7 +173,7 @@ impl Events {
             watches.get(&directory).into_iter().flatten().cloned().collect()
         };
         for watch in watched {
-            watch.kept().is_deleted = true;
+            watch.kept().is_delete_pending = true;
             watch.arrived.notify_one();
         }
     }
@@ -259,9 +259,9 @@ impl Watch {
     }
 
     fn take(&self) -> Option<Notice> {
-        let Kept { events, has_overflowed, is_deleted } = std::mem::take(&mut *self.kept());
-        if is_deleted {
-            return Some(Notice::Deleted);
+        let Kept { events, has_overflowed, is_delete_pending } = std::mem::take(&mut *self.kept());
+        if is_delete_pending {
+            return Some(Notice::DeletePending);
         }
         if has_overflowed {
             return Some(Notice::Overflow);

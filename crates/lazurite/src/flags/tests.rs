@@ -79,9 +79,22 @@ fn everything_azurite_takes_is_taken() {
 }
 
 #[test]
-fn what_is_not_there_yet_is_refused_in_a_sentence() {
-    let Wrong(sentence) = parsed(&["--smb-port", "10445"], &[]).unwrap_err();
-    assert!(sentence.contains("not there yet") && sentence.ends_with('.'), "{sentence}");
+fn smb_is_off_and_encrypted_unless_told_otherwise() {
+    let smb = |arguments: &[&str]| {
+        let options = options(arguments, &[]);
+        (options.smb_port, options.smb_encryption)
+    };
+    assert_eq!(smb(&[]), (None, SmbEncryption::Required));
+    assert_eq!(smb(&["--smb-port", "10445"]), (Some(Port::At(10_445)), SmbEncryption::Required));
+    assert_eq!(smb(&["--smb-port", "off", "--smb-encryption", "desired"]), (Some(Port::Off), SmbEncryption::Desired));
+    let from_environment = options(&[], &[("LAZURITE_SMB_PORT", "0"), ("LAZURITE_SMB_ENCRYPTION", "desired")]);
+    assert_eq!(from_environment.smb_port, Some(Port::At(0)));
+    assert_eq!(from_environment.smb_encryption, SmbEncryption::Desired);
+    let Wrong(sentence) = parsed(&["--smb-encryption", "off"], &[]).unwrap_err();
+    assert!(sentence.contains("required or desired") && sentence.ends_with('.'), "{sentence}");
+    let cluster = ["--metadata", "postgres://u@h/d", "--bytes", "s3://b", "--smb-port", "1"];
+    let Wrong(sentence) = parsed(&cluster, &[]).unwrap_err();
+    assert!(sentence.contains("--smb-port") && sentence.ends_with('.'), "{sentence}");
 }
 
 #[test]

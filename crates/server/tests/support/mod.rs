@@ -14,7 +14,7 @@ use auth::{Account, AccountKey, Accounts, Key, Tokens};
 use concurrency::Timestamp;
 use engine::Engine;
 use engine::memory::MemoryEngine;
-use server::{Door, Doors, Hosts, Limits, Manners, Server, Service, Setup, Shared};
+use server::{Door, Doors, Hosts, Limits, Manners, Server, Service, Setup, Shared, SmbEncryption};
 use tokio::sync::oneshot;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
@@ -98,6 +98,7 @@ pub fn start_as(choice: Choice) -> Running {
         limits: choice.limits,
         access_log: None,
         test_clock: choice.test_clock,
+        smb: SmbEncryption::default(),
         admin_names: vec!["admin.example.org".into()],
     };
     let thread = std::thread::spawn(move || {

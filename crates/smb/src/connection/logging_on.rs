@@ -57,8 +57,10 @@ impl Connection {
         };
         result.unwrap_or_else(|status| {
             self.logons.remove(&incoming.header.session_id);
+            // A session that fails to log on again is still there, and signs what its client signs.
+            let sign = self.sessions.get(&incoming.header.session_id).filter(|_| incoming.sign).cloned();
             LogonAnswer {
-                reply: Reply { message: self.refused(incoming, status), sign: None },
+                reply: Reply { message: self.refused(incoming, status), sign },
                 session: None,
                 replaces: None,
             }

@@ -1,14 +1,13 @@
 //! A client that goes all the way: negotiation, logon, signed and encrypted requests, with every dialect, cipher and signature.
 
 use super::*;
-use crate::crypto::encryption::{Opener, Sealer};
-use crate::crypto::kdf::{self, Algorithms, SessionKey};
-use crate::crypto::signing::SigningKey;
+use crate::crypto::kdf::Algorithms;
 use crate::ntlm::NtHash;
 use crate::ntlm::client::Client as Ntlm;
 use crate::samples;
 use crate::session::{Reply, frame_of};
 use crate::spnego::client as spnego;
+use crate::testing::{ClientKeys, client_keys, negotiate};
 use crate::wire::compound::Outgoing;
 use crate::wire::negotiate_context::{CipherId, SigningId};
 use crate::wire::{Response, echo};
@@ -37,30 +36,6 @@ struct Client {
     next_id: u64,
     session_id: u64,
     keys: Option<ClientKeys>,
-}
-
-struct ClientKeys {
-    signing: SigningKey,
-    sealer: Option<Sealer>,
-    opener: Option<Opener>,
-}
-
-/// A NEGOTIATE that offers one dialect, and in 3.1.1 one cipher and one signature.
-fn negotiate(algorithms: Algorithms) -> Vec<u8> {
-    let mut message = samples::negotiate();
-    let dialect = (algorithms.dialect as u16).to_le_bytes();
-    for place in 0..5 {
-        let at = 64 + 36 + place * 2;
-        message[at..at + 2].copy_from_slice(&dialect);
-    }
-    let contexts = (64usize + 36 + 10).next_multiple_of(8);
-    let cipher = algorithms.cipher.map_or(0, |cipher| cipher as u8);
-    // The first of four ciphers behind a context of 8 + 38 bytes, aligned; the others become unknown ones.
-    let ciphers = contexts + (8usize + 38).next_multiple_of(8) + 8 + 2;
-    message[ciphers..ciphers + 8].copy_from_slice(&[cipher, 0, 99, 0, 99, 0, 99, 0]);
-    let signings = ciphers + 8 + 6 + 8 + 2;
-    message[signings..signings + 6].copy_from_slice(&[algorithms.signing as u8, 0, 99, 0, 99, 0]);
-    message
 }
 
 impl Client {
@@ -145,32 +120,6 @@ impl Client {
         let head = self.stamped(message, Flags::default());
         let sealer = self.keys().sealer.as_ref().expect("a cipher");
         sealer.seal(self.session_id, &[Outgoing { head, data: Vec::new() }])
-    }
-}
-
-/// The keys of a client, derived by its own hand: what the server decrypts with, the client encrypts with.
-fn client_keys(algorithms: Algorithms, session_key: &SessionKey, preauth: &Preauth) -> ClientKeys {
-    let old = algorithms.dialect != Dialect::Smb311;
-    let labels: [(&[u8], &[u8]); 3] = match old {
-        true => {
-            [(b"SMB2AESCMAC\0", b"SmbSign\0"), (b"SMB2AESCCM\0", b"ServerIn \0"), (b"SMB2AESCCM\0", b"ServerOut\0")]
-        }
-        false => {
-            [(b"SMBSigningKey\0", &preauth.0), (b"SMBC2SCipherKey\0", &preauth.0), (b"SMBS2CCipherKey\0", &preauth.0)]
-        }
-    };
-    let signing = match algorithms.dialect {
-        Dialect::Smb210 => **session_key,
-        _ => *kdf::derive(&session_key[..], labels[0].0, labels[0].1),
-    };
-    let key = |(label, context): (&[u8], &[u8])| match algorithms.cipher {
-        Some(CipherId::Aes256Ccm | CipherId::Aes256Gcm) => kdf::derive::<32>(&session_key[..], label, context).to_vec(),
-        _ => kdf::derive::<16>(&session_key[..], label, context).to_vec(),
-    };
-    ClientKeys {
-        signing: SigningKey::new(algorithms.signing, &signing),
-        sealer: algorithms.cipher.map(|cipher| Sealer::new(cipher, &key(labels[1]))),
-        opener: algorithms.cipher.map(|cipher| Opener::new(cipher, &key(labels[2]))),
     }
 }
 

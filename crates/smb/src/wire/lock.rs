@@ -13,8 +13,13 @@ pub const LOCKS_PER_REQUEST_MAX: usize = 4_096;
 /// What is done with a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    Lock { exclusive: bool, fail_immediately: bool },
+    Lock {
+        exclusive: bool,
+        fail_immediately: bool,
+    },
     Unlock,
+    /// Flags that contradict each other. What they are answered with depends on what comes before them.
+    Invalid,
 }
 
 /// A range.
@@ -25,7 +30,7 @@ pub struct Element {
     pub action: Action,
 }
 
-/// The request: all locks or all unlocks.
+/// The request: all locks or all unlocks, or one that is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
     pub file_id: FileId,
@@ -40,7 +45,7 @@ impl Request {
     /// Reads the body.
     ///
     /// # Errors
-    /// INVALID_PARAMETER, also for no range, for flags that contradict each other, and for locks and unlocks in one request.
+    /// INVALID_PARAMETER, also for no range.
     pub fn decode(message: &[u8]) -> Result<Request> {
         let mut reader = body(message, SIZE)?;
         let count = usize::from(reader.u16()?);
@@ -51,10 +56,6 @@ impl Request {
         }
         let elements = reader.take(count * ELEMENT_BYTES)?;
         let locks = elements.chunks_exact(ELEMENT_BYTES).map(element).collect::<Result<Vec<Element>>>()?;
-        let unlocks = locks.iter().filter(|lock| lock.action == Action::Unlock).count();
-        if unlocks != 0 && unlocks != count {
-            return Err(Status::INVALID_PARAMETER);
-        }
         Ok(Request { file_id, sequence_number: (sequence & 0xF) as u8, sequence_index: sequence >> 4, locks })
     }
 }
@@ -68,9 +69,8 @@ fn element(bytes: &[u8]) -> Result<Element> {
         0x11 => Action::Lock { exclusive: false, fail_immediately: true },
         0x02 => Action::Lock { exclusive: true, fail_immediately: false },
         0x12 => Action::Lock { exclusive: true, fail_immediately: true },
-        // FAIL_IMMEDIATELY says nothing here; Windows takes it.
-        0x04 | 0x14 => Action::Unlock,
-        _ => return Err(Status::INVALID_PARAMETER),
+        0x04 => Action::Unlock,
+        _ => Action::Invalid,
     };
     Ok(Element { offset, length, action })
 }

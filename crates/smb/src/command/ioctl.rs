@@ -1,0 +1,136 @@
+//! IOCTL: file system controls and pipes (MS-SMB2 3.3.5.15).
+
+use super::refusal::status_of;
+use super::{Answer, Call, pipe};
+use crate::open::OpenKind;
+use crate::status::{Result, Status};
+use crate::wire::create::access;
+use crate::wire::fsctl::{self, NetworkInterface, Range, ValidateNegotiate, code};
+use crate::wire::negotiate::Dialect;
+use crate::wire::{Response, ioctl};
+
+/// Ranges in one answer of QUERY_ALLOCATED_RANGES; a client asks again from the end of the last one.
+const ALLOCATED_RANGES_MAX: usize = 4_096;
+
+/// The speed that is told of the network: ten gigabits. Nobody knows the real one.
+const LINK_SPEED: u64 = 10_000_000_000;
+
+pub(super) async fn run(call: &Call, request: ioctl::Request) -> Result<Answer> {
+    let (output, status) = match request.code {
+        code::VALIDATE_NEGOTIATE_INFO => (validate_negotiate(call, &request)?, Status::SUCCESS),
+        code::QUERY_NETWORK_INTERFACE_INFO => (network_interfaces(call, &request)?, Status::SUCCESS),
+        code::PIPE_TRANSCEIVE => transceive(call, &request).await?,
+        code::PIPE_PEEK => (peek(call, &request)?, Status::SUCCESS),
+        code::PIPE_WAIT => {
+            call.tree()?;
+            match crate::pipe::is_srvsvc(&fsctl::pipe_wait(&request.input)?) {
+                true => (Vec::new(), Status::SUCCESS),
+                false => return Err(Status::OBJECT_NAME_NOT_FOUND),
+            }
+        }
+        code::SET_SPARSE => (set_sparse(call, &request)?, Status::SUCCESS),
+        code::SET_ZERO_DATA => (set_zero_data(call, &request).await?, Status::SUCCESS),
+        code::QUERY_ALLOCATED_RANGES => allocated_ranges(call, &request).await?,
+        code::GET_COMPRESSION => {
+            call.open(request.file_id)?.file()?;
+            (fsctl::compression(), Status::SUCCESS)
+        }
+        other => return refused(call, &request, other),
+    };
+    if output.len() > request.max_output as usize {
+        return Err(Status::BUFFER_TOO_SMALL);
+    }
+    let body = ioctl::Response { code: request.code, file_id: request.file_id, output };
+    Ok(Answer::with(status, Response::Ioctl(body)))
+}
+
+/// Controls that are not there, with the status that clients expect for each.
+fn refused(call: &Call, request: &ioctl::Request, code: u32) -> Result<Answer> {
+    call.tree()?;
+    // Clients ask this first of all, without a file, and go on without DFS.
+    if matches!(code, code::DFS_GET_REFERRALS | code::DFS_GET_REFERRALS_EX) {
+        return Err(Status::FS_DRIVER_REQUIRED);
+    }
+    call.open(request.file_id)?.file()?;
+    Err(match code {
+        code::GET_REPARSE_POINT | code::DELETE_REPARSE_POINT => Status::NOT_A_REPARSE_POINT,
+        code::SET_REPARSE_POINT | code::SET_COMPRESSION => Status::NOT_SUPPORTED,
+        _ => Status::INVALID_DEVICE_REQUEST,
+    })
+}
+
+/// Tells a client of 3.0 or 3.0.2 what was negotiated. If that is not what it saw somebody has changed it on its way: the
+/// connection ends.
+fn validate_negotiate(call: &Call, request: &ioctl::Request) -> Result<Vec<u8>> {
+    let asked = ValidateNegotiate::decode(&request.input)?;
+    let negotiated = call.conversation.connection().negotiated().cloned().ok_or(Status::INVALID_PARAMETER)?;
+    let dialect = asked.dialects.iter().filter_map(|dialect| Dialect::from_u16(*dialect)).max();
+    let is_same = dialect == Some(negotiated.algorithms.dialect)
+        && asked.capabilities == negotiated.client_capabilities
+        && asked.client_guid == negotiated.client_guid
+        && asked.security_mode == negotiated.client_security_mode;
+    if !is_same {
+        call.conversation.outbox.close();
+        return Err(Status::INVALID_PARAMETER);
+    }
+    let dialect = negotiated.algorithms.dialect as u16;
+    Ok(fsctl::validate_negotiate(negotiated.capabilities, negotiated.server_guid, negotiated.security_mode, dialect))
+}
+
+fn network_interfaces(call: &Call, request: &ioctl::Request) -> Result<Vec<u8>> {
+    call.tree()?;
+    let address = call.conversation.local.ip();
+    if request.file_id != crate::wire::FileId::RELATED {
+        return Err(Status::INVALID_PARAMETER);
+    }
+    if address.is_unspecified() {
+        return Err(Status::NOT_SUPPORTED);
+    }
+    Ok(fsctl::network_interfaces(&[NetworkInterface { index: 1, link_speed: LINK_SPEED, address }]))
+}
+
+async fn transceive(call: &Call, request: &ioctl::Request) -> Result<(Vec<u8>, Status)> {
+    let open = call.open(request.file_id)?;
+    let OpenKind::Pipe(pipe) = &open.kind else { return Err(Status::INVALID_DEVICE_REQUEST) };
+    pipe::write(call, pipe, &request.input).await?;
+    let (data, status, _) = pipe::read(pipe, request.max_output as usize)?;
+    Ok((data, status))
+}
+
+fn peek(call: &Call, request: &ioctl::Request) -> Result<Vec<u8>> {
+    let open = call.open(request.file_id)?;
+    let OpenKind::Pipe(pipe) = &open.kind else { return Err(Status::INVALID_DEVICE_REQUEST) };
+    Ok(fsctl::pipe_peek(pipe::available(pipe)))
+}
+
+/// Every file is sparse as it is: what was not written takes no space.
+fn set_sparse(call: &Call, request: &ioctl::Request) -> Result<Vec<u8>> {
+    let open = call.open(request.file_id)?;
+    let file = open.file()?;
+    if file.door.is_directory() {
+        return Err(Status::INVALID_PARAMETER);
+    }
+    if file.door.access() & (access::WRITE_DATA | access::APPEND_DATA | access::WRITE_ATTRIBUTES) == 0 {
+        return Err(Status::ACCESS_DENIED);
+    }
+    Ok(Vec::new())
+}
+
+async fn set_zero_data(call: &Call, request: &ioctl::Request) -> Result<Vec<u8>> {
+    let open = call.open(request.file_id)?;
+    let Range { offset, end } = fsctl::set_zero_data(&request.input)?;
+    open.file()?.door.set_zero_data(offset, end).await.map_err(status_of)?;
+    Ok(Vec::new())
+}
+
+async fn allocated_ranges(call: &Call, request: &ioctl::Request) -> Result<(Vec<u8>, Status)> {
+    let open = call.open(request.file_id)?;
+    let Range { offset, end } = fsctl::query_allocated_ranges(&request.input)?;
+    let fit = (request.max_output as usize / 16).min(ALLOCATED_RANGES_MAX);
+    let (ranges, more) =
+        open.file()?.door.allocated_ranges(offset, end - offset, fit.max(1)).await.map_err(status_of)?;
+    let ranges: Vec<Range> =
+        ranges.into_iter().map(|(offset, length)| Range { offset, end: offset.saturating_add(length) }).collect();
+    let (output, status) = fsctl::allocated_ranges(&ranges, request.max_output as usize)?;
+    Ok((output, if more { Status::BUFFER_OVERFLOW } else { status }))
+}

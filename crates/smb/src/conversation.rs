@@ -1,0 +1,266 @@
+//! A connection at work: frames in, answers into the outbox, many requests at once (MS-SMB2 3.3.5.2).
+//!
+//! [`Conversation::receive`] takes one frame. NEGOTIATE, SESSION_SETUP and CANCEL are done before it returns; the requests of any other
+//! frame become a task of their own, run one after the other there, and are answered in one frame when all of them are done. So answers
+//! of different frames come in any order. A task is first polled in the order in which the frames came: what needs no waiting is done in
+//! that order.
+//!
+//! A request that waits (LOCK, CHANGE_NOTIFY, anything after [`INTERIM_AFTER`]) and is the last of its frame gets an interim answer, gives
+//! its place to others, and is answered later.
+
+mod logon;
+mod requests;
+
+use std::collections::HashMap;
+use std::future::poll_fn;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
+use std::time::Duration;
+
+use bytes::BytesMut;
+use engine::panics::{Panicked, caught};
+use tokio::sync::{Notify, Semaphore};
+use tokio::task::JoinSet;
+
+use crate::connection::{Connection, Disconnect, Incoming, Received};
+use crate::outbox::Outbox;
+use crate::server::{Server, filetime_now, hashes};
+use crate::session::{Reply, Session, frame_of};
+use crate::user::User;
+use crate::wire::frame::{FRAME_BYTES_MAX, FRAME_BYTES_MAX_BEFORE_LOGON};
+use crate::wire::header::{Command, Header, Route};
+
+/// Frames at work at once. The next one is read when one of them is done or has got an interim answer.
+pub const REQUESTS_MAX: usize = 128;
+
+/// Requests that wait after an interim answer. More are refused with INSUFFICIENT_RESOURCES.
+pub const WAITING_REQUESTS_MAX: usize = 1_024;
+
+/// A request that is not done after this long gets an interim answer, so that its client does not take the server for dead.
+pub const INTERIM_AFTER: Duration = Duration::from_secs(1);
+
+/// A conversation with one client.
+#[derive(Debug)]
+pub struct Conversation {
+    shared: Arc<Shared>,
+    tasks: JoinSet<()>,
+}
+
+/// What the tasks of a conversation share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) server: Arc<Server>,
+    pub(crate) peer: SocketAddr,
+    /// The address that the client reached.
+    pub(crate) local: SocketAddr,
+    pub(crate) outbox: Outbox,
+    connection: Mutex<Connection>,
+    users: Mutex<HashMap<u64, Arc<User>>>,
+    running: Mutex<HashMap<u64, Arc<Running>>>,
+    places: Arc<Semaphore>,
+    waiting: AtomicUsize,
+    next_async_id: AtomicU64,
+}
+
+/// A request at work.
+#[derive(Debug)]
+struct Running {
+    /// The client sent CANCEL, or the conversation ends.
+    cancelled: Notify,
+    /// 0: no interim answer was sent.
+    async_id: AtomicU64,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Polls a future once, and gives what it is ready with.
+pub(crate) async fn poll_once<F: Future + ?Sized>(mut future: Pin<&mut F>) -> Option<F::Output> {
+    poll_fn(|context| {
+        Poll::Ready(match future.as_mut().poll(context) {
+            Poll::Ready(output) => Some(output),
+            Poll::Pending => None,
+        })
+    })
+    .await
+}
+
+impl Conversation {
+    /// A conversation before its first frame. `local` is the address that the client reached.
+    #[must_use]
+    pub fn new(server: Arc<Server>, peer: SocketAddr, local: SocketAddr) -> Conversation {
+        let connection = Mutex::new(Connection::new(Arc::clone(&server.settings)));
+        let shared = Shared {
+            server,
+            peer,
+            local,
+            outbox: Outbox::default(),
+            connection,
+            users: Mutex::default(),
+            running: Mutex::default(),
+            places: Arc::new(Semaphore::new(REQUESTS_MAX)),
+            waiting: AtomicUsize::new(0),
+            next_async_id: AtomicU64::new(1),
+        };
+        Conversation { shared: Arc::new(shared), tasks: JoinSet::new() }
+    }
+
+    /// Where the answers are.
+    #[must_use]
+    pub fn outbox(&self) -> Outbox {
+        self.shared.outbox.clone()
+    }
+
+    /// The longest frame that is taken now.
+    #[must_use]
+    pub fn frame_bytes_max(&self) -> usize {
+        if self.is_logged_on() { FRAME_BYTES_MAX } else { FRAME_BYTES_MAX_BEFORE_LOGON }
+    }
+
+    /// Whether anybody is logged on.
+    #[must_use]
+    pub fn is_logged_on(&self) -> bool {
+        !lock(&self.shared.users).is_empty()
+    }
+
+    /// Whether a request is at work or a file is open: such a connection may be silent.
+    #[must_use]
+    pub fn is_in_use(&self) -> bool {
+        !lock(&self.shared.running).is_empty() || lock(&self.shared.users).values().any(|user| user.has_opens())
+    }
+
+    /// Takes a frame. Waits while as many as may be are at work.
+    ///
+    /// # Errors
+    /// When the connection must end.
+    pub async fn receive(&mut self, frame: BytesMut) -> Result<(), Disconnect> {
+        while self.tasks.try_join_next().is_some() {}
+        self.end_rotated_sessions().await;
+        let shared = &self.shared;
+        let received = lock(&shared.connection).receive(frame)?;
+        let (mut requests, encrypted) = match received {
+            Received::MultiProtocol => {
+                let message = lock(&shared.connection).multi_protocol(filetime_now());
+                shared.outbox.push(frame_of(vec![Reply { message, sign: None }], None));
+                return Ok(());
+            }
+            Received::Requests { requests, encrypted } => (requests, encrypted),
+        };
+        if let [incoming] = &requests[..] {
+            match Command::from_u16(incoming.header.command) {
+                Some(Command::Negotiate) => return shared.negotiate(incoming),
+                Some(Command::SessionSetup) => {
+                    let incoming = requests.remove(0);
+                    return Box::pin(shared.session_setup(&incoming, encrypted.as_deref())).await;
+                }
+                _ => {}
+            }
+        }
+        requests.retain(|incoming| !shared.cancels(incoming));
+        if requests.is_empty() {
+            return Ok(());
+        }
+        self.start(requests, encrypted).await;
+        Ok(())
+    }
+
+    /// Has the requests of a frame run.
+    async fn start(&mut self, requests: Vec<Incoming>, encrypted: Option<Arc<Session>>) {
+        let place = Arc::clone(&self.shared.places).acquire_owned().await;
+        let place = place.expect("the semaphore is never closed");
+        let shared = Arc::clone(&self.shared);
+        let mut task = Box::pin(async move {
+            let outbox = shared.outbox.clone();
+            if let Err(Panicked) = caught(shared.run(requests, encrypted, place)).await {
+                tracing::error!("an SMB request panicked; its connection ends");
+                outbox.close();
+            }
+        });
+        // Polled here first: what needs no waiting is done in the order of the frames.
+        if poll_once(task.as_mut()).await.is_none() {
+            self.tasks.spawn(task);
+        }
+    }
+
+    /// Ends sessions whose account key was replaced. Called for each frame and from time to time.
+    pub async fn end_rotated_sessions(&self) {
+        let accounts = self.shared.server.accounts();
+        let users: Vec<Arc<User>> = lock(&self.shared.users).values().cloned().collect();
+        for user in users {
+            if user.keys_seen(&accounts) {
+                continue;
+            }
+            if user.session.key_is_among(&hashes(&accounts, &user.session.user)) {
+                user.see_keys(&accounts);
+            } else {
+                tracing::debug!(user = user.session.user, "an SMB session ends: its key was replaced");
+                self.shared.end_session(&user).await;
+            }
+        }
+    }
+
+    /// Ends the conversation: what waits is cancelled, what is at work comes to its end, every file is closed.
+    pub async fn end(mut self) {
+        lock(&self.shared.running).values().for_each(|running| running.cancelled.notify_one());
+        while self.tasks.join_next().await.is_some() {}
+        let users: Vec<Arc<User>> = lock(&self.shared.users).drain().map(|(_, user)| user).collect();
+        for user in users {
+            self.shared.end_session(&user).await;
+        }
+        self.shared.outbox.close();
+    }
+}
+
+impl Shared {
+    pub(crate) fn connection(&self) -> MutexGuard<'_, Connection> {
+        lock(&self.connection)
+    }
+
+    fn negotiate(&self, incoming: &Incoming) -> Result<(), Disconnect> {
+        let message = self.connection().negotiate(incoming, self.server.bytes(), filetime_now())?;
+        self.outbox.push(frame_of(vec![Reply { message, sign: None }], None));
+        Ok(())
+    }
+
+    /// The user of a session of this connection that has not ended.
+    fn user(&self, session: &Session) -> Option<Arc<User>> {
+        lock(&self.users).get(&session.id).filter(|user| !user.is_ended()).cloned()
+    }
+
+    /// Ends a session: its files are closed, and requests on it are refused from now on.
+    pub(crate) async fn end_session(&self, user: &Arc<User>) {
+        lock(&self.users).remove(&user.session.id);
+        self.connection().end_session(user.session.id);
+        self.server.remove_session(user.session.id);
+        user.end().await;
+    }
+
+    /// Takes CANCEL, which has no answer. Other requests are left alone.
+    fn cancels(&self, incoming: &Incoming) -> bool {
+        if Command::from_u16(incoming.header.command) != Some(Command::Cancel) {
+            return false;
+        }
+        if incoming.request.is_ok() {
+            let running = lock(&self.running);
+            let found = match incoming.header.route {
+                Route::Async(id) => running.values().find(|running| running.async_id.load(Ordering::Relaxed) == id),
+                Route::Tree { .. } => running.get(&incoming.header.message_id),
+            };
+            if let Some(found) = found {
+                found.cancelled.notify_one();
+            }
+        }
+        true
+    }
+
+    fn credits(&self, header: &Header) -> u16 {
+        self.connection().grant(header.credits)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,231 @@
+//! The requests of a frame, one after the other, and their answers.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use tokio::sync::{Notify, OwnedSemaphorePermit};
+
+use super::{INTERIM_AFTER, Running, Shared, WAITING_REQUESTS_MAX, lock, poll_once};
+use crate::command::{self, Answer, Call};
+use crate::connection::Incoming;
+use crate::server::Answered;
+use crate::session::{Reply, Session, frame_of};
+use crate::status::{Result, Status};
+use crate::wire::compound::Outgoing;
+use crate::wire::header::{Command, Flags, Header, Route};
+use crate::wire::{FileId, Request, Response};
+
+/// What related requests of a frame take over from the one before.
+#[derive(Debug)]
+struct Chain {
+    tree_id: Option<u32>,
+    /// The file, or why there is none.
+    file: Result<FileId>,
+}
+
+/// The running request is known by its message id for as long as this lives.
+struct Listed<'a> {
+    shared: &'a Shared,
+    message_id: u64,
+    running: Arc<Running>,
+}
+
+impl Drop for Listed<'_> {
+    fn drop(&mut self) {
+        lock(&self.shared.running).remove(&self.message_id);
+    }
+}
+
+/// One of the requests that wait, for as long as this lives.
+struct Waiting<'a>(&'a Shared);
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.waiting.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Shared {
+    /// Runs the requests of a frame and queues their answers.
+    pub(super) async fn run(
+        self: Arc<Self>,
+        requests: Vec<Incoming>,
+        encrypted: Option<Arc<Session>>,
+        place: OwnedSemaphorePermit,
+    ) {
+        let mut place = Some(place);
+        let mut replies = Vec::with_capacity(requests.len());
+        let mut chain = Chain { tree_id: None, file: Err(Status::INVALID_PARAMETER) };
+        let mut left = requests.len();
+        for incoming in requests {
+            left -= 1;
+            let began = Instant::now();
+            let (outcome, async_id) = {
+                let prepared = self.prepare(&incoming, &mut chain, left == 0);
+                match prepared {
+                    Ok((call, request)) => {
+                        let mut future = Box::pin(command::run(&call, request));
+                        let listed = self.list(&incoming.header);
+                        match self.first(&incoming, future.as_mut(), left == 0).await {
+                            Some(outcome) => (outcome, None),
+                            None => match self.go_async(&incoming, &listed.running, &mut replies, encrypted.as_deref())
+                            {
+                                Some((async_id, _waiting)) => {
+                                    drop(place.take());
+                                    (self.wait(&incoming, future.as_mut(), &listed.running).await, Some(async_id))
+                                }
+                                None => (Err(Status::INSUFFICIENT_RESOURCES), None),
+                            },
+                        }
+                    }
+                    Err(status) => (Err(status), None),
+                }
+            };
+            self.follow(&incoming, &outcome, &mut chain);
+            replies.push(self.reply(&incoming, outcome, async_id, chain.tree_id, began));
+        }
+        self.outbox.push(frame_of(replies, encrypted.as_deref()));
+    }
+
+    /// The request with what it belongs to: its user, and, if it is related, the tree and the file of the one before.
+    fn prepare(self: &Arc<Self>, incoming: &Incoming, chain: &mut Chain, is_last: bool) -> Result<(Call, Request)> {
+        let mut request = incoming.request.clone()?;
+        let user = match &incoming.session {
+            Some(session) => Some(self.user(session).ok_or(Status::USER_SESSION_DELETED)?),
+            None => None,
+        };
+        let is_related = incoming.header.flags.has(Flags::RELATED);
+        if !is_related {
+            chain.file = Err(Status::INVALID_PARAMETER);
+            chain.tree_id = incoming.header.tree_id();
+        }
+        if let Some(file_id) = request.file_id() {
+            if is_related && file_id == FileId::RELATED {
+                request.set_file_id(chain.file?);
+            } else {
+                chain.file = Ok(file_id);
+            }
+        }
+        let call = Call { conversation: Arc::clone(self), user, tree_id: chain.tree_id, may_wait: is_last };
+        Ok((call, request))
+    }
+
+    /// What the next related request finds.
+    fn follow(&self, incoming: &Incoming, outcome: &Result<Answer>, chain: &mut Chain) {
+        match (incoming.header.command(), outcome) {
+            (Ok(Command::Create), Ok(Answer { body: Response::Create(created), .. })) => {
+                chain.file = Ok(created.file_id)
+            }
+            // All that follows was meant for this file.
+            (Ok(Command::Create), Err(status)) => chain.file = Err(*status),
+            (Ok(Command::TreeConnect), Ok(Answer { tree_id: Some(tree_id), .. })) => chain.tree_id = Some(*tree_id),
+            _ => {}
+        }
+    }
+
+    fn list(&self, header: &Header) -> Listed<'_> {
+        let running = Arc::new(Running { cancelled: Notify::new(), async_id: AtomicU64::new(0) });
+        lock(&self.running).insert(header.message_id, Arc::clone(&running));
+        Listed { shared: self, message_id: header.message_id, running }
+    }
+
+    /// The outcome, unless the request must wait and may get an interim answer.
+    async fn first<F: Future<Output = Result<Answer>> + ?Sized>(
+        &self,
+        incoming: &Incoming,
+        mut future: Pin<&mut F>,
+        is_last: bool,
+    ) -> Option<Result<Answer>> {
+        if !is_last {
+            return Some(future.await);
+        }
+        if let Some(outcome) = poll_once(future.as_mut()).await {
+            return Some(outcome);
+        }
+        match waits_for_others(incoming) {
+            true => None,
+            false => tokio::time::timeout(INTERIM_AFTER, future).await.ok(),
+        }
+    }
+
+    /// Sends the answers so far and the interim one. None when too many wait already.
+    fn go_async(
+        &self,
+        incoming: &Incoming,
+        running: &Running,
+        replies: &mut Vec<Reply>,
+        encrypted: Option<&Session>,
+    ) -> Option<(u64, Waiting<'_>)> {
+        let before = self.waiting.fetch_add(1, Ordering::Relaxed);
+        let waiting = Waiting(self);
+        if before >= WAITING_REQUESTS_MAX {
+            return None;
+        }
+        let async_id = self.next_async_id.fetch_add(1, Ordering::Relaxed);
+        running.async_id.store(async_id, Ordering::Relaxed);
+        let credits = self.credits(&incoming.header);
+        let header = incoming.header.answer_async(Status::PENDING, credits, async_id);
+        // Not signed: the final answer has the same message id, and with AES-GMAC that would use one nonce twice.
+        replies.push(Reply { message: Outgoing::new(&header, &Response::error()), sign: None });
+        self.outbox.push(frame_of(std::mem::take(replies), encrypted));
+        Some((async_id, waiting))
+    }
+
+    /// Waits for the outcome. Only requests that wait for others can be cancelled: anything else is done soon.
+    async fn wait<F: Future<Output = Result<Answer>> + ?Sized>(
+        &self,
+        incoming: &Incoming,
+        future: Pin<&mut F>,
+        running: &Running,
+    ) -> Result<Answer> {
+        if !waits_for_others(incoming) {
+            return future.await;
+        }
+        tokio::select! {
+            biased;
+            outcome = future => outcome,
+            () = running.cancelled.notified() => Err(Status::CANCELLED),
+        }
+    }
+
+    /// The answer. The final one after an interim answer grants no credits: that did.
+    fn reply(
+        &self,
+        incoming: &Incoming,
+        outcome: Result<Answer>,
+        async_id: Option<u64>,
+        tree_of_chain: Option<u32>,
+        began: Instant,
+    ) -> Reply {
+        let Answer { status, body, tree_id } = outcome.unwrap_or_else(|status| Answer::with(status, Response::error()));
+        let mut header = match async_id {
+            Some(id) => incoming.header.answer_async(status, 0, id),
+            None => incoming.header.answer(status, self.credits(&incoming.header)),
+        };
+        // A related request has all ones for what it takes over; its answer says what that was.
+        if let Some(session) = &incoming.session {
+            header.session_id = session.id;
+        }
+        if let (Some(tree), Route::Tree { process, .. }) = (tree_id.or(tree_of_chain), header.route) {
+            header.route = Route::Tree { process, tree };
+        }
+        let message = Outgoing::new(&header, &body);
+        let user = incoming.session.as_ref().map(|session| session.user.as_str());
+        self.told(incoming, status, user, message.len() as u64, began);
+        Reply { message, sign: incoming.session.clone().filter(|_| incoming.sign) }
+    }
+
+    /// Tells the host of an answer.
+    pub(super) fn told(&self, incoming: &Incoming, status: Status, user: Option<&str>, sent: u64, began: Instant) {
+        let Ok(command) = incoming.header.command() else { return };
+        let (received, took) = (incoming.bytes.len() as u64, began.elapsed());
+        self.server.host.answered(&Answered { peer: self.peer, command, status, user, took, received, sent });
+    }
+}
+
+/// LOCK and CHANGE_NOTIFY wait for what other clients do.
+fn waits_for_others(incoming: &Incoming) -> bool {
+    matches!(incoming.request, Ok(Request::Lock(_) | Request::ChangeNotify(_)))
+}

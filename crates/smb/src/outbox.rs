@@ -1,0 +1,137 @@
+//! Frames on their way to a client.
+//!
+//! Commands push frames and never wait. The connection reads no further request while more than [`OUTBOX_BYTES_MAX`] bytes wait, so a
+//! client that does not read its answers stops its own requests, and the time limit of writing ends its connection.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use tokio::sync::Notify;
+
+/// Bytes of answers that may wait before no more requests are read.
+pub const OUTBOX_BYTES_MAX: usize = 32 << 20;
+
+/// A frame in its parts, which are sent one after the other.
+pub type Frame = Vec<Bytes>;
+
+/// The queue. A clone is the same queue.
+#[derive(Clone, Debug, Default)]
+pub struct Outbox(Arc<Queue>);
+
+#[derive(Debug, Default)]
+struct Queue {
+    state: Mutex<State>,
+    /// A frame was pushed, or the queue was closed.
+    pushed: Notify,
+    /// A frame was sent, or the queue was closed.
+    sent: Notify,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    frames: VecDeque<Frame>,
+    /// Of the frames in the queue and of the one that is being sent.
+    bytes: usize,
+    is_closed: bool,
+}
+
+fn length(frame: &[Bytes]) -> usize {
+    frame.iter().map(Bytes::len).sum()
+}
+
+impl Outbox {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Queues a frame. After [`Outbox::close`] it goes nowhere.
+    pub fn push(&self, frame: Frame) {
+        let mut state = self.state();
+        if state.is_closed {
+            return;
+        }
+        state.bytes += length(&frame);
+        state.frames.push_back(frame);
+        drop(state);
+        self.0.pushed.notify_one();
+    }
+
+    /// Takes no more frames. Those in the queue can still be taken.
+    pub fn close(&self) {
+        self.state().is_closed = true;
+        self.0.pushed.notify_one();
+        self.0.sent.notify_one();
+    }
+
+    /// Whether it was closed.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.state().is_closed
+    }
+
+    /// The next frame; none after the end. One task calls this.
+    pub async fn next(&self) -> Option<Frame> {
+        loop {
+            {
+                let mut state = self.state();
+                if let Some(frame) = state.frames.pop_front() {
+                    return Some(frame);
+                }
+                if state.is_closed {
+                    return None;
+                }
+            }
+            self.0.pushed.notified().await;
+        }
+    }
+
+    /// So many bytes of a frame that was taken have been sent.
+    pub fn sent(&self, bytes: usize) {
+        let mut state = self.state();
+        state.bytes = state.bytes.saturating_sub(bytes);
+        drop(state);
+        self.0.sent.notify_one();
+    }
+
+    /// Waits until there is room for answers, or the queue is closed. One task calls this.
+    pub async fn has_room(&self) {
+        loop {
+            {
+                let state = self.state();
+                if state.is_closed || state.bytes <= OUTBOX_BYTES_MAX {
+                    return;
+                }
+            }
+            self.0.sent.notified().await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn frames_leave_in_order_and_none_after_the_end() {
+        let outbox = Outbox::default();
+        outbox.push(vec![Bytes::from_static(b"a")]);
+        outbox.push(vec![Bytes::from_static(b"b")]);
+        outbox.close();
+        outbox.push(vec![Bytes::from_static(b"c")]);
+        assert_eq!(outbox.next().await, Some(vec![Bytes::from_static(b"a")]));
+        assert_eq!(outbox.next().await, Some(vec![Bytes::from_static(b"b")]));
+        assert_eq!(outbox.next().await, None);
+    }
+
+    #[tokio::test]
+    async fn there_is_no_room_until_enough_was_sent() {
+        let outbox = Outbox::default();
+        outbox.has_room().await;
+        outbox.push(vec![Bytes::from(vec![0; OUTBOX_BYTES_MAX]), Bytes::from_static(b"x")]);
+        let mut waiting = std::pin::pin!(outbox.has_room());
+        assert!(crate::conversation::poll_once(waiting.as_mut()).await.is_none());
+        outbox.sent(1);
+        waiting.await;
+    }
+}

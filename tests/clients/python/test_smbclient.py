@@ -1,0 +1,99 @@
+"""Samba's smbclient against our server: every dialect, signed and encrypted."""
+
+import os
+import shutil
+import subprocess
+import tarfile
+
+import pytest
+
+from harness import ACCOUNT, KEY, Server
+
+pytestmark = pytest.mark.skipif(shutil.which("smbclient") is None, reason="SKIPPED: smbclient is not installed")
+
+WAYS = [("SMB2_10", "sign"), *((dialect, way) for dialect in ("SMB3_00", "SMB3_02", "SMB3_11") for way in ("sign", "encrypt"))]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("smb") / "data"
+    server = Server(folder, "--smb-port", "0", "--smb-encryption", "desired", "--create", "share:data,share:more").start()
+    yield server
+    assert server.stop() == 0, server.log.read_text()
+
+
+class Smbclient:
+    """The program with its own home, so that no configuration of the machine matters."""
+
+    def __init__(self, server, folder, dialect="SMB3_11", way="encrypt"):
+        self.server, self.folder, self.dialect, self.way = server, folder, dialect, way
+        (folder / "smb.conf").write_text("[global]\nclient min protocol = SMB2_10\nclient max protocol = SMB3_11\n")
+
+    def run(self, *words, share="data", key=KEY):
+        target = [f"//127.0.0.1/{share}"] if share else ["-L", "//127.0.0.1"]
+        return subprocess.run(
+            ["smbclient", *target, "-p", str(self.server.smb_port), "-U", f"AZURE/{ACCOUNT}%{key}", "-m", self.dialect,
+             f"--client-protection={self.way}", "-s", str(self.folder / "smb.conf"), *words],
+            cwd=self.folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60,
+        )
+
+    def __call__(self, *commands, **more):
+        done = self.run("-c", "; ".join(commands), **more)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+
+@pytest.fixture(params=WAYS, ids=lambda way: "-".join(way))
+def smbclient(request, server, tmp_path):
+    client = Smbclient(server, tmp_path, *request.param)
+    client("deltree *")
+    return client
+
+
+def test_files(smbclient, tmp_path):
+    content = os.urandom(20 * 1024 * 1024 + 3)
+    (tmp_path / "a.bin").write_bytes(content)
+    smbclient("put a.bin")
+    assert "a.bin" in smbclient("ls")
+    smbclient("get a.bin b.bin")
+    assert (tmp_path / "b.bin").read_bytes() == content
+    smbclient("mkdir dir", "rename a.bin dir\\c.bin")
+    assert "a.bin" not in smbclient("ls") and "c.bin" in smbclient("cd dir", "ls")
+    assert "NT_STATUS_OBJECT_NAME_COLLISION" in smbclient.run("-c", "mkdir dir").stdout
+    smbclient("cd dir", "allinfo c.bin", "del c.bin")
+    smbclient("rmdir dir")
+    assert "dir" not in smbclient("ls")
+
+
+def test_tar(smbclient, tmp_path):
+    tree = {"t/a.txt": b"alpha", "t/empty": b"", "t/deep/ä b.bin": bytes(range(256)) * 400}
+    for name, content in tree.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(content)
+    smbclient("prompt", "recurse", "mput t")
+    done = smbclient.run("-Tc", "out.tar", "t")
+    assert done.returncode == 0, done.stdout + done.stderr
+    with tarfile.open(tmp_path / "out.tar") as archive:
+        found = {entry.name.removeprefix("./"): archive.extractfile(entry).read() for entry in archive if entry.isfile()}
+    assert found == tree
+
+
+def test_the_list_of_shares(smbclient):
+    listed = smbclient.run("-g", share=None)
+    assert listed.returncode == 0, listed.stdout + listed.stderr
+    shares = [line.split("|")[1] for line in listed.stdout.splitlines() if line.startswith(("Disk|", "IPC|"))]
+    assert shares == ["data", "more", "IPC$"]
+
+
+def test_who_is_refused(smbclient):
+    assert "LOGON_FAILURE" in smbclient.run("-c", "ls", key="wrong").stdout
+    assert "BAD_NETWORK_NAME" in smbclient.run("-c", "ls", share="other").stdout
+
+
+def test_volume_and_attributes(smbclient, tmp_path):
+    (tmp_path / "a").write_bytes(b"x")
+    smbclient("put a", "setmode a +rh")
+    shown = smbclient("ls")
+    assert any(line.split()[:2] == ["a", "AHR"] for line in shown.splitlines()), shown
+    smbclient("setmode a -rh", "del a")
+    assert "|NTFS|" in smbclient("volume") or smbclient("volume")
