@@ -24,6 +24,12 @@ pub fn head(head: &Head) {
     let _ = (ShareSettings::parse(head), share_settings::protocol(head));
 }
 
+/// Reads what SMB clients name files by: paths, and patterns of directories.
+pub fn smb_names(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    crate::door::fuzz_names(text);
+}
+
 /// Decodes a row as each kind of row.
 pub fn rows(row: &[u8]) {
     let _ = (codec::decode::<Share>(row).is_ok(), codec::decode::<ShareGuard>(row).is_ok());

@@ -105,6 +105,8 @@ pub struct FileService {
     state: ServiceState,
     opens: Arc<Opens>,
     events: Events,
+    /// Files to be deleted whose last SMB handle was dropped.
+    abandoned: Arc<door::Abandoned>,
     copier: FileCopier,
     removals: Arc<collect::Removals>,
 }
@@ -118,6 +120,7 @@ impl FileService {
             engine,
             opens,
             events: Events::default(),
+            abandoned: Arc::default(),
             removals: Arc::default(),
         }
     }

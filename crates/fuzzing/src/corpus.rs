@@ -76,6 +76,7 @@ pub fn corpus(target: &str) -> Vec<Vec<u8>> {
             "SELECT * FROM BlobStorage WHERE TRIM(LOWER(a)) = SUBSTRING('abc', 1, 2) OR CHAR_LENGTH(b) > -1.5e3 * (2 + 3) % 4",
         ],
         "query_data" => &["a,b\n1,\"x\"\"y\"\r\n,\n", "{\"a\":1,\"b\":[1,{\"c\":null}]}\n{\"_1\":\"a\"}\n"],
+        "smb_names" => &["dir\\file.txt::$DATA", "*.t?t", "<\"a>>", "A*b*c"],
         _ => &[""],
     };
     let mut corpus: Vec<Vec<u8>> = texts.iter().map(|text| text.as_bytes().to_vec()).collect();

@@ -32,6 +32,7 @@ pub const TARGETS: &[Target] = &[
     ("query_data", query_data),
     ("blob_rows", blob::fuzzing::rows),
     ("file_rows", file::fuzzing::rows),
+    ("smb_names", file::fuzzing::smb_names),
     ("queue_rows", queue::fuzzing::rows),
     ("table_rows", table::fuzzing::rows),
     ("smb_packet", smb::fuzzing::packet),

@@ -3,12 +3,12 @@
 
 use std::hash::{BuildHasher, RandomState};
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use ::smb::connection::Settings;
-use ::smb::conversation::Conversation;
+use ::smb::conversation::{Conversation, Watcher};
 use ::smb::ntlm::ServerNames;
 use ::smb::outbox::Outbox;
 use ::smb::server::{Answered, Host, Server};
@@ -50,26 +50,49 @@ enum Ended {
 
 impl Protocol for Smb {
     async fn converse(&self, socket: &mut Socket, connection: &Connection) {
-        let mut conversation = Conversation::new(Arc::clone(&self.server), connection.peer, self.local);
+        let conversation = Conversation::new(Arc::clone(&self.server), connection.peer, self.local);
         let outbox = conversation.outbox();
         let (mut reader, mut writer) = tokio::io::split(socket);
-        let ended = {
-            let reading = Box::pin(read(&mut conversation, &mut reader, connection));
-            let writing = write(&outbox, &mut writer, &connection.limits);
-            tokio::select! {
-                ended = reading => ended,
-                () = writing => Ended::Closed,
-            }
-        };
-        tracing::debug!(peer = %connection.peer, ?ended, "an SMB connection ends");
-        // Requests that are at work are answered, files are closed; then what is left in the outbox goes out.
-        let ending = async {
-            conversation.end().await;
-            outbox.close();
-        };
-        let writing = write(&outbox, &mut writer, &connection.limits);
-        tokio::join!(ending, writing);
+        talk(conversation, &mut reader, &mut writer, connection).await;
+        outbox.close();
         let _ = timeout(connection.limits.linger, writer.shutdown()).await;
+    }
+}
+
+/// Reads and writes until the end, which is in good order: requests that are at work are answered, files are closed, and what is left in
+/// the outbox goes out.
+async fn talk(
+    mut conversation: Conversation,
+    reader: &mut (impl AsyncRead + Unpin),
+    writer: &mut (impl AsyncWrite + Unpin),
+    connection: &Connection,
+) {
+    let outbox = conversation.outbox();
+    // One future from beginning to end: the frame that is being sent is in it, and would be cut with it.
+    let mut writing = Box::pin(write(&outbox, writer, &connection.limits));
+    let (ended, is_writing) = {
+        let watcher = conversation.watcher();
+        let silent_since = Mutex::new(Instant::now());
+        let reading = Box::pin(read(&mut conversation, reader, connection, &silent_since));
+        let watching = Box::pin(watch(&watcher, connection, &silent_since));
+        tokio::select! {
+            ended = reading => (ended, true),
+            ended = watching => (ended, true),
+            () = &mut writing => (Ended::Closed, false),
+        }
+    };
+    tracing::debug!(peer = %connection.peer, ?ended, "an SMB connection ends");
+    if ended == Ended::NoLogon {
+        // Nobody in particular: a stranger who does not read does not keep the connection.
+        outbox.abandon();
+    }
+    let ending = async {
+        conversation.end().await;
+        outbox.close();
+    };
+    match is_writing {
+        true => drop(tokio::join!(ending, writing)),
+        false => ending.await,
     }
 }
 
@@ -78,27 +101,27 @@ async fn read(
     conversation: &mut Conversation,
     reader: &mut (impl AsyncRead + Unpin),
     connection: &Connection,
+    silent_since: &Mutex<Instant>,
 ) -> Ended {
     let limits = &connection.limits;
     let outbox = conversation.outbox();
-    let logon_until = Instant::now() + SMB_LOGON_TIME_MAX;
-    let mut silent_since = Instant::now();
     loop {
-        let prefix = match next_prefix(conversation, reader, connection, silent_since, logon_until).await {
-            Ok(prefix) => prefix,
-            Err(ended) => return ended,
-        };
+        let mut prefix = [0; FRAME_PREFIX_BYTES];
+        if reader.read_exact(&mut prefix).await.is_err() {
+            return Ended::ByClient;
+        }
         let length = match frame::decode(prefix, conversation.frame_bytes_max()) {
             Ok(Frame::KeepAlive) => continue,
             Ok(Frame::Message(length)) => length,
             Err(_) => return Ended::BadFrame,
         };
+        *lock(silent_since) = Instant::now();
         connection.activity.begin();
         let taken = timeout(frame_time(length, limits), body(reader, length)).await;
         let taken = match taken {
             Ok(Ok(frame)) => {
                 // A client that reads no answers gets no further: writing has a limit of time.
-                outbox.has_room().await;
+                outbox.has_room(conversation.outbox_bytes_max()).await;
                 conversation.receive(frame).await.map_err(|_| Ended::BadFrame)
             }
             Ok(Err(_)) => Err(Ended::ByClient),
@@ -111,44 +134,39 @@ async fn read(
         if outbox.is_closed() {
             return Ended::Closed;
         }
-        match conversation.is_logged_on() {
-            true => connection.activity.admit(),
-            false if Instant::now() >= logon_until => return Ended::NoLogon,
-            false => {}
+        if conversation.is_logged_on() {
+            connection.activity.admit();
         }
-        silent_since = Instant::now();
+        *lock(silent_since) = Instant::now();
     }
 }
 
-/// The first bytes of the next frame. Meanwhile the client may be silent, within limits.
-async fn next_prefix(
-    conversation: &Conversation,
-    reader: &mut (impl AsyncRead + Unpin),
-    connection: &Connection,
-    silent_since: Instant,
-    logon_until: Instant,
-) -> Result<[u8; FRAME_PREFIX_BYTES], Ended> {
-    let mut prefix = [0; FRAME_PREFIX_BYTES];
-    let mut read = std::pin::pin!(reader.read_exact(&mut prefix));
+/// Looks after the connection, whatever its client does meanwhile: keys that were replaced, limits of time, the end of the service.
+async fn watch(watcher: &Watcher, connection: &Connection, silent_since: &Mutex<Instant>) -> Ended {
+    let mut logon_until = Instant::now() + SMB_LOGON_TIME_MAX;
     loop {
         tokio::select! {
-            read = read.as_mut() => {
-                read.map_err(|_| Ended::ByClient)?;
-                break;
-            }
-            () = connection.ending() => return Err(Ended::Shutdown),
-            () = tokio::time::sleep(SMB_KEYS_PAUSE) => {
-                conversation.end_rotated_sessions().await;
-                if !conversation.is_logged_on() && Instant::now() >= logon_until {
-                    return Err(Ended::NoLogon);
-                }
-                if silent_since.elapsed() >= SMB_IDLE && !conversation.is_in_use() {
-                    return Err(Ended::Idle);
-                }
-            }
+            () = connection.ending() => return Ended::Shutdown,
+            () = tokio::time::sleep(SMB_KEYS_PAUSE) => {}
+        }
+        let was_logged_on = watcher.is_logged_on();
+        watcher.end_rotated_sessions().await;
+        let now = Instant::now();
+        match was_logged_on {
+            // After LOGOFF there is as much time as at the beginning.
+            true => logon_until = now + SMB_LOGON_TIME_MAX,
+            false if now >= logon_until => return Ended::NoLogon,
+            false => {}
+        }
+        let is_silent = lock(silent_since).elapsed() >= SMB_IDLE;
+        if is_silent && !watcher.is_in_use() {
+            return Ended::Idle;
         }
     }
-    Ok(prefix)
+}
+
+fn lock(instant: &Mutex<Instant>) -> MutexGuard<'_, Instant> {
+    instant.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// How long a frame may take: the usual pause for each part of it.
@@ -179,7 +197,7 @@ async fn write(outbox: &Outbox, writer: &mut (impl AsyncWrite + Unpin), limits: 
                 match timeout(limits.write_pause, writer.write_buf(&mut part)).await {
                     Ok(Ok(written @ 1..)) => outbox.sent(written),
                     Ok(Ok(0) | Err(_)) | Err(_) => {
-                        outbox.close();
+                        outbox.abandon();
                         return;
                     }
                 }

@@ -21,6 +21,7 @@ use crate::session::Session;
 use crate::status::{Result, Status};
 use crate::wire::Request;
 use crate::wire::compound::{self, Message};
+use crate::wire::create::CONTEXTS_BYTES_MAX;
 use crate::wire::header::{BadHeader, Command, Flags, Header, PROTOCOL_SMB1, PROTOCOL_TRANSFORM};
 use crate::wire::negotiate::Dialect;
 use crate::wire::smb1;
@@ -29,8 +30,14 @@ use crate::wire::transform::Transform;
 /// Bytes of a read, a write, and of what an IOCTL or a listing carries.
 pub const TRANSACT_BYTES_MAX: u32 = 8 << 20;
 
+/// Bytes of a message beyond those that its credits pay for: header, body, names.
+pub const UNPAID_BYTES_MAX: usize = 4 << 10;
+
 /// Sessions of a connection, with logons on their way.
 pub const SESSIONS_MAX: usize = 64;
+
+/// Logons on their way while nobody is logged on: each holds memory for somebody who has shown nothing yet.
+pub const LOGONS_BEFORE_LOGON_MAX: usize = 4;
 
 /// The session id in a related request.
 const RELATED_SESSION: u64 = u64::MAX;
@@ -241,7 +248,8 @@ impl Connection {
             if !session.keys.signing.verify(bytes) {
                 return Err(Status::ACCESS_DENIED);
             }
-        } else if session.sign && !logging_on && command != Command::Cancel {
+        } else if session.sign && command != Command::Cancel {
+            // SESSION_SETUP, too: a logon that fails ends its session, and nobody else may do that.
             return Err(Status::ACCESS_DENIED);
         }
         match session.encrypt && !logging_on && command != Command::Cancel {
@@ -290,6 +298,11 @@ impl Connection {
 
 fn decoded(header: &Header, bytes: &Bytes, command: Command, alone: bool) -> Result<Request> {
     if !alone && matches!(command, Command::Negotiate | Command::SessionSetup) {
+        return Err(Status::INVALID_PARAMETER);
+    }
+    // Whatever it carries, and if it is nothing that anybody reads. The contexts of CREATE are free.
+    let free = UNPAID_BYTES_MAX + if command == Command::Create { CONTEXTS_BYTES_MAX } else { 0 };
+    if !pays_for(header.credit_charge, bytes.len().saturating_sub(free) as u64) {
         return Err(Status::INVALID_PARAMETER);
     }
     let request = Request::decode(command, bytes)?;

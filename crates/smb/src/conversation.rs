@@ -22,11 +22,12 @@ use std::time::Duration;
 
 use bytes::BytesMut;
 use engine::panics::{Panicked, caught};
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 
 use crate::connection::{Connection, Disconnect, Incoming, Received};
-use crate::outbox::Outbox;
+use crate::credits::CREDITS_MAX;
+use crate::outbox::{OUTBOX_BYTES_MAX, OUTBOX_BYTES_MAX_BEFORE_LOGON, Outbox};
 use crate::server::{Server, filetime_now, hashes};
 use crate::session::{Reply, Session, frame_of};
 use crate::user::User;
@@ -38,6 +39,9 @@ pub const REQUESTS_MAX: usize = 128;
 
 /// Requests that wait after an interim answer. More are refused with INSUFFICIENT_RESOURCES.
 pub const WAITING_REQUESTS_MAX: usize = 1_024;
+
+/// Bytes of requests at work at once over all connections, by what their credits pay for. More wait for their turn.
+pub const WORK_BYTES_MAX: usize = 512 << 20;
 
 /// A request that is not done after this long gets an interim answer, so that its client does not take the server for dead.
 pub const INTERIM_AFTER: Duration = Duration::from_secs(1);
@@ -61,9 +65,20 @@ pub(crate) struct Shared {
     users: Mutex<HashMap<u64, Arc<User>>>,
     running: Mutex<HashMap<u64, Arc<Running>>>,
     places: Arc<Semaphore>,
+    /// Credits of the requests at work: [`CREDITS_MAX`].
+    credits_at_work: Arc<Semaphore>,
+    /// One logon at a time, with the time that its refusal is held back.
+    logons: Arc<Semaphore>,
     waiting: AtomicUsize,
     next_async_id: AtomicU64,
+    /// The conversation ends: nothing may wait any more.
+    ending: watch::Sender<bool>,
 }
+
+/// What a frame has while it is at work: one of the places of its connection, and its share of the memory of the connection and of the
+/// server.
+#[derive(Debug)]
+struct Place(#[expect(dead_code, reason = "held, not read")] [OwnedSemaphorePermit; 3]);
 
 /// A request at work.
 #[derive(Debug)]
@@ -104,7 +119,10 @@ impl Conversation {
             running: Mutex::default(),
             places: Arc::new(Semaphore::new(REQUESTS_MAX)),
             waiting: AtomicUsize::new(0),
+            credits_at_work: Arc::new(Semaphore::new(CREDITS_MAX)),
+            logons: Arc::new(Semaphore::new(1)),
             next_async_id: AtomicU64::new(1),
+            ending: watch::Sender::new(false),
         };
         Conversation { shared: Arc::new(shared), tasks: JoinSet::new() }
     }
@@ -121,16 +139,28 @@ impl Conversation {
         if self.is_logged_on() { FRAME_BYTES_MAX } else { FRAME_BYTES_MAX_BEFORE_LOGON }
     }
 
+    /// How many bytes of answers may wait before the next frame is taken.
+    #[must_use]
+    pub fn outbox_bytes_max(&self) -> usize {
+        if self.is_logged_on() { OUTBOX_BYTES_MAX } else { OUTBOX_BYTES_MAX_BEFORE_LOGON }
+    }
+
     /// Whether anybody is logged on.
     #[must_use]
     pub fn is_logged_on(&self) -> bool {
-        !lock(&self.shared.users).is_empty()
+        self.watcher().is_logged_on()
     }
 
     /// Whether a request is at work or a file is open: such a connection may be silent.
     #[must_use]
     pub fn is_in_use(&self) -> bool {
-        !lock(&self.shared.running).is_empty() || lock(&self.shared.users).values().any(|user| user.has_opens())
+        self.watcher().is_in_use()
+    }
+
+    /// Looks at the conversation while it takes frames.
+    #[must_use]
+    pub fn watcher(&self) -> Watcher {
+        Watcher(Arc::clone(&self.shared))
     }
 
     /// Takes a frame. Waits while as many as may be are at work.
@@ -155,7 +185,12 @@ impl Conversation {
                 Some(Command::Negotiate) => return shared.negotiate(incoming),
                 Some(Command::SessionSetup) => {
                     let incoming = requests.remove(0);
-                    return Box::pin(shared.session_setup(&incoming, encrypted.as_deref())).await;
+                    let later = Box::pin(shared.session_setup(incoming, encrypted.as_deref())).await?;
+                    if let Some(later) = later {
+                        // Other sessions of the connection do not wait for it.
+                        self.tasks.spawn(Arc::clone(shared).answer_later(later));
+                    }
+                    return Ok(());
                 }
                 _ => {}
             }
@@ -170,8 +205,7 @@ impl Conversation {
 
     /// Has the requests of a frame run.
     async fn start(&mut self, requests: Vec<Incoming>, encrypted: Option<Arc<Session>>) {
-        let place = Arc::clone(&self.shared.places).acquire_owned().await;
-        let place = place.expect("the semaphore is never closed");
+        let place = self.shared.place(&requests).await;
         let shared = Arc::clone(&self.shared);
         let mut task = Box::pin(async move {
             let outbox = shared.outbox.clone();
@@ -188,24 +222,12 @@ impl Conversation {
 
     /// Ends sessions whose account key was replaced. Called for each frame and from time to time.
     pub async fn end_rotated_sessions(&self) {
-        let accounts = self.shared.server.accounts();
-        let users: Vec<Arc<User>> = lock(&self.shared.users).values().cloned().collect();
-        for user in users {
-            if user.keys_seen(&accounts) {
-                continue;
-            }
-            if user.session.key_is_among(&hashes(&accounts, &user.session.user)) {
-                user.see_keys(&accounts);
-            } else {
-                tracing::debug!(user = user.session.user, "an SMB session ends: its key was replaced");
-                self.shared.end_session(&user).await;
-            }
-        }
+        self.shared.end_rotated_sessions().await;
     }
 
     /// Ends the conversation: what waits is cancelled, what is at work comes to its end, every file is closed.
     pub async fn end(mut self) {
-        lock(&self.shared.running).values().for_each(|running| running.cancelled.notify_one());
+        self.shared.ending.send_replace(true);
         while self.tasks.join_next().await.is_some() {}
         let users: Vec<Arc<User>> = lock(&self.shared.users).drain().map(|(_, user)| user).collect();
         for user in users {
@@ -215,7 +237,67 @@ impl Conversation {
     }
 }
 
+/// A conversation that ends in another way than by [`Conversation::end`], such as a panic, closes its files none the less.
+impl Drop for Conversation {
+    fn drop(&mut self) {
+        self.shared.ending.send_replace(true);
+        self.shared.outbox.close();
+        let users: Vec<Arc<User>> = lock(&self.shared.users).drain().map(|(_, user)| user).collect();
+        if users.is_empty() {
+            return;
+        }
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        let shared = Arc::clone(&self.shared);
+        runtime.spawn(async move {
+            for user in users {
+                shared.end_session(&user).await;
+            }
+        });
+    }
+}
+
+/// What can be asked of a conversation while it takes frames.
+#[derive(Clone, Debug)]
+pub struct Watcher(Arc<Shared>);
+
+impl Watcher {
+    /// Whether anybody is logged on.
+    #[must_use]
+    pub fn is_logged_on(&self) -> bool {
+        !lock(&self.0.users).is_empty()
+    }
+
+    /// Whether a request is at work or a file is open: such a connection may be silent.
+    #[must_use]
+    pub fn is_in_use(&self) -> bool {
+        !lock(&self.0.running).is_empty() || lock(&self.0.users).values().any(|user| user.has_opens())
+    }
+
+    /// Ends sessions whose account key was replaced.
+    pub async fn end_rotated_sessions(&self) {
+        self.0.end_rotated_sessions().await;
+    }
+}
+
 impl Shared {
+    /// Ends sessions whose account key was replaced, and lets go of those that another connection has ended.
+    async fn end_rotated_sessions(&self) {
+        let accounts = self.server.accounts();
+        let users: Vec<Arc<User>> = lock(&self.users).values().cloned().collect();
+        for user in users {
+            if user.is_ended() {
+                self.end_session(&user).await;
+            } else if user.keys_seen(&accounts) {
+                continue;
+            } else if user.session.key_is_among(&hashes(&accounts, &user.session.user)) {
+                user.see_keys(&accounts);
+            } else {
+                tracing::debug!(user = user.session.user, "an SMB session ends: its key was replaced");
+                self.end_session(&user).await;
+            }
+        }
+    }
+
     pub(crate) fn connection(&self) -> MutexGuard<'_, Connection> {
         lock(&self.connection)
     }
@@ -236,7 +318,9 @@ impl Shared {
         lock(&self.users).remove(&user.session.id);
         self.connection().end_session(user.session.id);
         self.server.remove_session(user.session.id);
-        user.end().await;
+        // A task of its own: files that were taken out of the session are closed, even if nobody waits for it any more.
+        let user = Arc::clone(user);
+        let _ = tokio::spawn(async move { user.end().await }).await;
     }
 
     /// Takes CANCEL, which has no answer. Other requests are left alone.
@@ -247,6 +331,7 @@ impl Shared {
         if incoming.request.is_ok() {
             let running = lock(&self.running);
             let found = match incoming.header.route {
+                Route::Async(0) => None,
                 Route::Async(id) => running.values().find(|running| running.async_id.load(Ordering::Relaxed) == id),
                 Route::Tree { .. } => running.get(&incoming.header.message_id),
             };
@@ -255,6 +340,19 @@ impl Shared {
             }
         }
         true
+    }
+
+    /// Waits for a place.
+    async fn place(&self, requests: &[Incoming]) -> Place {
+        let credits: usize = requests.iter().map(|incoming| usize::from(incoming.header.credit_charge.max(1))).sum();
+        let credits = u32::try_from(credits.min(CREDITS_MAX)).unwrap_or(u32::MAX);
+        let take = async |semaphore: &Arc<Semaphore>, count: u32| {
+            let taken = Arc::clone(semaphore).acquire_many_owned(count).await;
+            taken.expect("the semaphore is never closed")
+        };
+        let place = take(&self.places, 1).await;
+        let of_connection = take(&self.credits_at_work, credits).await;
+        Place([place, of_connection, take(&self.server.credits_at_work, credits).await])
     }
 
     fn credits(&self, header: &Header) -> u16 {

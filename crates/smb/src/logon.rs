@@ -15,6 +15,8 @@ pub struct Logon {
     list: Option<Vec<u8>>,
     challenge: Option<Challenge>,
     named: bool,
+    /// We asked for the list to be signed, because NTLM is not its first mechanism.
+    wants_mic: bool,
     steps: usize,
 }
 
@@ -31,7 +33,13 @@ impl Logon {
     /// A logon before its first token.
     #[must_use]
     pub fn new(names: ServerNames) -> Logon {
-        Logon { names, list: None, challenge: None, named: false, steps: 0 }
+        Logon { names, list: None, challenge: None, named: false, wants_mic: false, steps: 0 }
+    }
+
+    /// Whether the next token must prove who logs on.
+    #[must_use]
+    pub fn expects_proof(&self) -> bool {
+        self.challenge.is_some()
     }
 
     /// Takes the next token. `challenge` is random, `time` a FILETIME; `keys` gives the hashes of an account's keys.
@@ -74,7 +82,8 @@ impl Logon {
             Some(token) if place == 0 => self.challenge(token, challenge, time),
             _ => {
                 self.named = true;
-                let state = if place == 0 { State::AcceptIncomplete } else { State::RequestMic };
+                self.wants_mic = place != 0;
+                let state = if self.wants_mic { State::RequestMic } else { State::AcceptIncomplete };
                 Ok(Step::Continue(spnego::answer(state, true, None, None)))
             }
         }
@@ -104,7 +113,7 @@ impl Logon {
         let token = match &self.list {
             None => Vec::new(),
             Some(list) => {
-                if mic.is_some_and(|mic| !logged_on.session.verify(list, mic)) {
+                if mic.map_or(self.wants_mic, |mic| !logged_on.session.verify(list, mic)) {
                     return Err(Status::LOGON_FAILURE);
                 }
                 // A client that signs the list wants it signed; one that does not may not know what to do with it.
@@ -149,7 +158,7 @@ mod tests {
     #[test]
     fn a_logon_goes_through_spnego() {
         for (others, at_once, signed) in
-            [(0, true, true), (0, true, false), (0, false, true), (2, true, true), (1, false, false)]
+            [(0, true, true), (0, true, false), (0, false, true), (2, true, true), (1, false, true)]
         {
             let client = Client::new("devstore", "key");
             let mut logon = Logon::new(names());
@@ -192,6 +201,17 @@ mod tests {
         let mic = session.sign_as_client(b"another list");
         let last = client::response(&message, Some(&mic));
         assert_eq!(step(&mut logon, &last).unwrap_err(), Status::LOGON_FAILURE);
+    }
+
+    #[test]
+    fn a_list_that_does_not_begin_with_ntlm_must_be_signed() {
+        let client = Client::new("devstore", "key");
+        let mut logon = Logon::new(names());
+        let (init, _) = client::init(1, None);
+        step(&mut logon, &init).unwrap();
+        let challenge = token_in(step(&mut logon, &client::response(&client.negotiate(), None)).unwrap());
+        let (message, _, _) = client.authenticate(&challenge);
+        assert_eq!(step(&mut logon, &client::response(&message, None)).unwrap_err(), Status::LOGON_FAILURE);
     }
 
     #[test]

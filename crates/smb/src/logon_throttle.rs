@@ -3,7 +3,7 @@
 //! Only refusals wait, so nobody can keep the owner of an account from logging on by guessing its key.
 
 use std::collections::HashMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -45,14 +45,26 @@ impl LogonThrottle {
     pub fn failed(&self, address: IpAddr, name: Option<&str>, now: Instant) -> Duration {
         let mut debts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let name = name.filter(|name| name.len() <= NAME_BYTES_MAX).map(|name| Key::Name(name.to_owned()));
-        let keys = [Some(Key::Address(address)), name];
+        let keys = [Some(Key::Address(network_of(address))), name];
         keys.into_iter().flatten().map(|key| note(&mut debts, key, now)).max().unwrap_or_default()
+    }
+}
+
+/// The address, or the network of 64 bits that one client has in IPv6.
+fn network_of(ip: IpAddr) -> IpAddr {
+    match ip.to_canonical() {
+        IpAddr::V4(ip) => IpAddr::V4(ip),
+        IpAddr::V6(ip) => IpAddr::V6(Ipv6Addr::from_bits(ip.to_bits() & !u128::from(u64::MAX))),
     }
 }
 
 fn note(debts: &mut HashMap<Key, Debt>, key: Key, now: Instant) -> Duration {
     if debts.len() >= FAILED_LOGONS_REMEMBERED_MAX && !debts.contains_key(&key) {
         debts.retain(|_, debt| debt.at(now) > 0.0);
+        // Whoever invents names has one failure with each: that does not make the server forget the others.
+        if debts.len() >= FAILED_LOGONS_REMEMBERED_MAX {
+            debts.retain(|_, debt| debt.at(now) > 1.0);
+        }
         if debts.len() >= FAILED_LOGONS_REMEMBERED_MAX {
             debts.clear();
         }
@@ -82,6 +94,19 @@ mod tests {
         }
         let later = now + Duration::from_secs(3600);
         assert_eq!(throttle.failed(address(1), Some("devstore"), later), Duration::ZERO, "it is forgiven in time");
+    }
+
+    #[test]
+    fn a_network_is_one_client_and_invented_names_hide_nobody() {
+        let (throttle, now) = (LogonThrottle::default(), Instant::now());
+        let address = |last: u16| IpAddr::from([0x2001, 0xDB8, 0, 0, last, 0, 0, last]);
+        for number in 0..=FAILED_LOGONS_BURST as u16 {
+            throttle.failed(address(number), None, now);
+        }
+        for number in 0..FAILED_LOGONS_REMEMBERED_MAX as u32 {
+            throttle.failed(IpAddr::from((number << 8).to_be_bytes()), Some(&number.to_string()), now);
+        }
+        assert!(throttle.failed(address(999), None, now) > Duration::ZERO);
     }
 
     #[test]

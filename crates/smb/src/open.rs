@@ -48,6 +48,10 @@ impl Open {
         Open { id, tree_id, kind }
     }
 
+    pub fn is_pipe(&self) -> bool {
+        matches!(self.kind, OpenKind::Pipe(_))
+    }
+
     /// Closes it when its session or tree ends, where nobody hears of a failure.
     pub async fn close(&self) {
         match &self.kind {

@@ -1,6 +1,7 @@
 //! Frames on their way to a client.
 //!
-//! Commands push frames and never wait. The connection reads no further request while more than [`OUTBOX_BYTES_MAX`] bytes wait, so a
+//! Commands push frames and never wait. The connection reads no further request while more than [`OUTBOX_BYTES_MAX`] bytes wait (or
+//! [`OUTBOX_BYTES_MAX_BEFORE_LOGON`]), so a
 //! client that does not read its answers stops its own requests, and the time limit of writing ends its connection.
 
 use std::collections::VecDeque;
@@ -11,6 +12,12 @@ use tokio::sync::Notify;
 
 /// Bytes of answers that may wait before no more requests are read.
 pub const OUTBOX_BYTES_MAX: usize = 32 << 20;
+
+/// The same while nobody is logged on.
+pub const OUTBOX_BYTES_MAX_BEFORE_LOGON: usize = 64 << 10;
+
+/// What a frame in the queue costs beside its bytes, and more: else small ones would cost nearly nothing by their count.
+pub const FRAME_COST_BYTES: usize = 512;
 
 /// A frame in its parts, which are sent one after the other.
 pub type Frame = Vec<Bytes>;
@@ -31,7 +38,7 @@ struct Queue {
 #[derive(Debug, Default)]
 struct State {
     frames: VecDeque<Frame>,
-    /// Of the frames in the queue and of the one that is being sent.
+    /// Of the frames in the queue, with [`FRAME_COST_BYTES`] for each, and of the one that is being sent.
     bytes: usize,
     is_closed: bool,
 }
@@ -51,7 +58,7 @@ impl Outbox {
         if state.is_closed {
             return;
         }
-        state.bytes += length(&frame);
+        state.bytes += length(&frame) + FRAME_COST_BYTES;
         state.frames.push_back(frame);
         drop(state);
         self.0.pushed.notify_one();
@@ -62,6 +69,12 @@ impl Outbox {
         self.state().is_closed = true;
         self.0.pushed.notify_one();
         self.0.sent.notify_one();
+    }
+
+    /// Closes, and forgets what is in the queue: nobody takes it any more.
+    pub fn abandon(&self) {
+        self.state().frames.clear();
+        self.close();
     }
 
     /// Whether it was closed.
@@ -76,6 +89,7 @@ impl Outbox {
             {
                 let mut state = self.state();
                 if let Some(frame) = state.frames.pop_front() {
+                    state.bytes = state.bytes.saturating_sub(FRAME_COST_BYTES);
                     return Some(frame);
                 }
                 if state.is_closed {
@@ -94,12 +108,12 @@ impl Outbox {
         self.0.sent.notify_one();
     }
 
-    /// Waits until there is room for answers, or the queue is closed. One task calls this.
-    pub async fn has_room(&self) {
+    /// Waits until no more than `max` bytes wait, or the queue is closed. One task calls this.
+    pub async fn has_room(&self, max: usize) {
         loop {
             {
                 let state = self.state();
-                if state.is_closed || state.bytes <= OUTBOX_BYTES_MAX {
+                if state.is_closed || state.bytes <= max {
                     return;
                 }
             }
@@ -127,11 +141,26 @@ mod tests {
     #[tokio::test]
     async fn there_is_no_room_until_enough_was_sent() {
         let outbox = Outbox::default();
-        outbox.has_room().await;
-        outbox.push(vec![Bytes::from(vec![0; OUTBOX_BYTES_MAX]), Bytes::from_static(b"x")]);
-        let mut waiting = std::pin::pin!(outbox.has_room());
+        outbox.has_room(1000).await;
+        outbox.push(vec![Bytes::from(vec![0; 1000]), Bytes::from_static(b"x")]);
+        let mut waiting = std::pin::pin!(outbox.has_room(1000));
+        assert!(crate::conversation::poll_once(waiting.as_mut()).await.is_none());
+        outbox.next().await;
         assert!(crate::conversation::poll_once(waiting.as_mut()).await.is_none());
         outbox.sent(1);
         waiting.await;
+    }
+
+    #[tokio::test]
+    async fn small_frames_count_for_what_they_cost() {
+        let outbox = Outbox::default();
+        for _ in 0..OUTBOX_BYTES_MAX_BEFORE_LOGON / FRAME_COST_BYTES {
+            outbox.push(vec![Bytes::from_static(b"x")]);
+        }
+        let mut waiting = std::pin::pin!(outbox.has_room(OUTBOX_BYTES_MAX_BEFORE_LOGON));
+        assert!(crate::conversation::poll_once(waiting.as_mut()).await.is_none());
+        outbox.abandon();
+        waiting.await;
+        assert_eq!(outbox.next().await, None, "what nobody takes is forgotten");
     }
 }

@@ -16,8 +16,8 @@ use self::rpc::{Binding, Incoming};
 use self::srvsvc::Server;
 use crate::status::{Result, Status};
 
-/// Bytes of an answer that waits to be read: some ten thousand shares.
-pub const ANSWER_BYTES_MAX: usize = 4 << 20;
+/// Bytes of answers that may wait to be read when the next call is made. One answer may have more: ten thousand shares have 2 MiB.
+pub const ANSWER_BYTES_MAX: usize = 64 << 10;
 
 /// The name that a CREATE on IPC$ must have, in any case and with or without `\` in front.
 #[must_use]
@@ -42,22 +42,56 @@ pub struct PipeRead {
     pub status: Status,
 }
 
+/// How far the packets of a pipe are answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// All that are complete.
+    Done,
+    /// The next one is a call, and there is no server to answer it from.
+    NeedsServer,
+}
+
 impl Pipe {
-    /// Takes what a WRITE or PIPE_TRANSCEIVE brings. `server` is what calls are answered from.
+    /// Takes what a WRITE or PIPE_TRANSCEIVE brings and answers it. `server` is what calls are answered from.
     ///
     /// # Errors
-    /// PIPE_BUSY when answers wait that nobody reads; PIPE_DISCONNECTED after bytes that are no DCE/RPC: the pipe is of no use any more.
+    /// Those of [`Pipe::take`] and [`Pipe::answer`].
     pub fn write(&mut self, bytes: &[u8], server: &Server<'_>) -> Result<()> {
-        let waiting: usize = self.answers.iter().map(Vec::len).sum();
-        if waiting > ANSWER_BYTES_MAX {
-            return Err(Status::PIPE_BUSY);
-        }
-        self.incoming.push(bytes)?;
-        while let Some(packet) = self.incoming.next_packet()? {
-            let answers = self.binding.answer(&packet, server)?;
+        self.take(bytes)?;
+        self.answer(Some(server)).map(|_| ())
+    }
+
+    /// Takes what a WRITE or PIPE_TRANSCEIVE brings.
+    ///
+    /// # Errors
+    /// PIPE_BUSY when answers wait that nobody reads; PIPE_DISCONNECTED for more bytes than calls have.
+    pub fn take(&mut self, bytes: &[u8]) -> Result<()> {
+        self.may_answer()?;
+        self.incoming.push(bytes)
+    }
+
+    /// Answers the packets that are complete, and calls if there is a server to answer them from.
+    ///
+    /// # Errors
+    /// PIPE_BUSY when answers wait that nobody reads: the packets behind them stay where they are. PIPE_DISCONNECTED after bytes that are
+    /// no DCE/RPC: the pipe is of no use any more.
+    pub fn answer(&mut self, server: Option<&Server<'_>>) -> Result<Progress> {
+        const NOBODY: Server<'static> = Server { name: "", comment: "", shares: &[] };
+        while let Some(is_call) = self.incoming.next_is_call()? {
+            if is_call && server.is_none() {
+                return Ok(Progress::NeedsServer);
+            }
+            self.may_answer()?;
+            let Some(packet) = self.incoming.next_packet()? else { break };
+            let answers = self.binding.answer(&packet, server.unwrap_or(&NOBODY))?;
             self.answers.extend(answers);
         }
-        Ok(())
+        Ok(Progress::Done)
+    }
+
+    fn may_answer(&self) -> Result<()> {
+        let waiting: usize = self.answers.iter().map(Vec::len).sum();
+        if waiting > ANSWER_BYTES_MAX { Err(Status::PIPE_BUSY) } else { Ok(()) }
     }
 
     /// Takes up to `max` bytes of the next message.

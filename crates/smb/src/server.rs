@@ -11,8 +11,11 @@ use engine::{BoxFuture, EngineError};
 use file::door::Door;
 use ring::rand::{SecureRandom, SystemRandom};
 use service::current::Current;
+use tokio::sync::Semaphore;
 
 use crate::connection::{Drawn, Settings};
+use crate::conversation::WORK_BYTES_MAX;
+use crate::credits::CREDIT_BYTES;
 use crate::logon_throttle::LogonThrottle;
 use crate::ntlm::NtHash;
 use crate::status::Status;
@@ -54,6 +57,8 @@ pub struct Server {
     pub(crate) door: Door,
     pub(crate) host: Arc<dyn Host>,
     pub(crate) throttle: LogonThrottle,
+    /// Credits of the requests at work on all connections: [`WORK_BYTES_MAX`].
+    pub(crate) credits_at_work: Arc<Semaphore>,
     accounts: AccountSource,
     sessions: Mutex<HashMap<u64, Weak<User>>>,
     random: SystemRandom,
@@ -75,6 +80,7 @@ impl Server {
             door,
             host,
             throttle: LogonThrottle::default(),
+            credits_at_work: Arc::new(Semaphore::new(WORK_BYTES_MAX / CREDIT_BYTES as usize)),
             accounts: AccountSource(accounts),
             sessions: Mutex::default(),
             random: SystemRandom::new(),

@@ -14,6 +14,9 @@ pub const TOKEN_BYTES_MAX: usize = 64 << 10;
 /// Mechanisms in a list.
 pub const MECHANISMS_MAX: usize = 32;
 
+/// Bytes of the list, which is kept for as long as a logon takes. Clients send some fifty.
+pub const MECH_LIST_BYTES_MAX: usize = 1 << 10;
+
 /// 1.3.6.1.5.5.2
 const OID_SPNEGO: &[u8] = &[0x2B, 6, 1, 5, 5, 2];
 /// 1.3.6.1.4.1.311.2.2.10
@@ -97,6 +100,9 @@ fn init(bytes: &[u8]) -> Option<Init<'_>> {
     }
     let mut fields = Der::new(Der::new(outer.value(context(0))?).value(SEQUENCE)?);
     let mech_list = fields.value(context(0))?;
+    if mech_list.len() > MECH_LIST_BYTES_MAX {
+        return None;
+    }
     let ntlm = place_of_ntlm(mech_list)?;
     fields.optional(context(1))?;
     let mech_token = match fields.optional(context(2))? {
@@ -203,6 +209,11 @@ mod tests {
         for length in 0..bytes.len() {
             assert_eq!(Token::decode(&bytes[..length]), Err(Status::INVALID_PARAMETER), "{length}");
         }
+        // Bytes behind the list would be kept with it.
+        let long = [list.clone(), vec![0; MECH_LIST_BYTES_MAX]].concat();
+        let fields = wrap(context(0), &wrap(SEQUENCE, &wrap(context(0), &long)));
+        let bytes = wrap(APPLICATION, &[wrap(OID, OID_SPNEGO), fields].concat());
+        assert_eq!(Token::decode(&bytes), Err(Status::INVALID_PARAMETER));
         let (bytes, _) = client::init(MECHANISMS_MAX, None);
         assert_eq!(Token::decode(&bytes), Err(Status::INVALID_PARAMETER));
     }

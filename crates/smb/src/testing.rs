@@ -196,13 +196,12 @@ impl Client {
         self.log_on_again(user, key)
     }
 
-    fn log_on_again(&mut self, user: &str, key: &str) -> Vec<u8> {
+    /// The first token of another logon.
+    pub fn log_on_again(&mut self, user: &str, key: &str) -> Vec<u8> {
         let ntlm = Ntlm::new(user, key);
         let (init, list) = spnego::init(0, Some(&ntlm.negotiate()));
         self.ntlm = Some((ntlm, list));
-        let message = self.stamped(samples::session_setup(&init), Flags::default());
-        self.preauth.update(&message);
-        framed(&message)
+        self.session_setup(&init)
     }
 
     /// The challenge is in; the proof follows.
@@ -216,9 +215,18 @@ impl Client {
         };
         let (message, session_key, session) = ntlm.authenticate(token.token.expect("a challenge"));
         let last = spnego::response(&message, Some(&session.sign_as_client(&list)));
-        let message = self.stamped(samples::session_setup(&last), Flags::default());
-        self.preauth.update(&message);
         self.session_key = Some(session_key);
+        self.session_setup(&last)
+    }
+
+    /// SESSION_SETUP. A session that logs on again protects it.
+    fn session_setup(&mut self, token: &[u8]) -> Vec<u8> {
+        let message = samples::session_setup(token);
+        if self.keys.is_some() {
+            return self.ask(Command::SessionSetup, message[HEADER_BYTES..].to_vec());
+        }
+        let message = self.stamped(message, Flags::default());
+        self.preauth.update(&message);
         framed(&message)
     }
 

@@ -17,6 +17,9 @@ pub const TREES_PER_SESSION_MAX: usize = 256;
 /// Opens of a session.
 pub const OPENS_PER_SESSION_MAX: usize = 16_384;
 
+/// Of these, pipes: each may hold an answer that nobody reads.
+pub const PIPES_PER_SESSION_MAX: usize = 16;
+
 /// A share that the session is connected to.
 #[derive(Debug)]
 pub(crate) struct Tree {
@@ -139,6 +142,11 @@ impl User {
                 () if self.is_ended() => Some(Status::USER_SESSION_DELETED),
                 () if !state.trees.contains_key(&tree_id) => Some(Status::NETWORK_NAME_DELETED),
                 () if state.opens.len() >= OPENS_PER_SESSION_MAX => Some(Status::INSUFFICIENT_RESOURCES),
+                () if open.is_pipe()
+                    && state.opens.values().filter(|open| open.is_pipe()).count() >= PIPES_PER_SESSION_MAX =>
+                {
+                    Some(Status::INSUFFICIENT_RESOURCES)
+                }
                 () => None,
             };
             if refused.is_none() {

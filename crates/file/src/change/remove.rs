@@ -3,6 +3,7 @@
 use concurrency::LeaseId;
 use engine::{Changes, Rows, Tick, Visit};
 
+use wire::file_path::FoldedName;
 use wire::names::ShareName;
 
 use super::entry;
@@ -42,20 +43,22 @@ pub fn file(
 }
 
 /// Removes what SMB has marked for deletion, now that its last handle is closed: wherever it is by now, and whatever its lease
-/// and its attributes say. What is gone already, and a directory into which something came meanwhile, stays as it is. Says where it
-/// was, if it is removed.
+/// and its attributes say. What is gone already, and a directory into which something came meanwhile, stays as it is. `place`
+/// is where the last handle had it: the ids of the directories above from the root down, and its name. Says where it was, if it is
+/// removed.
 pub fn closed(
     rows: &dyn Rows,
     account: u64,
     share: &ShareName,
-    file: FileId,
+    (file, place): (FileId, (&[u64], &FoldedName)),
     tick: Tick,
     changes: &mut Changes,
 ) -> Result<Option<Spot>, Halt> {
     let Some(share) = find_guard(rows, account, share)?.filter(|share| share.generation == file.share) else {
         return Ok(None);
     };
-    let Some(spot) = tree::find_by_id(rows, share, file.id)? else { return Ok(None) };
+    share.announce_count(rows);
+    let Some(spot) = tree::find_open(rows, share, place, file.id)? else { return Ok(None) };
     match &spot.node {
         Some(node) if node.id == file.id && !(node.is_directory() && has_entries(rows, &spot, node)?) => {
             entry::remove(&spot, node, rows, tick, changes)?;

@@ -24,6 +24,7 @@ use crate::change::properties::{PermissionSetting, SmbSettings};
 use crate::model::{Attributes, Node, ShareGuard, share_key};
 use crate::opens::events::Aspects;
 use crate::opens::{FileId, Handle, NameKey, OpenRequest, Place, Turn};
+use crate::request::FILE_BYTES_MAX;
 use crate::security::{Descriptor, Permission, root_directory};
 use crate::tree::{self, Spot};
 
@@ -246,7 +247,7 @@ pub async fn open(tree: &Tree, request: CreateRequest) -> Result<Opened, Refused
     let mut opening = Opening { tree, request, wish, created: None };
     let mut turn: Option<(NameKey, Arc<Turn>)> = None;
     for _ in 0..ATTEMPTS_MAX {
-        let moves = tree.door.opens.moves();
+        let moves = tree.door.opens.moves(tree.generation);
         let found = opening.look().await?;
         let name = found.name_key();
         let held = match turn.take() {
@@ -297,9 +298,12 @@ impl Opening<'_> {
         let granted = self.wish.granted(&node, is_new);
         let closing = Arc::new(Closing::default());
         let handle = Arc::new(self.handle((&found, &node), (granted, plan), &closing).await?);
-        if self.tree.door.opens.moves() != moves {
-            // A directory above may be elsewhere, and the handle does not know where it is.
-            return Err(Ended::LookAgain);
+        if self.tree.door.opens.moves(self.tree.generation) != moves {
+            // A directory above may have gone elsewhere before the handle was in the table.
+            let again = self.look().await?;
+            if again.spot.id() != Some(node.id) || again.place() != found.place() {
+                return Err(Ended::LookAgain);
+            }
         }
         let node = match plan {
             Plan::Overwrite => self.overwrite(&found, &handle, turn).await?,
@@ -314,8 +318,11 @@ impl Opening<'_> {
             Plan::Open | Plan::Create { .. } if is_new => CreateAction::Created,
             Plan::Open | Plan::Create { .. } => CreateAction::Opened,
         };
-        let info = FileInfo::new(&node, &found.names.join("\\"), granted, false);
         let file = OpenFile::new(self.tree.clone(), (handle, closing), granted, node.is_directory());
+        let is_emptied = matches!(plan, Plan::Overwrite | Plan::Create { .. });
+        let allocation = self.request.allocation.filter(|asked| is_emptied && *asked <= FILE_BYTES_MAX).unwrap_or(0);
+        file.state().allocation = allocation;
+        let info = FileInfo::new(&node, &found.names.join("\\"), granted, false).with_allocation(allocation);
         Ok(Opened { file, action, info })
     }
 

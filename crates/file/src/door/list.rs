@@ -11,7 +11,7 @@ use super::{DirectoryEntry, LISTED_ENTRIES_MAX, OpenFile, Refused, access};
 use crate::model::{Node, refuse as halt};
 use crate::ops::list_directories_and_files::ListDirectoriesAndFiles;
 use crate::past;
-use crate::tree::{self, Spot};
+use crate::tree::Spot;
 
 /// How far the listing of a handle has come.
 #[derive(Clone, Debug)]
@@ -43,8 +43,14 @@ impl OpenFile {
         let (mut entries, mut position) = (Vec::new(), Some(listing.position.clone()));
         while let Some(from) = position.take().filter(|_| entries.len() < most) {
             let (pattern, room) = (listing.pattern.clone(), most - entries.len());
-            let look = self.look(move |spot, rows, _| part(spot, rows, &pattern, &from, room));
-            let (part, _) = look.await?;
+            let location = self.location()?;
+            let part = self.tree.read(move |rows, share, _| {
+                // Both are asked for before either is missed.
+                let above = (from < Position::DotDot).then(|| location.find_directory(rows, share));
+                let spot = location.find(rows, share)?;
+                part((&spot, above.transpose()?), rows, &pattern, &from, room)
+            });
+            let part = part.await?;
             entries.extend(part.entries);
             position = part.next;
         }
@@ -73,15 +79,20 @@ impl OpenFile {
 }
 
 /// Some of what comes behind a position.
-fn part(spot: &Spot, rows: &dyn Rows, pattern: &Pattern, from: &Position, room: usize) -> Result<Part, Stopped> {
+fn part(
+    (spot, above): (&Spot, Option<Spot>),
+    rows: &dyn Rows,
+    pattern: &Pattern,
+    from: &Position,
+    room: usize,
+) -> Result<Part, Stopped> {
     let mut entries = Vec::new();
     let own = spot.existing().map_err(|error| ended(halt(error)))?;
     if *from < Position::Dot && pattern.matches(".") {
         entries.push(DirectoryEntry::new(own, ".", Position::Dot));
     }
-    if *from < Position::DotDot && pattern.matches("..") && entries.len() < room {
-        entries.push(DirectoryEntry::new(&tree::directory_above(rows, spot)?, "..", Position::DotDot));
-    }
+    let above = above.and_then(|above| above.node).filter(|_| pattern.matches("..") && entries.len() < room);
+    entries.extend(above.map(|above| DirectoryEntry::new(&above, "..", Position::DotDot)));
     let after = match from {
         Position::Name(name) => Some(name.clone()),
         Position::Start | Position::Dot | Position::DotDot => None,

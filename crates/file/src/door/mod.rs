@@ -32,12 +32,24 @@ mod watch;
 pub use constants::{access, attributes, notify_filter, options, security_parts, sharing};
 pub use open_file::OpenFile;
 pub use refused::Refused;
-pub(crate) use removal::Remover;
+pub(crate) use removal::{Abandoned, Remover};
 pub use tree::{Door, SHARES_LISTED_MAX, Tree};
 pub use values::{
     BasicInfo, Change, ChangeKind, Changes, CreateAction, CreateRequest, DirectoryEntry, Disposition, FileInfo,
     HandleOwner, Lock, Opened, Space, TimeChange, filetime,
 };
+
+/// Reads a path and a pattern.
+#[cfg(any(test, feature = "testing"))]
+pub(crate) fn fuzz_names(text: &str) {
+    let path = decide::parse_path(text).map(|path| path.to_string()).unwrap_or_default();
+    if let Ok(pattern) = pattern::Pattern::parse(text) {
+        let _ = (pattern.matches(&path), pattern.matches("a.b"), pattern.prefix());
+        if let Some(only) = pattern.only() {
+            assert!(pattern.matches(&only), "a pattern without signs matches itself");
+        }
+    }
+}
 
 /// The most bytes that one read or write moves.
 pub const TRANSFER_BYTES_MAX: usize = 8 * 1024 * 1024;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use concurrency::Timestamp;
 use content::map::FileView;
 use engine::{Changes, Commit, Rows, Tick};
-use tokio::sync::{Notify, RwLock};
+use tokio::sync::{Notify, OwnedRwLockReadGuard, RwLock};
 use wire::file_path::FoldedName;
 use wire::fold::fold;
 
@@ -45,6 +45,8 @@ pub(super) struct HandleState {
     pub is_write_time_frozen: bool,
     pub is_change_time_frozen: bool,
     pub listing: Option<Listing>,
+    /// The allocation size that the client has asked for. It is shown to this handle; nothing is set aside for it.
+    pub allocation: u64,
 }
 
 /// Whether a handle was closed, by its client or by force.
@@ -71,6 +73,9 @@ impl Closing {
         }
     }
 }
+
+/// The handle stays in the table while a change is under way, and close waits for it.
+pub(super) type UnderWay = (Arc<Handle>, OwnedRwLockReadGuard<()>);
 
 /// Told by the table what becomes of a handle.
 #[derive(Debug)]
@@ -113,6 +118,14 @@ impl Location {
         let names: Vec<String> = place.path.split('/').map(str::to_owned).collect();
         let name = FoldedName::stored(&fold(names.last().map_or("", String::as_str)));
         Location { id, above: place.above.iter().rev().copied().collect(), name, names }
+    }
+
+    /// The directory that it is in. The root is in itself.
+    pub fn find_directory(&self, rows: &dyn Rows, share: ShareGuard) -> Result<Spot, Stopped> {
+        let Some((directory, higher)) = self.above.split_last() else { return self.find(rows, share) };
+        let name = self.names.len().checked_sub(2).and_then(|at| self.names.get(at)).map_or("", String::as_str);
+        let found = tree::find_open(rows, share, (higher, &FoldedName::stored(&fold(name))), *directory)?;
+        found.ok_or(refuse(Refused::FileClosed))
     }
 
     /// The file. It is gone if a rename has replaced it.
@@ -165,9 +178,12 @@ impl OpenFile {
     /// caller to check with [`OpenFile::access`].
     pub async fn query(&self) -> Result<FileInfo, Refused> {
         let (spot, names) = self.look(|spot, _, _| Ok(spot.clone())).await?;
-        let is_pending = self.tree.door.opens.is_delete_pending(self.handle.file());
+        let is_pending = self.is_delete_pending();
         match &spot.node {
-            Some(node) => Ok(FileInfo::new(node, &names.join("\\"), self.access, is_pending)),
+            Some(node) => {
+                let info = FileInfo::new(node, &names.join("\\"), self.access, is_pending);
+                Ok(info.with_allocation(self.state().allocation))
+            }
             None => Err(Refused::FileClosed),
         }
     }
@@ -178,7 +194,9 @@ impl OpenFile {
         self.location()?;
         self.closing.close();
         let _all_ended = self.changing.write().await;
-        match self.handle.close() {
+        let removal = self.handle.close();
+        self.tell_watchers_of_deletion();
+        match removal {
             Some(removal) => self.tree.remove(removal).await,
             None => Ok(()),
         }
@@ -212,6 +230,22 @@ impl OpenFile {
         self.closing.closed().await;
     }
 
+    pub(super) fn is_delete_pending(&self) -> bool {
+        self.tree.door.opens.is_delete_pending(self.handle.file())
+    }
+
+    /// A client that watches a directory holds it open, and lets it go when it hears that it is to be deleted.
+    pub(super) fn tell_watchers_of_deletion(&self) {
+        if self.is_directory && self.is_delete_pending() {
+            self.tree.door.events.delete_pending(self.file_id());
+        }
+    }
+
+    /// A change begins, and is under way until this is dropped.
+    pub(super) async fn under_way(&self) -> UnderWay {
+        (Arc::clone(&self.handle), Arc::clone(&self.changing).read_owned().await)
+    }
+
     /// Ready when all changes that were begun before have ended.
     pub(super) async fn settled(&self) {
         drop(self.changing.write().await);
@@ -236,7 +270,7 @@ impl OpenFile {
         apply: impl Fn(&Spot, &dyn Rows, Tick, &mut Changes) -> Result<T, Stopped> + Send + Sync + 'static,
     ) -> Result<T, Refused> {
         let apply = Arc::new(apply);
-        let held = Arc::new((Arc::clone(&self.handle), Arc::clone(&self.changing).read_owned().await));
+        let held = Arc::new(self.under_way().await);
         for _ in 0..SETTLINGS_MAX {
             let (tree, apply, held, location) =
                 (self.tree.clone(), Arc::clone(&apply), Arc::clone(&held), self.location()?);

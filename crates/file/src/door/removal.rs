@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use engine::{Changes, Commit, Engine};
 use tokio::sync::Notify;
+use wire::file_path::FoldedName;
 use wire::fold::fold;
 use wire::names::ShareName;
 
@@ -35,11 +36,13 @@ impl Remover<'_> {
         let announcement = Arc::new(Announcement::new(self.events));
         let (deciding, name, file) = (Arc::clone(&announcement), share.clone(), removal.file());
         let names: Vec<String> = removal.place().path.split('/').map(str::to_owned).collect();
+        let above: Vec<u64> = removal.place().above.iter().rev().copied().collect();
+        let folded = FoldedName::stored(&fold(names.last().map_or("", String::as_str)));
         let held = (removal, turn);
         let removed = engine::commit::<(), FileError, _>(self.engine, share_key(account, share), move |rows, tick| {
             let _held = &held;
             let mut changes = Changes::none();
-            let removed = remove::closed(rows, account, &name, file, tick, &mut changes)?;
+            let removed = remove::closed(rows, account, &name, (file, (&above, &folded)), tick, &mut changes)?;
             deciding.decided(|| {
                 let event = removed.and_then(|spot| {
                     let is_directory = spot.node.as_ref().is_some_and(|node| node.is_directory());

@@ -15,7 +15,7 @@ use crate::change::rename::{self, RenamedKind, Renaming};
 use crate::change::set;
 use crate::entering::{MovedHandles, name_key, place};
 use crate::model::{ShareGuard, share_key};
-use crate::opens::{Entry, FileId, NameKey, Refusal, Turn};
+use crate::opens::{Entry, FileId, NameKey, Reach, Refusal, Turn};
 use crate::tree::{self, Spot};
 
 /// Where it is, and where it is to be.
@@ -58,7 +58,8 @@ impl OpenFile {
                 turn = Some((names.clone(), Arc::new(opens.turn_at_both(names.0, names.1).await?)));
             }
             let held = turn.as_ref().map(|(_, turn)| Arc::clone(turn));
-            let source = self.handle.begin_rename()?;
+            let reach = if self.is_directory() { Reach::Tree } else { Reach::Node };
+            let source = self.handle.begin_rename(reach)?;
             let replaced = self.enter_target(&from, &to, replaces).await?;
             match self.commit_rename(way, (from, to), replaces, (source, replaced, held)).await {
                 Err(Ended::LookAgain) => {}
@@ -71,9 +72,11 @@ impl OpenFile {
     /// Enters the table for what has the new name, which nobody may have open.
     async fn enter_target(&self, from: &Spot, to: &Spot, replaces: bool) -> Result<Option<Entry>, Refused> {
         let opens = &self.tree.door.opens;
-        if opens.is_delete_pending(FileId { share: to.share.generation, id: to.directory() }) {
+        let directory = FileId { share: to.share.generation, id: to.directory() };
+        if opens.is_delete_pending(directory) {
             return Err(Refused::DeletePending);
         }
+        opens.check_rename_into(directory)?;
         let Some(node) = to.node.as_ref().filter(|node| Some(node.id) != from.id()) else { return Ok(None) };
         if node.is_directory() || !replaces {
             return Err(if replaces { Refused::AccessDenied } else { Refused::Collision });
@@ -97,7 +100,7 @@ impl OpenFile {
         let announcement = Arc::new(Announcement::new(&tree.door.events));
         let moved = Arc::new(MovedHandles::new(Some(source)));
         let (deciding, moving) = (Arc::clone(&announcement), Arc::clone(&moved));
-        let held = (replaced, turn, Arc::clone(&self.handle));
+        let held = (replaced, turn, self.under_way().await);
         let partition = share_key(tree.account, &tree.share);
         let committed = engine::commit(&*self.tree.door.engine, partition, move |rows, tick| {
             let _held = &held;

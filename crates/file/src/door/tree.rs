@@ -31,14 +31,14 @@ pub struct Door {
 }
 
 impl FileService {
-    /// What SMB calls. Each call makes a door of its own to the same files.
+    /// What SMB calls.
     #[must_use]
     pub fn door(&self) -> Door {
         Door {
             engine: Arc::clone(&self.engine),
             opens: Arc::clone(&self.opens),
             events: self.events.clone(),
-            abandoned: Arc::default(),
+            abandoned: Arc::clone(&self.abandoned),
         }
     }
 }
@@ -88,8 +88,8 @@ impl Door {
         Ok(Tree { door: self.clone(), account, share, generation: found.generation })
     }
 
-    /// Deletes files whose last handle was dropped instead of closed, for as long as it is polled. The server runs it once for
-    /// each door: until a file is deleted nobody can open it.
+    /// Deletes files whose last handle was dropped instead of closed, for as long as it is polled. The server runs it once:
+    /// until such a file is deleted nobody can open it.
     pub async fn delete_abandoned(&self) {
         loop {
             for AbandonedFile { account, share, removal } in self.abandoned.next().await {

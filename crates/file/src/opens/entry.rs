@@ -68,7 +68,7 @@ impl Opens {
 impl Entry {
     pub(super) fn new(table: Arc<Table>, file: FileId, ticket: u64, reach: Reach) -> Entry {
         if reach == Reach::Tree {
-            table.moving();
+            table.moving(file.share);
         }
         Entry { table, file, ticket, reach }
     }
@@ -86,7 +86,7 @@ impl Entry {
 impl Drop for Entry {
     fn drop(&mut self) {
         if self.reach == Reach::Tree {
-            self.table.moving();
+            self.table.moving(self.file.share);
         }
         self.table.with(self.file.share, |share| share.leave(self.file.id, self.ticket)).wake();
     }

@@ -92,12 +92,12 @@ impl Handle {
     }
 
     /// A rename through this handle begins: refused if anything below is open. Until the entry is dropped, opens of
-    /// anything below wait.
-    pub fn begin_rename(&self) -> Result<Entry, HandleRefusal> {
+    /// anything below wait. `reach` is [`Reach::Node`] if nothing can be below it.
+    pub fn begin_rename(&self, reach: Reach) -> Result<Entry, HandleRefusal> {
         let ticket = self.table.next_ticket();
-        let work = Work { ticket, access: RestAccess::Rename, reach: Reach::Tree, span: None };
+        let work = Work { ticket, access: RestAccess::Rename, reach, span: None };
         self.table.with(self.file.share, |share| share.enter_by_handle(self.file, self.id, work))?;
-        Ok(Entry::new(Arc::clone(&self.table), self.file, ticket, Reach::Tree))
+        Ok(Entry::new(Arc::clone(&self.table), self.file, ticket, reach))
     }
 
     /// A durable handle was claimed by a new connection.

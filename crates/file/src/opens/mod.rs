@@ -41,6 +41,8 @@ mod turn;
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use concurrency::share_mode::{Access, Open};
+
 pub use entry::{Entry, Span};
 pub use handle::{Handle, Removal};
 pub use handles::{ForcedClose, HandleInfo, HandlePage, Scope, Which};
@@ -108,16 +110,25 @@ impl Opens {
         self.table.with(share, |share| share.pending_among(ids))
     }
 
+    /// Whether something may be renamed to a name in the directory: to the handles of the directory that counts as one that deletes
+    /// and shares everything else, as Windows has it.
+    pub fn check_rename_into(&self, directory: FileId) -> Result<(), Refusal> {
+        let renamer = Open { access: Access::DELETE, sharing: Access::READ.and(Access::WRITE) };
+        let judge = |slot: &slot::Slot| slot.check_beside(renamer);
+        self.table.with(directory.share, |share| share.slot(directory.id).map_or(Ok(()), judge))
+    }
+
     /// A number if no file has a handle and none is to be deleted. If it is the same later, there was neither meanwhile: a read that
     /// was begun and ended in between needed no entry.
     pub fn calm(&self) -> Option<u64> {
         self.table.calm()
     }
 
-    /// A number that changes whenever a rename of a directory begins or ends. An opener that found it the same before its look at the
-    /// rows and after its handle was in the table knows that the path led where it says.
-    pub fn moves(&self) -> u64 {
-        self.table.moves()
+    /// A number that changes whenever the rename of a directory of the share begins or ends. An opener that found it the same before its
+    /// look at the rows and after its handle was in the table knows that the path led where it says. From then on no directory above
+    /// is renamed.
+    pub fn moves(&self, share: u64) -> u64 {
+        self.table.moves(share)
     }
 
     /// Whether nothing is open, at work or waiting.

@@ -26,8 +26,8 @@ pub(super) struct Table {
     restless: AtomicU64,
     /// How often a share has become one of them.
     unrests: AtomicU64,
-    /// How often a rename of a directory, or of what a handle has, has begun or ended.
-    moves: AtomicU64,
+    /// How often the rename of a directory has begun or ended, by shard.
+    moves: Vec<AtomicU64>,
 }
 
 impl Table {
@@ -39,7 +39,7 @@ impl Table {
             next_ticket: AtomicU64::new(0),
             restless: AtomicU64::new(0),
             unrests: AtomicU64::new(0),
-            moves: AtomicU64::new(0),
+            moves: (0..SHARDS).map(|_| AtomicU64::new(0)).collect(),
         }
     }
 
@@ -51,14 +51,14 @@ impl Table {
         self.next_ticket.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// A rename with everything below begins or ends.
-    pub fn moving(&self) {
-        self.moves.fetch_add(1, Ordering::SeqCst);
+    /// A rename of a directory with everything below begins or ends.
+    pub fn moving(&self, share: u64) {
+        self.moves[shard_of(share)].fetch_add(1, Ordering::SeqCst);
     }
 
     /// See [`Opens::moves`](super::Opens::moves).
-    pub fn moves(&self) -> u64 {
-        self.moves.load(Ordering::SeqCst)
+    pub fn moves(&self, share: u64) -> u64 {
+        self.moves[shard_of(share)].load(Ordering::SeqCst)
     }
 
     pub fn next_wait(&self) -> WaitId {
@@ -103,10 +103,14 @@ impl Table {
     }
 
     fn shard(&self, share: u64) -> MutexGuard<'_, HashMap<u64, Share>> {
-        // Ids of one tick are close to each other; the odd factor spreads them.
-        let mixed = share.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
-        self.shards[mixed as usize % SHARDS].lock().unwrap_or_else(PoisonError::into_inner)
+        self.shards[shard_of(share)].lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn shard_of(share: u64) -> usize {
+    // Ids of one tick are close to each other; the odd factor spreads them.
+    let mixed = share.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
+    mixed as usize % SHARDS
 }
 
 /// What is open and at work in one share.

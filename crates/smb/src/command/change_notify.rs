@@ -10,7 +10,8 @@ use crate::wire::change_notify::{self, Action, Change, WATCH_TREE, encode_change
 
 pub(super) async fn run(call: &Call, request: change_notify::Request) -> Result<Answer> {
     let open = call.open(request.file_id)?;
-    let file = &open.file()?.door;
+    let open = open.file()?;
+    let file = &open.door;
     if !file.is_directory() {
         return Err(Status::INVALID_PARAMETER);
     }
@@ -18,6 +19,7 @@ pub(super) async fn run(call: &Call, request: change_notify::Request) -> Result<
     if !call.may_wait {
         return Err(Status::INTERNAL_ERROR);
     }
+    let room = request.output_bytes.min(*open.notify_bytes.get_or_init(|| request.output_bytes));
     let changes = match file.changes(request.filter, request.flags & WATCH_TREE != 0).await {
         Ok(Changes::Records(changes)) => changes,
         Ok(Changes::Overflow) => return Ok(answer(Status::NOTIFY_ENUM_DIR, Vec::new())),
@@ -25,7 +27,7 @@ pub(super) async fn run(call: &Call, request: change_notify::Request) -> Result<
         Err(refused) => return Err(status_of(refused)),
     };
     let changes: Vec<Change> = changes.into_iter().map(shown).collect();
-    Ok(match encode_changes(&changes, request.output_bytes as usize) {
+    Ok(match encode_changes(&changes, room as usize) {
         Some(buffer) => answer(Status::SUCCESS, buffer),
         None => answer(Status::NOTIFY_ENUM_DIR, Vec::new()),
     })

@@ -2,7 +2,6 @@
 //! ask for them get an open without.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
 use bytes::Bytes;
 use file::door::{CreateAction, CreateRequest, FileInfo, HandleOwner, Tree};
@@ -42,8 +41,7 @@ pub(super) async fn run(call: &Call, request: create::Request) -> Result<Answer>
     let (mode, contexts) = (request.options & MODE_OPTIONS, request.contexts.clone());
     let opened = Box::pin(share.open(asked(call, request)?)).await.map_err(status_of)?;
     let (action, info) = (opened.action, opened.info);
-    let file =
-        FileOpen { door: opened.file, position: AtomicU64::new(0), mode, listing: tokio::sync::Mutex::default() };
+    let file = FileOpen::new(opened.file, mode);
     let open = user.add_open(tree.id, |id| Open::new(id, tree.id, OpenKind::File(Box::new(file)))).await?;
     let created = create::Response {
         oplock: oplock_level::NONE,
@@ -63,7 +61,8 @@ fn check(request: &create::Request) -> Result<()> {
     if request.name.starts_with('\\') {
         return Err(Status::INVALID_PARAMETER);
     }
-    if request.desired_access == 0 || request.desired_access & !access::KNOWN != 0 {
+    // Waiting for a file alone is no access.
+    if request.desired_access & !access::SYNCHRONIZE == 0 || request.desired_access & !access::KNOWN != 0 {
         return Err(Status::ACCESS_DENIED);
     }
     if request.options & OPTIONS_INVALID != 0 || request.share_access & !7 != 0 {
@@ -90,7 +89,7 @@ fn asked(call: &Call, request: create::Request) -> Result<CreateRequest> {
     let session = &call.user()?.session;
     let address = call.conversation.peer;
     Ok(CreateRequest {
-        path: request.name,
+        path: resolved(&request.name)?,
         access: request.desired_access,
         sharing: request.share_access,
         disposition: match request.disposition {
@@ -108,6 +107,25 @@ fn asked(call: &Call, request: create::Request) -> Result<CreateRequest> {
         client: Client { session: session.id, address, name: address.ip().to_string() },
         owner: Arc::new(Owner),
     })
+}
+
+/// The path without `.` and `..`, which no client needs and Windows takes.
+fn resolved(name: &str) -> Result<String> {
+    let is_dots = |part: &str| part == "." || part == "..";
+    if !name.split('\\').any(is_dots) {
+        return Ok(name.to_owned());
+    }
+    let mut parts = Vec::new();
+    for part in name.split('\\') {
+        match part {
+            "." => {}
+            ".." => {
+                parts.pop().ok_or(Status::OBJECT_PATH_SYNTAX_BAD)?;
+            }
+            part => parts.push(part),
+        }
+    }
+    Ok(parts.join("\\"))
 }
 
 /// A handle that was closed by force is noticed at its next request, which the File service refuses.
@@ -155,5 +173,26 @@ pub(super) fn share(kind: &TreeKind) -> Result<(&Tree, u64)> {
     match kind {
         TreeKind::Share { tree, volume } => Ok((tree, *volume)),
         TreeKind::Ipc => Err(Status::INVALID_DEVICE_REQUEST),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dots_are_resolved_within_the_share() {
+        for (name, path) in [
+            ("", Ok("")),
+            ("a\\b", Ok("a\\b")),
+            ("a\\..\\b", Ok("b")),
+            ("a\\.\\b\\..", Ok("a")),
+            ("a\\..", Ok("")),
+            ("...", Ok("...")),
+            ("..", Err(Status::OBJECT_PATH_SYNTAX_BAD)),
+            ("a\\..\\..\\b", Err(Status::OBJECT_PATH_SYNTAX_BAD)),
+        ] {
+            assert_eq!(resolved(name), path.map(str::to_owned), "{name}");
+        }
     }
 }

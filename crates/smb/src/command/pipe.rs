@@ -6,7 +6,7 @@ use super::refusal::status_of;
 use super::{Answer, Call};
 use crate::open::{Open, OpenKind};
 use crate::pipe::srvsvc::{SHARES_MAX, Server, Share, ShareKind};
-use crate::pipe::{Pipe, is_srvsvc};
+use crate::pipe::{Pipe, Progress, is_srvsvc};
 use crate::status::{Result, Status};
 use crate::wire::create::{self, Action};
 use crate::wire::{Response, Times};
@@ -41,9 +41,18 @@ pub(super) async fn create(call: &Call, request: &create::Request, tree_id: u32)
 
 /// Takes what WRITE or PIPE_TRANSCEIVE brings.
 pub(super) async fn write(call: &Call, pipe: &Mutex<Pipe>, bytes: &[u8]) -> Result<()> {
-    let shares = shares(call).await?;
-    let server = Server { name: "LAZURITE", comment: "Lazurite", shares: &shares };
-    lock(pipe).write(bytes, &server)
+    let progress = {
+        let mut pipe = lock(pipe);
+        pipe.take(bytes)?;
+        pipe.answer(None)?
+    };
+    if progress == Progress::NeedsServer {
+        // Only a call that is complete is worth a list of all shares.
+        let shares = shares(call).await?;
+        let server = Server { name: "LAZURITE", comment: "Lazurite", shares: &shares };
+        lock(pipe).answer(Some(&server))?;
+    }
+    Ok(())
 }
 
 /// Up to `max` bytes of the next message, and what is left of it.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Connection, Incoming, SESSIONS_MAX};
+use super::{Connection, Incoming, LOGONS_BEFORE_LOGON_MAX, SESSIONS_MAX};
 use crate::crypto::kdf::Keys;
 use crate::crypto::preauth::Preauth;
 use crate::logon::{Logon, Step};
@@ -39,6 +39,8 @@ pub struct LogonAnswer {
     pub session: Option<Arc<Session>>,
     /// The session that the new one replaces: a client that lost its connection ends its old session by it.
     pub replaces: Option<u64>,
+    /// The token was refused: a failed logon. A session that was to log on again by it must end.
+    pub failed: bool,
 }
 
 impl Connection {
@@ -50,19 +52,24 @@ impl Connection {
         drawn: Drawn,
         keys: impl FnOnce(&str) -> Vec<NtHash>,
     ) -> LogonAnswer {
+        let mut failed = false;
         let result = match &incoming.request {
-            Ok(Request::SessionSetup(request)) => self.logged_on(incoming, request, drawn, keys),
+            Ok(Request::SessionSetup(request)) => self.logged_on(incoming, request, drawn, keys, &mut failed),
             Ok(_) => Err(Status::INVALID_PARAMETER),
             Err(status) => Err(*status),
         };
         result.unwrap_or_else(|status| {
-            self.logons.remove(&incoming.header.session_id);
-            // A session that fails to log on again is still there, and signs what its client signs.
-            let sign = self.sessions.get(&incoming.header.session_id).filter(|_| incoming.sign).cloned();
+            // A session that fails to log on again signs its last answer.
+            let session = self.sessions.get(&incoming.header.session_id);
+            if failed || session.is_none() {
+                self.logons.remove(&incoming.header.session_id);
+            }
+            let sign = session.filter(|_| incoming.sign).cloned();
             LogonAnswer {
                 reply: Reply { message: self.refused(incoming, status), sign },
                 session: None,
                 replaces: None,
+                failed,
             }
         })
     }
@@ -73,6 +80,7 @@ impl Connection {
         request: &session_setup::Request,
         drawn: Drawn,
         keys: impl FnOnce(&str) -> Vec<NtHash>,
+        failed: &mut bool,
     ) -> Result<LogonAnswer> {
         if request.flags & session_setup::FLAG_BINDING != 0 {
             return Err(Status::REQUEST_NOT_ACCEPTED);
@@ -83,29 +91,39 @@ impl Connection {
             .remove(&id)
             .unwrap_or_else(|| PendingLogon { logon: Logon::new(self.settings.names.clone()), preauth: self.preauth });
         pending.preauth.update(&incoming.bytes);
-        match pending.logon.step(&request.token, drawn.challenge, drawn.time, keys)? {
+        let step = pending.logon.step(&request.token, drawn.challenge, drawn.time, keys);
+        match step.inspect_err(|_| *failed = true)? {
             Step::Continue(token) => {
                 let message = self.message(incoming, id, Status::MORE_PROCESSING_REQUIRED, 0, token);
                 pending.preauth.update(&message.head);
                 self.logons.insert(id, pending);
                 let sign = self.sessions.get(&id).filter(|_| incoming.sign).cloned();
-                Ok(LogonAnswer { reply: Reply { message, sign }, session: None, replaces: None })
+                Ok(LogonAnswer { reply: Reply { message, sign }, session: None, replaces: None, failed: false })
             }
             Step::Done { token, logged_on } => {
-                let session = self.established(id, request, *logged_on, &pending.preauth)?;
+                let session = self.established(id, request, *logged_on, &pending.preauth);
+                let session = session.inspect_err(|_| *failed = true)?;
                 let flags = if session.encrypt { session_setup::SESSION_ENCRYPT_DATA } else { 0 };
                 let message = self.message(incoming, id, Status::SUCCESS, flags, token);
                 let replaces = Some(request.previous_session_id).filter(|old| *old != 0 && *old != id);
                 let reply = Reply { message, sign: Some(session.clone()) };
-                Ok(LogonAnswer { reply, session: Some(session), replaces })
+                Ok(LogonAnswer { reply, session: Some(session), replaces, failed: false })
             }
         }
+    }
+
+    /// Whether the token of a request must prove who logs on. Only then are the keys of an account looked at.
+    #[must_use]
+    pub fn expects_proof(&self, incoming: &Incoming) -> bool {
+        self.logons.get(&incoming.header.session_id).is_some_and(|pending| pending.logon.expects_proof())
     }
 
     /// The id of the logon that a token belongs to: a new one, one on its way, or a session that logs on again.
     fn logon_id(&self, incoming: &Incoming, drawn: Drawn) -> Result<u64> {
         let known = |id: &u64| self.sessions.contains_key(id) || self.logons.contains_key(id);
+        let strangers = if self.sessions.is_empty() { self.logons.len() } else { 0 };
         match incoming.header.session_id {
+            0 if strangers >= LOGONS_BEFORE_LOGON_MAX => Err(Status::INSUFFICIENT_RESOURCES),
             0 if self.sessions.len() + self.logons.len() >= SESSIONS_MAX => Err(Status::INSUFFICIENT_RESOURCES),
             0 if known(&drawn.session_id) || drawn.session_id == 0 => Err(Status::INSUFFICIENT_RESOURCES),
             0 => Ok(drawn.session_id),

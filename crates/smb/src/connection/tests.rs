@@ -326,14 +326,17 @@ fn sessions_of_a_connection_are_limited() {
     client.negotiate(GMAC);
     let ntlm = Ntlm::new("devstore", "key");
     let (init, _) = spnego::init(0, Some(&ntlm.negotiate()));
-    for count in 0..=SESSIONS_MAX as u64 {
+    for count in 0..=LOGONS_BEFORE_LOGON_MAX as u64 {
         let message = client.stamped(samples::session_setup(&init), Flags::default());
         let incoming = client.receive(&message).unwrap();
         let drawn = Drawn { session_id: 100 + count, ..DRAWN };
         let answer = client.connection.session_setup(&incoming[0], drawn, keys);
         let status = Header::decode(&answer.reply.message.head).unwrap().status;
-        let expected =
-            if count < SESSIONS_MAX as u64 { Status::MORE_PROCESSING_REQUIRED } else { Status::INSUFFICIENT_RESOURCES };
+        let expected = if count < LOGONS_BEFORE_LOGON_MAX as u64 {
+            Status::MORE_PROCESSING_REQUIRED
+        } else {
+            Status::INSUFFICIENT_RESOURCES
+        };
         assert_eq!(status, expected, "{count}");
     }
 }

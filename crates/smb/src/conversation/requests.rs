@@ -5,15 +5,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use tokio::sync::{Notify, OwnedSemaphorePermit};
+use tokio::sync::Notify;
 
-use super::{INTERIM_AFTER, Running, Shared, WAITING_REQUESTS_MAX, lock, poll_once};
+use super::{INTERIM_AFTER, Place, Running, Shared, WAITING_REQUESTS_MAX, lock, poll_once};
 use crate::command::{self, Answer, Call};
 use crate::connection::Incoming;
 use crate::server::Answered;
 use crate::session::{Reply, Session, frame_of};
 use crate::status::{Result, Status};
 use crate::wire::compound::Outgoing;
+use crate::wire::frame::FRAME_BYTES_MAX;
 use crate::wire::header::{Command, Flags, Header, Route};
 use crate::wire::{FileId, Request, Response};
 
@@ -23,6 +24,43 @@ struct Chain {
     tree_id: Option<u32>,
     /// The file, or why there is none.
     file: Result<FileId>,
+}
+
+/// What is left of a request while it is at work. Its bytes are not: a request that waits would hold its whole frame.
+#[derive(Debug)]
+pub(super) struct Asked {
+    pub header: Header,
+    pub session: Option<Arc<Session>>,
+    pub sign: bool,
+    /// Bytes that it came in.
+    pub received: u64,
+    pub began: Instant,
+}
+
+impl Asked {
+    pub fn new(incoming: Incoming) -> (Asked, Result<Request>) {
+        let Incoming { header, bytes, request, session, sign } = incoming;
+        (Asked { header, session, sign, received: bytes.len() as u64, began: Instant::now() }, request)
+    }
+}
+
+/// Answers of a frame that were not sent yet.
+#[derive(Debug, Default)]
+struct Replies {
+    replies: Vec<Reply>,
+    bytes: usize,
+}
+
+impl Replies {
+    fn push(&mut self, reply: Reply) {
+        self.bytes += reply.message.len();
+        self.replies.push(reply);
+    }
+
+    fn take(&mut self) -> Vec<Reply> {
+        self.bytes = 0;
+        std::mem::take(&mut self.replies)
+    }
 }
 
 /// The running request is known by its message id for as long as this lives.
@@ -49,58 +87,66 @@ impl Drop for Waiting<'_> {
 
 impl Shared {
     /// Runs the requests of a frame and queues their answers.
-    pub(super) async fn run(
-        self: Arc<Self>,
-        requests: Vec<Incoming>,
-        encrypted: Option<Arc<Session>>,
-        place: OwnedSemaphorePermit,
-    ) {
+    pub(super) async fn run(self: Arc<Self>, requests: Vec<Incoming>, encrypted: Option<Arc<Session>>, place: Place) {
         let mut place = Some(place);
-        let mut replies = Vec::with_capacity(requests.len());
+        let mut replies = Replies::default();
         let mut chain = Chain { tree_id: None, file: Err(Status::INVALID_PARAMETER) };
         let mut left = requests.len();
         for incoming in requests {
             left -= 1;
-            let began = Instant::now();
-            let (outcome, async_id) = {
-                let prepared = self.prepare(&incoming, &mut chain, left == 0);
-                match prepared {
-                    Ok((call, request)) => {
-                        let mut future = Box::pin(command::run(&call, request));
-                        let listed = self.list(&incoming.header);
-                        match self.first(&incoming, future.as_mut(), left == 0).await {
-                            Some(outcome) => (outcome, None),
-                            None => match self.go_async(&incoming, &listed.running, &mut replies, encrypted.as_deref())
-                            {
-                                Some((async_id, _waiting)) => {
+            let (asked, request) = Asked::new(incoming);
+            let (outcome, async_id) = match self.prepare(&asked, request, &mut chain, left == 0) {
+                Ok((call, request)) => {
+                    let waits = waits_for_others(&request);
+                    let mut future = Box::pin(command::run(&call, request));
+                    let listed = self.list(&asked.header);
+                    match self.first(waits, future.as_mut(), left == 0).await {
+                        Some(outcome) => (outcome, None),
+                        None => match self.go_async(&asked, &listed.running, &mut replies, encrypted.as_deref()) {
+                            Some((async_id, _waiting)) => {
+                                // Work that goes on keeps its place: a slow engine is not given more to do.
+                                if waits {
                                     drop(place.take());
-                                    (self.wait(&incoming, future.as_mut(), &listed.running).await, Some(async_id))
                                 }
-                                None => (Err(Status::INSUFFICIENT_RESOURCES), None),
-                            },
-                        }
+                                (self.wait(waits, future.as_mut(), &listed.running).await, Some(async_id))
+                            }
+                            None if waits => (Err(Status::INSUFFICIENT_RESOURCES), None),
+                            // What has begun is never cut off: it goes on without an interim answer.
+                            None => (future.await, None),
+                        },
                     }
-                    Err(status) => (Err(status), None),
                 }
+                Err(status) => (Err(status), None),
             };
-            self.follow(&incoming, &outcome, &mut chain);
-            replies.push(self.reply(&incoming, outcome, async_id, chain.tree_id, began));
+            self.follow(&asked, &outcome, &mut chain);
+            let reply = self.reply(&asked, outcome, async_id, chain.tree_id);
+            if replies.bytes + reply.message.len() > FRAME_BYTES_MAX {
+                self.outbox.push(frame_of(replies.take(), encrypted.as_deref()));
+            }
+            replies.push(reply);
         }
-        self.outbox.push(frame_of(replies, encrypted.as_deref()));
+        self.outbox.push(frame_of(replies.take(), encrypted.as_deref()));
     }
 
     /// The request with what it belongs to: its user, and, if it is related, the tree and the file of the one before.
-    fn prepare(self: &Arc<Self>, incoming: &Incoming, chain: &mut Chain, is_last: bool) -> Result<(Call, Request)> {
-        let mut request = incoming.request.clone()?;
-        let user = match &incoming.session {
+    fn prepare(
+        self: &Arc<Self>,
+        asked: &Asked,
+        request: Result<Request>,
+        chain: &mut Chain,
+        is_last: bool,
+    ) -> Result<(Call, Request)> {
+        let is_related = asked.header.flags.has(Flags::RELATED);
+        // Also for a request that cannot be read: what follows it is related to it, not to the one before.
+        if !is_related {
+            chain.file = Err(Status::INVALID_PARAMETER);
+            chain.tree_id = asked.header.tree_id();
+        }
+        let mut request = request?;
+        let user = match &asked.session {
             Some(session) => Some(self.user(session).ok_or(Status::USER_SESSION_DELETED)?),
             None => None,
         };
-        let is_related = incoming.header.flags.has(Flags::RELATED);
-        if !is_related {
-            chain.file = Err(Status::INVALID_PARAMETER);
-            chain.tree_id = incoming.header.tree_id();
-        }
         if let Some(file_id) = request.file_id() {
             if is_related && file_id == FileId::RELATED {
                 request.set_file_id(chain.file?);
@@ -113,8 +159,8 @@ impl Shared {
     }
 
     /// What the next related request finds.
-    fn follow(&self, incoming: &Incoming, outcome: &Result<Answer>, chain: &mut Chain) {
-        match (incoming.header.command(), outcome) {
+    fn follow(&self, asked: &Asked, outcome: &Result<Answer>, chain: &mut Chain) {
+        match (asked.header.command(), outcome) {
             (Ok(Command::Create), Ok(Answer { body: Response::Create(created), .. })) => {
                 chain.file = Ok(created.file_id)
             }
@@ -134,7 +180,7 @@ impl Shared {
     /// The outcome, unless the request must wait and may get an interim answer.
     async fn first<F: Future<Output = Result<Answer>> + ?Sized>(
         &self,
-        incoming: &Incoming,
+        waits: bool,
         mut future: Pin<&mut F>,
         is_last: bool,
     ) -> Option<Result<Answer>> {
@@ -144,7 +190,7 @@ impl Shared {
         if let Some(outcome) = poll_once(future.as_mut()).await {
             return Some(outcome);
         }
-        match waits_for_others(incoming) {
+        match waits {
             true => None,
             false => tokio::time::timeout(INTERIM_AFTER, future).await.ok(),
         }
@@ -153,9 +199,9 @@ impl Shared {
     /// Sends the answers so far and the interim one. None when too many wait already.
     fn go_async(
         &self,
-        incoming: &Incoming,
+        asked: &Asked,
         running: &Running,
-        replies: &mut Vec<Reply>,
+        replies: &mut Replies,
         encrypted: Option<&Session>,
     ) -> Option<(u64, Waiting<'_>)> {
         let before = self.waiting.fetch_add(1, Ordering::Relaxed);
@@ -165,67 +211,72 @@ impl Shared {
         }
         let async_id = self.next_async_id.fetch_add(1, Ordering::Relaxed);
         running.async_id.store(async_id, Ordering::Relaxed);
-        let credits = self.credits(&incoming.header);
-        let header = incoming.header.answer_async(Status::PENDING, credits, async_id);
+        let credits = self.credits(&asked.header);
+        let mut header = asked.header.answer_async(Status::PENDING, credits, async_id);
+        if let Some(session) = &asked.session {
+            header.session_id = session.id;
+        }
         // Not signed: the final answer has the same message id, and with AES-GMAC that would use one nonce twice.
         replies.push(Reply { message: Outgoing::new(&header, &Response::error()), sign: None });
-        self.outbox.push(frame_of(std::mem::take(replies), encrypted));
+        self.outbox.push(frame_of(replies.take(), encrypted));
         Some((async_id, waiting))
     }
 
     /// Waits for the outcome. Only requests that wait for others can be cancelled: anything else is done soon.
     async fn wait<F: Future<Output = Result<Answer>> + ?Sized>(
         &self,
-        incoming: &Incoming,
+        waits: bool,
         future: Pin<&mut F>,
         running: &Running,
     ) -> Result<Answer> {
-        if !waits_for_others(incoming) {
+        if !waits {
             return future.await;
         }
+        let mut ending = self.ending.subscribe();
         tokio::select! {
             biased;
             outcome = future => outcome,
             () = running.cancelled.notified() => Err(Status::CANCELLED),
+            // Also for a request that begins to wait when the conversation is about to end.
+            _ = ending.wait_for(|ending| *ending) => Err(Status::CANCELLED),
         }
     }
 
     /// The answer. The final one after an interim answer grants no credits: that did.
     fn reply(
         &self,
-        incoming: &Incoming,
+        asked: &Asked,
         outcome: Result<Answer>,
         async_id: Option<u64>,
         tree_of_chain: Option<u32>,
-        began: Instant,
     ) -> Reply {
         let Answer { status, body, tree_id } = outcome.unwrap_or_else(|status| Answer::with(status, Response::error()));
         let mut header = match async_id {
-            Some(id) => incoming.header.answer_async(status, 0, id),
-            None => incoming.header.answer(status, self.credits(&incoming.header)),
+            Some(id) => asked.header.answer_async(status, 0, id),
+            None => asked.header.answer(status, self.credits(&asked.header)),
         };
         // A related request has all ones for what it takes over; its answer says what that was.
-        if let Some(session) = &incoming.session {
+        if let Some(session) = &asked.session {
             header.session_id = session.id;
         }
         if let (Some(tree), Route::Tree { process, .. }) = (tree_id.or(tree_of_chain), header.route) {
             header.route = Route::Tree { process, tree };
         }
         let message = Outgoing::new(&header, &body);
-        let user = incoming.session.as_ref().map(|session| session.user.as_str());
-        self.told(incoming, status, user, message.len() as u64, began);
-        Reply { message, sign: incoming.session.clone().filter(|_| incoming.sign) }
+        let user = asked.session.as_ref().map(|session| session.user.as_str());
+        self.told(asked, status, user, message.len() as u64);
+        Reply { message, sign: asked.session.clone().filter(|_| asked.sign) }
     }
 
     /// Tells the host of an answer.
-    pub(super) fn told(&self, incoming: &Incoming, status: Status, user: Option<&str>, sent: u64, began: Instant) {
-        let Ok(command) = incoming.header.command() else { return };
-        let (received, took) = (incoming.bytes.len() as u64, began.elapsed());
+    pub(super) fn told(&self, asked: &Asked, status: Status, user: Option<&str>, sent: u64) {
+        let Ok(command) = asked.header.command() else { return };
+        let (received, took) = (asked.received, asked.began.elapsed());
         self.server.host.answered(&Answered { peer: self.peer, command, status, user, took, received, sent });
     }
 }
 
 /// LOCK and CHANGE_NOTIFY wait for what other clients do.
-fn waits_for_others(incoming: &Incoming) -> bool {
-    matches!(incoming.request, Ok(Request::Lock(_) | Request::ChangeNotify(_)))
+fn waits_for_others(request: &Request) -> bool {
+    matches!(request, Request::Lock(_) | Request::ChangeNotify(_))
 }

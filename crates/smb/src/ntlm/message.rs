@@ -9,6 +9,9 @@ use crate::wire::cursor::{Put, Reader, len16, len32, part, to_utf16, utf16};
 
 pub(super) const SIGNATURE: &[u8; 8] = b"NTLMSSP\0";
 
+/// Bytes of a NEGOTIATE message, which is kept until the next one comes. Clients send 32 to 80.
+pub const NEGOTIATE_BYTES_MAX: usize = 1 << 10;
+
 /// Where the integrity code stands in AUTHENTICATE.
 pub(super) const MIC: Range<usize> = 72..88;
 
@@ -46,6 +49,9 @@ fn header(message: &[u8], kind: u32) -> Result<Reader<'_>> {
 
 /// The flags of a NEGOTIATE message.
 pub(super) fn negotiate(message: &[u8]) -> Result<u32> {
+    if message.len() > NEGOTIATE_BYTES_MAX {
+        return Err(Status::INVALID_PARAMETER);
+    }
     Ok(header(message, 1)?.u32()?)
 }
 

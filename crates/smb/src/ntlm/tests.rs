@@ -137,6 +137,9 @@ fn messages_that_are_none_are_invalid_parameters() {
     }
     assert_eq!(challenge.authenticate(&client.negotiate(), keys).unwrap_err(), Status::INVALID_PARAMETER);
     assert_eq!(Challenge::new(b"NTLMSSP", &names(), [0; 8], 0).unwrap_err(), Status::INVALID_PARAMETER);
+    let mut long = client.negotiate();
+    long.resize(message::NEGOTIATE_BYTES_MAX + 1, 0);
+    assert_eq!(Challenge::new(&long, &names(), [0; 8], 0).unwrap_err(), Status::INVALID_PARAMETER);
 }
 
 /// MS-NLMP 4.2.4.

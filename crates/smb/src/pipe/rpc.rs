@@ -85,20 +85,32 @@ impl Incoming {
         Ok(())
     }
 
-    /// The next packet, if it is complete.
+    /// Whether the next packet is a call, if it is complete.
     ///
     /// # Errors
     /// PIPE_DISCONNECTED when the bytes are no packet that we read: another version, big-endian, signed, or too long.
-    pub fn next_packet(&mut self) -> Result<Option<Packet>> {
+    pub fn next_is_call(&self) -> Result<Option<bool>> {
+        Ok(self.next_length()?.map(|_| self.bytes.get(2) == Some(&REQUEST)))
+    }
+
+    /// The length of the next packet, if it is complete.
+    fn next_length(&self) -> Result<Option<usize>> {
         let Some(header) = self.bytes.first_chunk::<HEADER_BYTES>() else { return Ok(None) };
         let length = usize::from(u16::from_le_bytes([header[8], header[9]]));
         let signed = header[10..12] != [0, 0];
         if header[0] != 5 || header[4] != 0x10 || signed || !(HEADER_BYTES..=FRAGMENT_BYTES_MAX).contains(&length) {
             return Err(Status::PIPE_DISCONNECTED);
         }
-        if self.bytes.len() < length {
-            return Ok(None);
-        }
+        Ok((self.bytes.len() >= length).then_some(length))
+    }
+
+    /// The next packet, if it is complete.
+    ///
+    /// # Errors
+    /// Those of [`Incoming::next_is_call`].
+    pub fn next_packet(&mut self) -> Result<Option<Packet>> {
+        let Some(length) = self.next_length()? else { return Ok(None) };
+        let Some(header) = self.bytes.first_chunk::<HEADER_BYTES>() else { return Ok(None) };
         let (kind, flags) = (header[2], header[3]);
         let call_id = u32::from_le_bytes([header[12], header[13], header[14], header[15]]);
         let body = self.bytes[HEADER_BYTES..length].to_vec();

@@ -141,6 +141,23 @@ fn a_call_may_come_in_fragments_and_pieces() {
     assert_eq!((rest.data.len(), rest.status), (left, Status::SUCCESS));
 }
 
+/// Small calls whose answers are large: no more are made than somebody reads.
+#[test]
+fn calls_wait_until_answers_are_read() {
+    let list = shares(1000);
+    let mut pipe = Pipe::default();
+    pipe.write(&client::bind(&[ndr32()]), &server(&list)).unwrap();
+    pipe.read(4280).unwrap();
+    let call = client::request(0, 15, &enum_stub(502), 3);
+    assert_eq!(pipe.write(&call.repeat(500), &server(&list)), Err(Status::PIPE_BUSY));
+    let one = called(15, &enum_stub(502), &list).len();
+    let waiting: usize = pipe.answers.iter().map(Vec::len).sum();
+    assert!(waiting < 2 * (one + ANSWER_BYTES_MAX), "{waiting} bytes wait");
+    assert_eq!(pipe.write(&call, &server(&list)), Err(Status::PIPE_BUSY));
+    while pipe.read(4280).is_ok() {}
+    assert_eq!(pipe.answer(None), Ok(Progress::NeedsServer), "the others are still there");
+}
+
 #[test]
 fn anything_else_ends_the_pipe() {
     let good = client::bind(&[ndr32()]);

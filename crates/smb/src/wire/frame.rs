@@ -42,9 +42,12 @@ pub fn decode(prefix: [u8; FRAME_PREFIX_BYTES], max: usize) -> Result<Frame, Bad
 }
 
 /// The four bytes in front of a message of `length` bytes.
+///
+/// # Panics
+/// For a message that has no room in a frame: answers are split long before.
 #[must_use]
 pub fn prefix(length: usize) -> [u8; FRAME_PREFIX_BYTES] {
-    debug_assert!(length < 1 << 24, "answers are bounded far below the frame's limit");
+    assert!(length < 1 << 24, "answers are bounded far below the frame's limit");
     let length = u32::try_from(length).unwrap_or(0).to_be_bytes();
     [0, length[1], length[2], length[3]]
 }

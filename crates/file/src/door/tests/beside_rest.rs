@@ -335,3 +335,55 @@ async fn races_of_creators_and_deleters() {
     assert!(bench.opens.is_empty());
     bench.check_rows().await;
 }
+
+/// Directories are renamed while files in them are opened: what is open is where its handle says, until it is closed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn races_of_openers_and_renames_above() {
+    let (bench, tree) = bench().await;
+    let bench = Arc::new(bench);
+    let openers: Vec<_> = (0..4)
+        .map(|n| {
+            let tree = tree.clone();
+            tokio::spawn(async move {
+                let mut opened = 0;
+                for round in 0..200 {
+                    let path = if round % 2 == 0 { "dir\\file" } else { "moved\\file" };
+                    // Some would create it, if the directory is there and the file is not. It always is.
+                    let disposition = if n % 2 == 0 { Disposition::Open } else { Disposition::OpenIf };
+                    match tree.open(CreateRequest { disposition, ..wish(path) }).await {
+                        Ok(handle) => {
+                            assert_eq!(handle.action, CreateAction::Opened);
+                            for _ in 0..3 {
+                                assert_eq!(handle.file.query().await.unwrap().path, path);
+                                tokio::task::yield_now().await;
+                            }
+                            handle.file.close().await.unwrap();
+                            opened += 1;
+                        }
+                        Err(refused) => assert_eq!(refused, Refused::PathNotFound),
+                    }
+                }
+                opened
+            })
+        })
+        .collect();
+    let mut renamed = 0;
+    for _ in 0..100 {
+        for (from, to) in [("dir", "moved"), ("moved", "dir")] {
+            loop {
+                match bench.rename(from, &format!("{to}?restype=directory"), &[]).await {
+                    Ok(_) => break renamed += 1,
+                    refused => assert_eq!(refusal(refused), FileError::SharingViolation),
+                }
+                tokio::task::yield_now().await;
+            }
+        }
+    }
+    let mut opened = 0;
+    for opener in openers {
+        opened += opener.await.unwrap();
+    }
+    assert!(opened > 0 && renamed == 200, "{opened} {renamed}");
+    assert!(bench.opens.is_empty());
+    bench.check_rows().await;
+}

@@ -259,3 +259,17 @@ async fn a_share_that_is_gone() {
     file.set_delete_pending(true).await.unwrap_err();
     done(&bench, [file, dir]).await;
 }
+
+#[tokio::test]
+async fn handles_of_one_file_are_limited() {
+    let (bench, tree) = bench().await;
+    let mut files = Vec::new();
+    for _ in 0..crate::opens::OPENS_PER_FILE_MAX {
+        files.push(open(&tree, with("dir\\file", READ, ALL)).await);
+    }
+    assert_eq!(refused(&tree, with("dir\\file", READ, ALL)).await, Refused::TooMany);
+    assert_eq!(refused(&tree, with("dir\\file", LOOK, ALL)).await, Refused::TooMany);
+    files.pop().unwrap().close().await.unwrap();
+    files.push(open(&tree, with("dir\\file", READ, ALL)).await);
+    done(&bench, files).await;
+}

@@ -154,7 +154,7 @@ fn a_pending_file_may_be_read_written_and_locked_by_its_handles() {
     handle.set_delete_pending(true).unwrap();
     assert_eq!(handle.check_io(0, 10, Transfer::Write), Ok(()));
     assert_eq!(now(handle.lock_now(&[(range(0, 1), concurrency::range_lock::LockKind::Exclusive)])), Ok(()));
-    assert_eq!(handle.begin_rename().err(), Some(HandleRefusal::DeletePending));
+    assert_eq!(handle.begin_rename(Reach::Tree).err(), Some(HandleRefusal::DeletePending));
 }
 
 #[test]

@@ -96,16 +96,16 @@ fn a_rename_by_handle_meets_what_is_open_below_but_not_itself() {
     let opens = opens();
     let handle = now(opens.open(request(DIRECTORY, open(D, NONE)))).unwrap();
     let inside = now(opens.open(deep(open(R, ALL)))).unwrap();
-    assert_eq!(handle.begin_rename().err(), Some(HandleRefusal::OpenBelow));
+    assert_eq!(handle.begin_rename(Reach::Tree).err(), Some(HandleRefusal::OpenBelow));
     drop(inside);
-    let renaming = handle.begin_rename().unwrap();
+    let renaming = handle.begin_rename(Reach::Tree).unwrap();
     let mut waiting = opening(&opens, deep(open(R, ALL)));
     assert!(waiting.poll().is_none());
     renaming.moved_to(Place { path: "renamed".to_owned(), above: vec![SHARE] });
     drop(renaming);
     assert_eq!(waiting.poll().unwrap().err(), Some(OpenRefusal::LookAgain));
     assert!(handle.close().is_none());
-    assert_eq!(handle.begin_rename().err(), Some(HandleRefusal::Closed));
+    assert_eq!(handle.begin_rename(Reach::Tree).err(), Some(HandleRefusal::Closed));
     assert!(opens.is_empty());
 }
 
