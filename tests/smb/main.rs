@@ -6,6 +6,7 @@ mod hostile;
 mod server;
 
 use std::net::Shutdown;
+use std::time::Duration;
 
 use server::{Program, Wire};
 use smb::Status;
@@ -64,7 +65,11 @@ fn answers_arrive_whole_after_the_client_said_its_last_word() {
         let frame = client.client.frame(large(Command::Read, body::read(id, 0, BYTES)));
         client.send(&frame);
     }
+    // The first frame is on its way, and has no room in the buffers of the socket.
+    assert_eq!(client.socket.peek(&mut [0; 4]).unwrap(), 4);
     client.socket.shutdown(Shutdown::Write).unwrap();
+    // Nothing depends on it but that the server most likely sees the end before the frame is sent.
+    std::thread::sleep(Duration::from_millis(300));
     for _ in 0..3 {
         let frame = client.receive();
         // An interim answer may come first.
