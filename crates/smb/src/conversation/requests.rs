@@ -145,6 +145,10 @@ impl Shared {
             chain.tree_id = asked.header.tree_id();
         }
         let mut request = request?;
+        // The first of the frame was related to nothing, and so is all that is related to it.
+        if is_related && chain.tree_id.is_none() {
+            return Err(Status::INVALID_PARAMETER);
+        }
         let user = match &asked.session {
             Some(session) => Some(self.user(session).ok_or(Status::USER_SESSION_DELETED)?),
             None => None,

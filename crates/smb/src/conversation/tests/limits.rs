@@ -217,6 +217,17 @@ async fn what_follows_a_request_that_cannot_be_read_is_related_to_it() {
 }
 
 #[tokio::test]
+async fn what_is_related_to_nothing_is_refused() {
+    let bench = bench(true).await;
+    let mut talk = bench.connected().await;
+    let id = talk.open("a", 2, 0).await.file_id();
+    let create = Asked::new(Command::Create, body::create("b", 0x1F_01FF, 7, 2, 0)).related();
+    let frame = talk.client.frame(vec![create, Asked::new(Command::Close, body::close(id)).related()]);
+    talk.send(&frame).await.unwrap();
+    assert_eq!(statuses(&talk.answers().await), [Status::INVALID_PARAMETER; 2]);
+}
+
+#[tokio::test]
 async fn strangers_have_little_room_for_answers() {
     let bench = bench(true).await;
     let mut talk = bench.talk(USUAL, true);
