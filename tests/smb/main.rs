@@ -5,9 +5,12 @@
 mod hostile;
 mod server;
 
+use std::net::Shutdown;
+use std::time::Duration;
+
 use server::{Program, Wire};
 use smb::Status;
-use smb::testing::body;
+use smb::testing::{Asked, body};
 use smb::wire::header::Command;
 
 const KEY: &str = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
@@ -41,6 +44,61 @@ fn requests_are_counted_by_command() {
     ] {
         assert!(metrics.lines().any(|told| told == line), "{line} is not in\n{metrics}");
     }
+}
+
+/// Reading has ended when most of the answers are still to be sent: each of them arrives whole.
+#[test]
+fn answers_arrive_whole_after_the_client_said_its_last_word() {
+    const BYTES: u32 = 8 << 20;
+    let program = Program::start(&["--create", "share:data"]);
+    let mut client = Wire::logged_on(&program, KEY);
+    client.connect("data");
+    let id = client.ask(Command::Create, body::create("a", 0x1F_01FF, 7, 2, 0)).file_id();
+    client.gather_credits();
+    let large = |command, body| vec![Asked { charge: 128, ..Asked::new(command, body) }];
+    let data: Vec<u8> = (0..BYTES).map(|number| (number % 251) as u8).collect();
+    let frame = client.client.frame(large(Command::Write, body::write(id, 0, &data)));
+    let frame = client.exchange(&frame);
+    assert_eq!(client.client.answers(&frame)[0].status(), Status::SUCCESS);
+    client.gather_credits();
+    for _ in 0..3 {
+        let frame = client.client.frame(large(Command::Read, body::read(id, 0, BYTES)));
+        client.send(&frame);
+    }
+    // The first frame is on its way, and has no room in the buffers of the socket.
+    assert_eq!(client.socket.peek(&mut [0; 4]).unwrap(), 4);
+    client.socket.shutdown(Shutdown::Write).unwrap();
+    // Nothing depends on it but that the server most likely sees the end before the frame is sent.
+    std::thread::sleep(Duration::from_millis(300));
+    for _ in 0..3 {
+        let frame = client.receive();
+        // An interim answer may come first.
+        let mut told = client.client.answers(&frame).remove(0);
+        while told.status() == Status::PENDING {
+            let frame = client.receive();
+            told = client.client.answers(&frame).remove(0);
+        }
+        assert!(told.status() == Status::SUCCESS && told.data() == data);
+    }
+    assert!(client.ends());
+}
+
+/// A frame that never ends does not keep the server from closing files.
+#[test]
+fn a_file_is_deleted_at_the_end_although_its_client_is_in_the_middle_of_a_frame() {
+    let mut program = Program::start(&["--create", "share:data"]);
+    let mut client = Wire::logged_on(&program, KEY);
+    client.connect("data");
+    let told = client.ask(Command::Create, body::create("a", 0x1F_01FF, 7, 2, 0x1000));
+    assert_eq!(told.status(), Status::SUCCESS);
+    let frame = client.client.ask(Command::Echo, body::empty());
+    client.send(&frame[..20]);
+    assert!(program.stop_and_restart(), "it ends with 0");
+    assert!(client.ends());
+    let mut client = Wire::logged_on(&program, KEY);
+    client.connect("data");
+    let told = client.ask(Command::Create, body::create("a", 1, 7, 1, 0));
+    assert_eq!(told.status(), Status::OBJECT_NAME_NOT_FOUND);
 }
 
 #[test]

@@ -39,8 +39,19 @@ impl Program {
         (self.process, self.smb, self.admin) = launch(&self.folder, &self.options);
     }
 
+    /// Asks the server to end, and starts a new process on what it left. Whether it ended in good order.
+    pub fn stop_and_restart(&mut self) -> bool {
+        let was_well = self.ended();
+        (self.process, self.smb, self.admin) = launch(&self.folder, &self.options);
+        was_well
+    }
+
     /// Asks the server to end. Whether it did so in good order.
     pub fn stop(mut self) -> bool {
+        self.ended()
+    }
+
+    fn ended(&mut self) -> bool {
         let id = self.process.id().to_string();
         let asked = Process::new("kill").args(["-TERM", &id]).status().expect("kill runs");
         asked.success() && self.process.wait().expect("it ends").success()
@@ -145,6 +156,13 @@ impl Wire {
         let frame = self.client.ask(command, body);
         let frame = self.exchange(&frame);
         self.client.answers(&frame).remove(0)
+    }
+
+    /// Asks until there are credits for several large requests.
+    pub fn gather_credits(&mut self) {
+        for _ in 0..20 {
+            assert_eq!(self.ask(Command::Echo, body::empty()).status(), Status::SUCCESS);
+        }
     }
 
     pub fn connect(&mut self, share: &str) {

@@ -63,7 +63,7 @@ fn connection(bytes: &[u8]) {
         for frame in frames {
             let Ok(Received::Requests { requests, .. }) = connection.receive((*frame).into()) else { return };
             for incoming in &requests {
-                let drawn = Drawn { session_id: 5, challenge: [3; 8], time: 77 };
+                let drawn = Drawn { session_id: 5, challenge: [3; 8], salt: [5; 4], time: 77 };
                 let _ = connection.session_setup(incoming, drawn, |_| Vec::new());
                 let _ = connection.negotiate(incoming, [0; 32], 77);
             }
@@ -111,7 +111,7 @@ pub fn transform(bytes: &[u8]) {
         let key = vec![7; length];
         let opener = Opener::new(id, &key);
         let _ = opener.open(bytes.into());
-        let sealed = Sealer::new(id, &key).seal(5, &[Outgoing { head: bytes.to_vec(), data: Vec::new() }]);
+        let sealed = Sealer::new(id, &key, [5; 4]).seal(5, &[Outgoing { head: bytes.to_vec(), data: Vec::new() }]);
         assert_eq!(opener.open(sealed[..].into()).as_deref(), Ok(bytes), "what was sealed opens");
     }
     for id in [SigningId::HmacSha256, SigningId::AesCmac, SigningId::AesGmac] {
@@ -198,7 +198,7 @@ pub fn info_samples() -> Vec<Vec<u8>> {
 #[must_use]
 pub fn transform_samples() -> Vec<Vec<u8>> {
     let answer = Outgoing { head: samples::compound(), data: Vec::new() };
-    vec![Sealer::new(CipherId::Aes128Gcm, &[7; 16]).seal(5, std::slice::from_ref(&answer)), answer.head]
+    vec![Sealer::new(CipherId::Aes128Gcm, &[7; 16], [5; 4]).seal(5, std::slice::from_ref(&answer)), answer.head]
 }
 
 /// What mutation of [`ntlm`] begins with.

@@ -98,7 +98,8 @@ impl Server {
     }
 
     pub(crate) fn drawn(&self) -> Drawn {
-        Drawn { session_id: u64::from_le_bytes(self.bytes()), challenge: self.bytes(), time: filetime_now() }
+        let session_id = u64::from_le_bytes(self.bytes());
+        Drawn { session_id, challenge: self.bytes(), salt: self.bytes(), time: filetime_now() }
     }
 
     /// Random bytes. A system without randomness cannot run this server at all, so zeros are never sent: the panic ends the connection.

@@ -66,7 +66,7 @@ pub(crate) fn client_keys(algorithms: Algorithms, session_key: &SessionKey, prea
     };
     ClientKeys {
         signing: SigningKey::new(algorithms.signing, &signing),
-        sealer: algorithms.cipher.map(|cipher| Sealer::new(cipher, &key(labels[1]))),
+        sealer: algorithms.cipher.map(|cipher| Sealer::new(cipher, &key(labels[1]), [0; 4])),
         opener: algorithms.cipher.map(|cipher| Opener::new(cipher, &key(labels[2]))),
     }
 }

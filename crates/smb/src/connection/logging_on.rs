@@ -27,6 +27,8 @@ pub struct Drawn {
     /// The id of a session that is new; one that is in use is not taken.
     pub session_id: u64,
     pub challenge: [u8; 8],
+    /// For the nonces of what the session encrypts.
+    pub salt: [u8; 4],
     /// FILETIME.
     pub time: i64,
 }
@@ -101,7 +103,7 @@ impl Connection {
                 Ok(LogonAnswer { reply: Reply { message, sign }, session: None, replaces: None, failed: false })
             }
             Step::Done { token, logged_on } => {
-                let session = self.established(id, request, *logged_on, &pending.preauth);
+                let session = self.established(id, request, *logged_on, &pending.preauth, drawn.salt);
                 let session = session.inspect_err(|_| *failed = true)?;
                 let flags = if session.encrypt { session_setup::SESSION_ENCRYPT_DATA } else { 0 };
                 let message = self.message(incoming, id, Status::SUCCESS, flags, token);
@@ -139,6 +141,7 @@ impl Connection {
         request: &session_setup::Request,
         logged_on: LoggedOn,
         preauth: &Preauth,
+        salt: [u8; 4],
     ) -> Result<Arc<Session>> {
         if let Some(session) = self.sessions.get(&id) {
             // A rotated key must not live on in a session that was made with it.
@@ -146,7 +149,7 @@ impl Connection {
             return if same { Ok(session.clone()) } else { Err(Status::ACCESS_DENIED) };
         }
         let negotiated = self.negotiated().ok_or(Status::INVALID_PARAMETER)?;
-        let keys = Keys::derive(&logged_on.session_key, negotiated.algorithms, preauth);
+        let keys = Keys::derive(&logged_on.session_key, negotiated.algorithms, preauth, salt);
         if self.settings.require_encryption && keys.sealer.is_none() {
             return Err(Status::ACCESS_DENIED);
         }

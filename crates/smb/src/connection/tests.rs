@@ -23,7 +23,7 @@ fn settings(encrypt: bool) -> Arc<Settings> {
     Arc::new(Settings { names, server_guid: 7, require_encryption: encrypt, require_signing: false, leasing: false })
 }
 
-const DRAWN: Drawn = Drawn { session_id: 0x55, challenge: [3; 8], time: 77 };
+const DRAWN: Drawn = Drawn { session_id: 0x55, challenge: [3; 8], salt: [5; 4], time: 77 };
 
 fn keys(user: &str) -> Vec<NtHash> {
     if user == "devstore" { vec![NtHash::of("key")] } else { Vec::new() }

@@ -98,6 +98,8 @@ impl Shared {
             let (outcome, async_id) = match self.prepare(&asked, request, &mut chain, left == 0) {
                 Ok((call, request)) => {
                     let waits = waits_for_others(&request);
+                    // A listing changes nothing, and takes long where few names of many are asked for.
+                    let can_be_cancelled = waits || matches!(request, Request::QueryDirectory(_));
                     let mut future = Box::pin(command::run(&call, request));
                     let listed = self.list(&asked.header);
                     match self.first(waits, future.as_mut(), left == 0).await {
@@ -108,7 +110,7 @@ impl Shared {
                                 if waits {
                                     drop(place.take());
                                 }
-                                (self.wait(waits, future.as_mut(), &listed.running).await, Some(async_id))
+                                (self.wait(can_be_cancelled, future.as_mut(), &listed.running).await, Some(async_id))
                             }
                             None if waits => (Err(Status::INSUFFICIENT_RESOURCES), None),
                             // What has begun is never cut off: it goes on without an interim answer.
@@ -143,6 +145,10 @@ impl Shared {
             chain.tree_id = asked.header.tree_id();
         }
         let mut request = request?;
+        // The first of the frame was related to nothing, and so is all that is related to it.
+        if is_related && chain.tree_id.is_none() {
+            return Err(Status::INVALID_PARAMETER);
+        }
         let user = match &asked.session {
             Some(session) => Some(self.user(session).ok_or(Status::USER_SESSION_DELETED)?),
             None => None,
@@ -222,14 +228,14 @@ impl Shared {
         Some((async_id, waiting))
     }
 
-    /// Waits for the outcome. Only requests that wait for others can be cancelled: anything else is done soon.
+    /// Waits for the outcome, or until the request is cancelled, if it can be: what changes something comes to its end.
     async fn wait<F: Future<Output = Result<Answer>> + ?Sized>(
         &self,
-        waits: bool,
+        can_be_cancelled: bool,
         future: Pin<&mut F>,
         running: &Running,
     ) -> Result<Answer> {
-        if !waits {
+        if !can_be_cancelled {
             return future.await;
         }
         let mut ending = self.ending.subscribe();

@@ -91,6 +91,8 @@ pub struct Sealer {
     cipher: Cipher,
     /// The next nonce. A key belongs to one session and one direction, so a counter never repeats one.
     next: AtomicU64,
+    /// What follows the counter. Random, in case a client makes two sessions with one key; CCM uses three of the four bytes.
+    salt: [u8; 4],
 }
 
 impl fmt::Debug for Sealer {
@@ -102,8 +104,13 @@ impl fmt::Debug for Sealer {
 impl Sealer {
     /// The key has the length of the cipher: 16 or 32 bytes.
     #[must_use]
-    pub fn new(id: CipherId, key: &[u8]) -> Sealer {
-        Sealer { cipher: Cipher::new(id, key), next: AtomicU64::new(0) }
+    pub fn new(id: CipherId, key: &[u8], salt: [u8; 4]) -> Sealer {
+        let salt = match id {
+            CipherId::Aes128Gcm | CipherId::Aes256Gcm => salt,
+            // The nonce has 11 bytes; those behind it must be zero.
+            CipherId::Aes128Ccm | CipherId::Aes256Ccm => [salt[0], salt[1], salt[2], 0],
+        };
+        Sealer { cipher: Cipher::new(id, key), next: AtomicU64::new(0), salt }
     }
 
     /// Encrypts answers, which [`crate::wire::compound::join`] made a compound of, as one frame.
@@ -111,6 +118,7 @@ impl Sealer {
     pub fn seal(&self, session_id: u64, answers: &[Outgoing]) -> Vec<u8> {
         let mut nonce = [0; 16];
         nonce[..8].copy_from_slice(&self.next.fetch_add(1, Ordering::Relaxed).to_le_bytes());
+        nonce[8..12].copy_from_slice(&self.salt);
         let length: usize = answers.iter().map(Outgoing::len).sum();
         let mut frame = Vec::with_capacity(TRANSFORM_BYTES + length);
         let original_bytes = u32::try_from(length).unwrap_or(u32::MAX);
@@ -165,7 +173,7 @@ mod tests {
     fn what_is_sealed_is_opened_and_nothing_else() {
         for (id, length) in ALL {
             let key = vec![5; length];
-            let sealer = Sealer::new(id, &key);
+            let sealer = Sealer::new(id, &key, [1, 2, 3, 4]);
             let opener = Opener::new(id, &key);
             let answer =
                 |text: &'static [u8]| Outgoing { head: b"head ".to_vec(), data: vec![Bytes::from_static(text)] };
@@ -180,6 +188,10 @@ mod tests {
             assert_eq!(Opener::new(id, &vec![6; length]).open(frame[..].into()), Err(BadHeader), "{id:?}");
             let again = sealer.seal(77, &[answer(b"one "), answer(b"two")]);
             assert_ne!(frame[20..36], again[20..36], "a nonce is used once");
+            let other = Sealer::new(id, &key, [1, 2, 9, 4]).seal(77, &[answer(b"one "), answer(b"two")]);
+            assert_ne!(frame[20..36], other[20..36], "also by another session with the same key");
+            let unused = if id as u16 % 2 == 1 { &frame[31..36] } else { &frame[32..36] };
+            assert!(unused.iter().all(|byte| *byte == 0), "{id:?}");
         }
     }
 

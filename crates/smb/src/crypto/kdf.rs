@@ -47,9 +47,9 @@ pub struct Keys {
 }
 
 impl Keys {
-    /// The keys of a session. `preauth` is its hash before the last answer (3.1.1).
+    /// The keys of a session. `preauth` is its hash before the last answer (3.1.1), `salt` random.
     #[must_use]
-    pub fn derive(session_key: &SessionKey, agreed: Algorithms, preauth: &Preauth) -> Keys {
+    pub fn derive(session_key: &SessionKey, agreed: Algorithms, preauth: &Preauth, salt: [u8; 4]) -> Keys {
         let key = session_key.as_slice();
         let (sign, to_server, to_client) = match agreed.dialect {
             Dialect::Smb210 => {
@@ -74,11 +74,11 @@ impl Keys {
         let (sealer, opener) = match agreed.cipher {
             None => (None, None),
             Some(id @ (CipherId::Aes128Ccm | CipherId::Aes128Gcm)) => (
-                Some(Sealer::new(id, &derive::<16>(key, to_client.0, to_client.1)[..])),
+                Some(Sealer::new(id, &derive::<16>(key, to_client.0, to_client.1)[..], salt)),
                 Some(Opener::new(id, &derive::<16>(key, to_server.0, to_server.1)[..])),
             ),
             Some(id @ (CipherId::Aes256Ccm | CipherId::Aes256Gcm)) => (
-                Some(Sealer::new(id, &derive::<32>(key, to_client.0, to_client.1)[..])),
+                Some(Sealer::new(id, &derive::<32>(key, to_client.0, to_client.1)[..], salt)),
                 Some(Opener::new(id, &derive::<32>(key, to_server.0, to_server.1)[..])),
             ),
         };

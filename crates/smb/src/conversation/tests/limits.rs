@@ -163,6 +163,21 @@ async fn slow_work_keeps_its_place_and_is_never_cut_off() {
     assert_eq!(statuses(&talk.answers().await), [Status::SUCCESS], "it goes on without an interim answer");
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_listing_that_takes_long_can_be_cancelled() {
+    let bench = bench(true).await;
+    let mut talk = bench.connected().await;
+    let id = talk.open("", 1, 1).await.file_id();
+    let user = bench.server.find_session(talk.client.session_id, "devstore").unwrap();
+    let open = user.open(talk.client.tree_id, id).unwrap();
+    let _other = open.file().unwrap().listing.lock().await;
+    let interim = talk.ask(Command::QueryDirectory, body::query_directory(id, 12, 0, 100, "*")).await;
+    assert_eq!(interim.status(), Status::PENDING);
+    let frame = talk.client.cancel(interim.header.message_id, None);
+    talk.send(&frame).await.unwrap();
+    assert_eq!(statuses(&talk.answers().await), [Status::CANCELLED]);
+}
+
 #[tokio::test]
 async fn requests_at_work_have_a_share_of_memory() {
     let bench = bench(true).await;
@@ -199,6 +214,17 @@ async fn what_follows_a_request_that_cannot_be_read_is_related_to_it() {
     let expected = [Status::SUCCESS, Status::INVALID_PARAMETER, Status::INVALID_PARAMETER];
     assert_eq!(statuses(&talk.answers().await), expected, "not the file of the one before");
     assert!(talk.conversation.is_in_use());
+}
+
+#[tokio::test]
+async fn what_is_related_to_nothing_is_refused() {
+    let bench = bench(true).await;
+    let mut talk = bench.connected().await;
+    let id = talk.open("a", 2, 0).await.file_id();
+    let create = Asked::new(Command::Create, body::create("b", 0x1F_01FF, 7, 2, 0)).related();
+    let frame = talk.client.frame(vec![create, Asked::new(Command::Close, body::close(id)).related()]);
+    talk.send(&frame).await.unwrap();
+    assert_eq!(statuses(&talk.answers().await), [Status::INVALID_PARAMETER; 2]);
 }
 
 #[tokio::test]
