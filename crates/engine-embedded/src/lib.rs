@@ -36,6 +36,7 @@ pub mod probe;
 mod recovery;
 mod segment;
 mod segment_files;
+mod sole_owners;
 mod sync;
 mod tree;
 
@@ -458,23 +459,25 @@ impl Inner {
 
     /// A row as of state `at`, from the cache if it is there.
     fn get(&self, key: &[u8], at: u64) -> Result<Option<Bytes>, EngineError> {
-        if let Some(known) = self.cache.get(key, at) {
+        let hash = self.cache.hash(key);
+        if let Some(known) = self.cache.get(key, hash, at) {
             return Ok(known);
         }
         let value = self.tree.get(key, at)?;
         if at != tree::NEWEST {
-            self.cache.learned(key, value.as_ref(), at);
+            self.cache.learned(key, hash, value.as_ref(), at);
         }
         Ok(value)
     }
 
     /// The same, if that is known without the disk: `Some(row or absence)`.
     fn get_at_hand(&self, key: &[u8], at: u64) -> Option<Option<Bytes>> {
-        if let Some(known) = self.cache.get(key, at) {
+        let hash = self.cache.hash(key);
+        if let Some(known) = self.cache.get(key, hash, at) {
             return Some(known);
         }
         let value = self.tree.get_at_hand(key, at)?;
-        self.cache.learned(key, value.as_ref(), at);
+        self.cache.learned(key, hash, value.as_ref(), at);
         Some(value)
     }
 
