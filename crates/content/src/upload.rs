@@ -1,5 +1,9 @@
 //! A request body on its way into a content.
 
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::task::Poll;
+
 use bytes::Bytes;
 use engine::collector::is_referred;
 use engine::{Changes, ContentWriter, Engine, EngineError, Rows, Staged, Stop};
@@ -155,6 +159,48 @@ pub async fn receive<E: From<RequestError>>(
     store.write(after).await?;
     let staged = store.finish().await?;
     Ok(Received { staged, shared: None, length, md5: md5.map(Md5::finish), crc64: crc64.map(Crc64::finish) })
+}
+
+/// Which sums to compute while the bytes pass, and those that the client has given.
+#[derive(Clone, Copy, Debug)]
+pub struct Sums<'a> {
+    pub wanted: Wanted,
+    pub given: &'a BodySums,
+}
+
+/// Takes a body in for an operation whose commit judges everything, if `look`, which judges it before, has nothing against it.
+///
+/// A large body is asked for only after the look. A small one mostly came with its head: then the commit is the only look at the
+/// rows. While a body must be waited for, and before a bad one is refused, `look` is run: what is wrong with the resource is told
+/// at once, and before what is wrong with the body.
+pub async fn receive_judged<E: From<RequestError>>(
+    engine: &dyn Engine,
+    head: &Head,
+    body: &mut dyn Body,
+    announced: Announced,
+    sums: Sums<'_>,
+    look: impl Future<Output = Result<(), Failure<E>>>,
+) -> Result<Received, Failure<E>> {
+    let is_small = announced.length <= engine::INLINE_MAX as u64 && !head.has_header("expect");
+    let mut receiving = pin!(receive(engine, body, announced, sums.wanted));
+    let at_once = match is_small {
+        true => poll_fn(|context| Poll::Ready(receiving.as_mut().poll(context))).await,
+        false => Poll::Pending,
+    };
+    let verified = |received: Result<Received, Failure<E>>| {
+        let received = received?;
+        verify(sums.given, received.md5, received.crc64)?;
+        Ok(received)
+    };
+    if let Poll::Ready(received) = at_once {
+        let received = verified(received);
+        if received.is_err() {
+            look.await?;
+        }
+        return received;
+    }
+    look.await?;
+    verified(receiving.await)
 }
 
 /// A content on its way in, sealed if there is a key. One without bytes is not stored at all.

@@ -36,6 +36,7 @@ pub mod probe;
 mod recovery;
 mod segment;
 mod segment_files;
+mod sole_owners;
 mod sync;
 mod tree;
 
@@ -72,8 +73,11 @@ use segment::Segments;
 use sync::{AtomicBool, AtomicU64, JoinHandle, Mutex};
 use tree::{Pin, Tree};
 
-/// How many rows the scans of a query may visit on a worker of the runtime, whose other tasks wait meanwhile.
-const ROWS_ON_A_WORKER: usize = 16;
+/// How many rows in memory the scans of a query may visit on a worker of the runtime, whose other tasks wait meanwhile: a page of
+/// entities, and the one after it. That takes less than a millisecond; a change of threads costs more than most scans do.
+const ROWS_ON_A_WORKER: usize = 1_001;
+/// And how many bytes: rows may be large.
+const ROW_BYTES_ON_A_WORKER: usize = 1 << 20;
 
 /// When a write is acknowledged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -395,14 +399,25 @@ struct Snapshot<'a> {
     inner: &'a Arc<Inner>,
     pin: Pin<'a>,
     patience: Patience,
-    /// How many rows scans may still visit.
+    /// How many rows scans may still visit, and of how many bytes.
     left: Cell<usize>,
+    left_bytes: Cell<usize>,
 }
 
 impl<'a> Snapshot<'a> {
     fn new(inner: &'a Arc<Inner>, patience: Patience) -> Snapshot<'a> {
-        let rows_max = if patience == Patience::Waits { usize::MAX } else { ROWS_ON_A_WORKER };
-        Snapshot { inner, pin: inner.tree.pin(), patience, left: Cell::new(rows_max) }
+        let (rows, bytes) = match patience {
+            Patience::Waits => (usize::MAX, usize::MAX),
+            Patience::OnlyAtHand => (ROWS_ON_A_WORKER, ROW_BYTES_ON_A_WORKER),
+        };
+        Snapshot { inner, pin: inner.tree.pin(), patience, left: Cell::new(rows), left_bytes: Cell::new(bytes) }
+    }
+
+    /// Counts a row that a scan visits. `None`: it is one too many.
+    fn look(&self, bytes: usize) -> Option<()> {
+        self.left.set(self.left.get().checked_sub(1)?);
+        self.left_bytes.set(self.left_bytes.get().checked_sub(bytes)?);
+        Some(())
     }
 
     fn row(&self, key: &[u8]) -> Result<Option<Bytes>, Unread> {
@@ -432,11 +447,8 @@ impl Rows for Snapshot<'_> {
         }
         // However few it expects: a filter that matches nothing looks at every row there is.
         let mut is_over = false;
-        tree.scan(from, to, self.pin.at, &mut |key, value| match self.left.get().checked_sub(1) {
-            Some(left) => {
-                self.left.set(left);
-                visit(key, value)
-            }
+        tree.scan(from, to, self.pin.at, &mut |key, value| match self.look(key.len() + value.len()) {
+            Some(()) => visit(key, value),
             None => {
                 is_over = true;
                 Visit::Stop
@@ -458,23 +470,25 @@ impl Inner {
 
     /// A row as of state `at`, from the cache if it is there.
     fn get(&self, key: &[u8], at: u64) -> Result<Option<Bytes>, EngineError> {
-        if let Some(known) = self.cache.get(key, at) {
+        let hash = self.cache.hash(key);
+        if let Some(known) = self.cache.get(key, hash, at) {
             return Ok(known);
         }
         let value = self.tree.get(key, at)?;
         if at != tree::NEWEST {
-            self.cache.learned(key, value.as_ref(), at);
+            self.cache.learned(key, hash, value.as_ref(), at);
         }
         Ok(value)
     }
 
     /// The same, if that is known without the disk: `Some(row or absence)`.
     fn get_at_hand(&self, key: &[u8], at: u64) -> Option<Option<Bytes>> {
-        if let Some(known) = self.cache.get(key, at) {
+        let hash = self.cache.hash(key);
+        if let Some(known) = self.cache.get(key, hash, at) {
             return Some(known);
         }
         let value = self.tree.get_at_hand(key, at)?;
-        self.cache.learned(key, value.as_ref(), at);
+        self.cache.learned(key, hash, value.as_ref(), at);
         Some(value)
     }
 

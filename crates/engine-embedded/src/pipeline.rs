@@ -4,6 +4,8 @@
 //! syncs, publishes and answers all decisions in it. While one batch syncs the next is decided; as soon as the sync returns
 //! the next goes. So one sync serves everything that waited, and a hot partition is batched, not limited by the disk.
 
+mod newest;
+
 use std::cell::Cell;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::io;
@@ -13,9 +15,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use engine::{
-    Changes, Content, ContentId, Decision, EngineError, Key, Part, Partitions, Rows, Tick, Timestamp, Unread, Verdict,
-    Visit,
+    Changes, ContentId, Decision, EngineError, Key, Part, Partitions, Rows, Tick, Timestamp, Unread, Verdict,
 };
+use newest::Newest;
 use tokio::sync::oneshot;
 
 use crate::background::{EndedLog, is_full, unavailable};
@@ -25,9 +27,10 @@ use crate::manifest::{ExtentPlace, Manifest, content_key, is_content_key, segmen
 use crate::outside::{Footprint, RecentWrites, run_outside};
 use crate::probe::Moment;
 use crate::segment::{PAGE, Segment, page_up};
+use crate::sole_owners::SoleOwners;
 use crate::sync::{self, Condvar, Instant, JoinHandle, Mutex, MutexGuard};
 use crate::tree::{NEWEST, Pressure};
-use crate::{Durability, Inner, contents, supervise};
+use crate::{Durability, Inner, supervise};
 
 /// A batch is closed at this size, so that no sync grows without bound.
 const BATCH_BYTES: usize = 4 << 20;
@@ -317,6 +320,7 @@ struct Decider {
     /// The last batch that a row was written to.
     last_written: u64,
     recent: RecentWrites,
+    sole_owners: SoleOwners,
     pressure: Pressure,
 }
 
@@ -344,6 +348,7 @@ impl Decider {
             entropy: Entropy::default(),
             last_written,
             recent: RecentWrites::default(),
+            sole_owners: SoleOwners::default(),
             pressure: Pressure::default(),
         }
     }
@@ -568,11 +573,13 @@ impl Decider {
     }
 
     /// Everything that can fail is done before the first row is written: a decision is in the batch whole or not at all.
-    fn apply(&mut self, changes: Changes, stamp: Timestamp) -> Answer {
+    fn apply(&mut self, mut changes: Changes, stamp: Timestamp) -> Answer {
         changes.validate()?;
         if changes.is_empty() {
             return Ok(());
         }
+        self.sole_owners.drop_at_once(&mut changes);
+        let stored = SoleOwners::of(&changes);
         let dropped = self.dropped_rows(&changes)?;
         let size = weight(&changes, dropped.len());
         if !changes.frees_space {
@@ -601,6 +608,7 @@ impl Decider {
             self.write(key.as_bytes(), value);
         }
         self.count_live(&live);
+        self.sole_owners.note(&stored);
         self.open_batch().is_empty = false;
         self.inner.counters.commits.fetch_add(1, Ordering::Relaxed);
         Ok(())
@@ -669,8 +677,9 @@ impl Decider {
         let open = self.open_batch();
         open.builder.add_row(key, value.as_deref());
         let seq = open.builder.seq;
-        inner.cache.written(key, value.as_ref(), seq);
-        inner.tree.insert(key, value, seq);
+        let hash = inner.cache.hash(key);
+        inner.cache.written(key, hash, value.as_ref(), seq);
+        inner.tree.insert_hashed(key, hash, value, seq);
         self.last_written = seq;
         self.recent.note(seq, key);
     }
@@ -693,8 +702,9 @@ impl Decider {
             let bytes = Bytes::copy_from_slice(&live.get(&segment).copied().unwrap_or(0).to_be_bytes());
             let key = segment_key(segment);
             open.builder.add_row(key.as_bytes(), Some(&bytes));
-            self.inner.cache.written(key.as_bytes(), Some(&bytes), open.builder.seq);
-            self.inner.tree.insert(key.as_bytes(), Some(bytes), open.builder.seq);
+            let hash = self.inner.cache.hash(key.as_bytes());
+            self.inner.cache.written(key.as_bytes(), hash, Some(&bytes), open.builder.seq);
+            self.inner.tree.insert_hashed(key.as_bytes(), hash, Some(bytes), open.builder.seq);
             self.recent.note(open.builder.seq, key.as_bytes());
         }
     }
@@ -731,47 +741,6 @@ fn note_places(row: Option<&Bytes>, sign: i64, live: &mut Vec<(u64, i64)>) -> An
         live.extend(places.iter().map(|place| (place.segment, sign * i64::from(place.length))));
     }
     Ok(())
-}
-
-/// What the decider sees: everything decided so far, durable or not; as many rows as one may look at in one's turn.
-struct Newest<'a> {
-    inner: &'a Arc<Inner>,
-    left: Cell<usize>,
-}
-
-impl Newest<'_> {
-    fn look(&self) -> Result<(), Unread> {
-        self.left.set(self.left.get().saturating_sub(1));
-        if self.left.get() == 0 { Err(Unread::NotYet) } else { Ok(()) }
-    }
-}
-
-impl Rows for Newest<'_> {
-    fn get(&self, key: &Key) -> Result<Option<Bytes>, Unread> {
-        self.look()?;
-        Ok(self.inner.get(key.as_bytes(), NEWEST)?)
-    }
-
-    fn scan(
-        &self,
-        from: &Key,
-        to: &Key,
-        _about: usize,
-        visit: &mut dyn FnMut(&[u8], &Bytes) -> Visit,
-    ) -> Result<(), Unread> {
-        self.look()?;
-        let mut looked = Ok(());
-        self.inner.tree.scan(from.as_bytes(), to.as_bytes(), NEWEST, &mut |key, value| {
-            looked = self.look();
-            if looked.is_ok() { visit(key, value) } else { Visit::Stop }
-        })?;
-        looked
-    }
-
-    fn content(&self, id: ContentId) -> Result<Content, Unread> {
-        self.look()?;
-        contents::open(self.inner, id, |key| Ok(self.inner.get(key, NEWEST)?))
-    }
 }
 
 /// What the committer does next.

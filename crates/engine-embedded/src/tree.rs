@@ -22,10 +22,11 @@ use lsm_tree::{
 };
 
 use crate::Options;
+use crate::cache::KeyHash;
 use crate::disk::Disk;
 use crate::folder::{Folder, OpenError};
 use crate::often_written::OftenWritten;
-use crate::sync::{AtomicU64, Mutex};
+use crate::sync::{AtomicU64, Mutex, RandomState};
 
 /// The decider's view: everything inserted so far.
 pub const NEWEST: u64 = u64::MAX >> 1;
@@ -69,6 +70,7 @@ pub struct Tree {
     published: AtomicU64,
     pins: Mutex<BTreeMap<u64, u64>>,
     often_written: OftenWritten,
+    hasher: RandomState,
     /// How large the sealed memtables are, the oldest first.
     sealed: Mutex<VecDeque<u64>>,
     /// Tables from this number on may have been left unfinished by a flush or compaction that failed.
@@ -129,6 +131,7 @@ impl Tree {
             published,
             pins: Mutex::default(),
             often_written: OftenWritten::default(),
+            hasher: RandomState::default(),
             sealed: Mutex::default(),
             unfinished_from: AtomicU64::new(NONE_UNFINISHED),
             merged_below: AtomicU64::new(0),
@@ -147,11 +150,16 @@ impl Tree {
     }
 
     pub fn insert(&self, key: &[u8], value: Option<Bytes>, seq: u64) {
+        self.insert_hashed(key, KeyHash::new(&self.hasher, key), value, seq);
+    }
+
+    /// The same for a key whose hash is known.
+    pub fn insert_hashed(&self, key: &[u8], hash: KeyHash, value: Option<Bytes>, seq: u64) {
         match value {
             Some(value) => self.tree.insert(key, lsm_tree::Slice::from(value), seq),
             None => self.tree.remove(key, seq),
         };
-        if self.often_written.counts(key) {
+        if self.often_written.counts(hash) {
             self.forget_versions(key);
         }
     }

@@ -468,12 +468,30 @@ async fn scan_on_and_on(engine: &EmbeddedEngine) -> (usize, bool) {
 async fn a_scan_that_finds_more_rows_than_it_expects_leaves_the_thread_that_asks() {
     let folder = tempfile::tempdir().expect("a folder");
     let engine = common::open(folder.path());
-    for number in 0..16 {
-        put_row(&engine, &format!("{number}"), 1).await.expect("put");
+    let rows = |names: std::ops::Range<usize>| {
+        engine::commit::<(), Infallible, _>(&*engine, Key::new(0x70), move |_, _| {
+            let mut changes = engine::Changes::none();
+            for name in names.clone() {
+                changes.put(key(&format!("{name}")), "row");
+            }
+            Ok(engine::Commit { changes, outcome: () })
+        })
+    };
+    rows(0..1_001).await.expect("put");
+    assert_eq!(scan_on_and_on(&engine).await, (1_001, true), "a page of rows in memory");
+    rows(1_001..1_002).await.expect("put");
+    assert_eq!(scan_on_and_on(&engine).await, (1_002, false), "many rows in memory");
+}
+
+/// Large rows take as long as many small ones.
+#[tokio::test]
+async fn a_scan_of_large_rows_leaves_the_thread_that_asks() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let engine = common::open(folder.path());
+    for (number, is_here) in [(1, true), (2, true), (3, false)] {
+        put_row_of(&engine, &format!("{number}"), 1, 500 << 10).await.expect("put");
+        assert_eq!(scan_on_and_on(&engine).await, (number, is_here));
     }
-    assert_eq!(scan_on_and_on(&engine).await, (16, true), "a few rows in memory");
-    put_row(&engine, "one more", 1).await.expect("put");
-    assert_eq!(scan_on_and_on(&engine).await, (17, false), "many rows in memory");
 }
 
 /// However few rows it expects: where they are on the disk, it waits for that.

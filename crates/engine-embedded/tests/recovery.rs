@@ -29,6 +29,45 @@ async fn an_orderly_stop_keeps_everything_and_leaves_no_log() {
     assert_clean(folder.path());
 }
 
+/// Many writers replace one small object, several in each batch. What they replace goes with the commit that replaces it, also if
+/// it was stored in the same batch, and a crash finds one content and nothing to be collected.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_replaced_at_once_goes_at_once() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let engine = open(folder.path());
+    for round in 0..20_u64 {
+        let writers = (0..32_u64).map(|writer| {
+            let engine = std::sync::Arc::clone(&engine);
+            tokio::spawn(async move {
+                let bytes = pattern("often", round * 100 + writer, 900);
+                put(&*engine, "often", &bytes).await.map(|_| bytes)
+            })
+        });
+        let mut written = Vec::new();
+        for writer in writers.collect::<Vec<_>>() {
+            written.push(writer.await.expect("no panic").expect("put"));
+        }
+        let left = get(&*engine, "often").await.expect("read").expect("it is there");
+        assert!(written.contains(&left), "round {round}");
+        if round % 10 == 9 {
+            let crashed = tempfile::tempdir().expect("a folder");
+            crash_copy(folder.path(), crashed.path());
+            let after = open(crashed.path());
+            assert_eq!(get(&*after, "often").await, Ok(Some(left)));
+            // After the start it is not known who else refers to it, so the collector looks.
+            put(&*after, "often", &pattern("often", 7, 900)).await.expect("put");
+            assert_eq!(engine::collector::sweep(&*after, &[]).await, Ok(1));
+            drop(after);
+            assert_clean(crashed.path());
+            let report = engine_embedded::check(crashed.path(), &mut |_| {}).expect("checked");
+            assert_eq!((report.contents, report.references, report.due), (1, 1, 0));
+        }
+    }
+    assert_eq!(engine::collector::sweep(&*engine, &[]).await, Ok(0), "nothing was left to the collector");
+    drop(engine);
+    assert_clean(folder.path());
+}
+
 #[tokio::test]
 async fn a_crash_keeps_what_was_acknowledged() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -35,8 +35,12 @@ const RETRIES_PER_SWEEP: usize = 32;
 const FAILURES_IN_A_ROW_MAX: usize = 64;
 /// The low mark follows what the clock has shown so long ago: no decision takes that long to commit.
 const MARK_DISTANCE: Duration = Duration::from_secs(60);
-/// How many readings of the clock are kept for that.
-const SEEN_MAX: usize = 4_096;
+/// Most decisions take a moment. Most sweeps begin at what the clock has shown so long ago...
+const NEAR_MARK_DISTANCE: Duration = Duration::from_secs(2);
+/// ...and this often one begins at the low mark.
+const LOOK_BACK_EVERY: Duration = Duration::from_secs(10);
+/// How far apart the readings of the clock are that are kept for both.
+const SEEN_EVERY: Duration = Duration::from_millis(50);
 /// How often a sweep goes over everything, whatever the mark says.
 const WALK_EVERY: Duration = Duration::from_secs(600);
 
@@ -110,7 +114,8 @@ pub struct Failed {
 ///
 /// A row that cannot be handled is left and rests; the others go on. A sweep begins at a low mark, so that it does not walk
 /// over what all earlier ones have removed. A row can come to lie below what the clock shows, because its decision took a
-/// while; so the mark follows the clock at a distance, and now and then a sweep goes over everything.
+/// while; so the mark follows the clock at a distance, and now and then a sweep goes over everything. What a minute has removed
+/// is still much to walk over for each sweep of a busy server: most begin at a mark that is nearer.
 #[derive(Debug, Default)]
 pub struct Sweeper(Arc<Mutex<Memory>>);
 
@@ -121,9 +126,13 @@ struct Memory {
     failures: u64,
     /// Below this only what is failing is left.
     low: Option<Key>,
+    /// Below this hardly anything is left.
+    near: Option<Key>,
     /// What the clock has shown, and when.
     seen: VecDeque<(Instant, Timestamp)>,
     walked: Option<Instant>,
+    /// When a sweep began at the low mark.
+    looked_back: Option<Instant>,
 }
 
 #[derive(Debug)]
@@ -232,13 +241,18 @@ fn remembered(memory: &Mutex<Memory>) -> MutexGuard<'_, Memory> {
 impl Memory {
     /// Where to begin, and which of the failing rows are to be tried again.
     fn begin(&mut self, moment: Instant) -> (Option<Key>, Vec<Key>) {
-        let walks = self.walked.is_none_or(|walked| moment.saturating_duration_since(walked) >= WALK_EVERY);
-        if walks {
+        let is_over = |last: Option<Instant>, most| last.is_none_or(|last| age(last, moment) >= most);
+        if is_over(self.walked, WALK_EVERY) {
             self.walked = Some(moment);
-            self.low = None;
+            (self.low, self.near) = (None, None);
         }
+        let looks_back = is_over(self.looked_back, LOOK_BACK_EVERY);
+        if looks_back {
+            self.looked_back = Some(moment);
+        }
+        let from = if looks_back { &self.low } else { &self.near };
         let again = self.failing.iter().filter(|(_, failure)| !failure.rests_at(moment));
-        (self.low.clone(), again.map(|(key, _)| key.clone()).take(RETRIES_PER_SWEEP).collect())
+        (from.clone(), again.map(|(key, _)| key.clone()).take(RETRIES_PER_SWEEP).collect())
     }
 
     fn note_failure(&mut self, key: &Key, error: EngineError, moment: Instant) -> Failed {
@@ -255,25 +269,29 @@ impl Memory {
         Failed { what: describe(key), error, times }
     }
 
-    /// Below the first row that was found nothing is left: the low mark may follow what the clock has shown a while ago.
+    /// Below the first row that was found nothing is left: the marks may follow what the clock has shown a while ago.
     fn finish(&mut self, found: &Found, moment: Instant) {
-        self.seen.push_back((moment, found.now));
-        let old = |seen: &(Instant, Timestamp)| moment.saturating_duration_since(seen.0) >= MARK_DISTANCE;
-        while self.seen.len() > 1 && self.seen.get(1).is_some_and(old) {
+        if self.seen.back().is_none_or(|(last, _)| age(*last, moment) >= SEEN_EVERY) {
+            self.seen.push_back((moment, found.now));
+        }
+        while self.seen.get(1).is_some_and(|(second, _)| age(*second, moment) >= MARK_DISTANCE) {
             self.seen.pop_front();
         }
-        if self.seen.len() > SEEN_MAX {
-            // Newer ones tell less about what is old.
-            self.seen.pop_back();
-        }
-        let Some((_, shown)) = self.seen.front().filter(|seen| old(seen)) else { return };
-        let mark = due::range(*shown).1;
-        // Not beyond what this sweep has found: its handler may have done only a part of it.
-        let mark = found.keys.first().map_or_else(|| mark.clone(), |first| mark.clone().min(first.clone()));
-        if self.low.as_ref().is_none_or(|low| *low < mark) {
-            self.low = Some(mark);
-        }
+        let shown = |distance: Duration| {
+            let (_, shown) = self.seen.iter().rev().find(|(seen, _)| age(*seen, moment) >= distance)?;
+            let mark = due::range(*shown).1;
+            // Not beyond what this sweep has found: its handler may have done only a part of it.
+            Some(found.keys.first().map_or_else(|| mark.clone(), |first| mark.clone().min(first.clone())))
+        };
+        let (low, near) = (shown(MARK_DISTANCE), shown(NEAR_MARK_DISTANCE));
+        self.low = low.max(self.low.take());
+        // A row that was found below it is still to be found.
+        self.near = near.max(self.low.clone());
     }
+}
+
+fn age(then: Instant, moment: Instant) -> Duration {
+    moment.saturating_duration_since(then)
 }
 
 /// Which row it is, for people.
@@ -601,6 +619,10 @@ mod tests {
         assert_eq!(sweep(62).await, 0, "below the mark");
         put_due(&engine, engine.now(), "now").await;
         assert_eq!(sweep(63).await, 1);
+        // Most sweeps begin nearer, and now and then one looks back.
+        put_due(&engine, first, "its decision took a while").await;
+        assert_eq!(sweep(66).await, 0, "below the near mark");
+        assert_eq!(sweep(72).await, 1, "a look back");
         assert_eq!(sweep(700).await, 1, "everything is walked");
     }
 

@@ -801,7 +801,8 @@ pub async fn an_open_content_outlives_its_owner(engine: Arc<dyn Engine>) {
         let id = store(&*engine, &bytes, 1).await;
         let content = open(&*engine, id).await.expect("opened");
         unrefer(&*engine, id, 1).await;
-        assert_eq!(collector::sweep(&*engine, &[]).await, Ok(1));
+        // An engine that knows of the only reference drops a content with it; then the collector has nothing to do.
+        assert!(collector::sweep(&*engine, &[]).await.is_ok_and(|handled| handled <= 1));
         assert!(open(&*engine, id).await.is_err(), "it is gone for everybody else");
         assert!(read_all(&content, 0, size as u64).await == bytes, "who had it open reads it to its end");
     }

@@ -1,14 +1,11 @@
 //! Put Blob: create a blob or replace it whole.
 
-use std::future::{Future, poll_fn};
-use std::pin::pin;
 use std::sync::Arc;
-use std::task::Poll;
 
 use auth::account::Kind;
 use concurrency::{Conditions, Lease, LeaseId, Timestamp};
 use content::map::PageView;
-use content::upload::{self, Announced, Received, Wanted};
+use content::upload::{self, Announced, Received, Sums, Wanted};
 use engine::{Changes, Key, Rows, Tick};
 use service::{Operation, ReadOperation, RequestError};
 use wire::http::{Body, Head, Reply, StatusCode};
@@ -238,41 +235,6 @@ impl Operation for PutBlob {
     }
 }
 
-/// Takes the body in, if the blob may be put.
-///
-/// A large body is asked for only after that was judged. A small one mostly came with its head: then the commit, which judges
-/// everything anyway, is the only look at the rows. While a body must be waited for, and before a bad one is refused, the blob is
-/// looked at: what is wrong with the blob is told at once, and before what is wrong with its body.
-async fn receive(
-    call: &Call<'_>,
-    op: &Arc<PutBlob>,
-    sums: &Checksums,
-    body: &mut dyn Body,
-    announced: Announced,
-) -> Result<Received, Failure> {
-    let is_small = announced.length <= engine::INLINE_MAX as u64 && !call.head.has_header("expect");
-    let wanted = Wanted { md5: true, ..Wanted::by(call.head, &sums.of_body) };
-    let mut receiving = pin!(upload::receive(call.engine, body, announced, wanted));
-    let at_once = match is_small {
-        true => poll_fn(|context| Poll::Ready(receiving.as_mut().poll(context))).await,
-        false => Poll::Pending,
-    };
-    let verified = |received: Result<Received, Failure>| {
-        let received = received?;
-        upload::verify(&sums.expected(), received.md5, received.crc64)?;
-        Ok(received)
-    };
-    if let Poll::Ready(received) = at_once {
-        let received = verified(received);
-        if received.is_err() {
-            call.read(op).await?;
-        }
-        return received;
-    }
-    call.read(op).await?;
-    verified(receiving.await)
-}
-
 pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> {
     let (mut op, sums) = parse(&call)?;
     let mut asked = call.encryption()?;
@@ -280,7 +242,11 @@ pub async fn run(call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> 
     op.encryption = asked.encryption.clone();
     let op = Arc::new(op);
     let announced = announced.sealed_with(asked.key.as_ref().map(|key| &key.secret));
-    let mut received = receive(&call, &op, &sums, body, announced).await?;
+    let wanted = Wanted { md5: true, ..Wanted::by(call.head, &sums.of_body) };
+    let expected = sums.expected();
+    let sums_of_body = Sums { wanted, given: &expected };
+    let mut received =
+        upload::receive_judged(call.engine, call.head, body, announced, sums_of_body, call.read(&op)).await?;
 
     let mut answer = reply::reply(StatusCode::CREATED);
     if op.kind == BlobType::Block {

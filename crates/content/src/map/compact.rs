@@ -1,7 +1,7 @@
 //! Groups of files that small writes have broken into many runs are rewritten as one content.
 //!
 //! Every write brings the row of its group along, so a group of many runs makes each write slow. More than [`RUNS_DUE`] runs
-//! ask the collector to rewrite the group; at more than [`RUNS_MAX`] a writer must do it first ([`View::crowded`]). The bytes
+//! ask the collector to rewrite the group; at more than [`RUNS_MAX`] a writer must do it first ([`Found::crowded`]). The bytes
 //! are read and staged before the decision, which only counts if the row is still the same. It names the same bytes as
 //! before, so readers at any epoch see no difference.
 //!
@@ -16,8 +16,8 @@ use engine::{Changes, Commit, Engine, EngineError, Key, Rows, Unread, Visit, com
 use service::{codec, space, unrefused};
 
 use super::group::{Group, Run};
-use super::read::OpenContents;
-use super::{ByteSpan, FileView, GROUP_BYTES, PAGE_BYTES, View, group_rows, key, parts, rows_of};
+use super::read::{Found, OpenContents};
+use super::{FileView, GROUP_BYTES, PAGE_BYTES, View, group_rows, key, parts, rows_of};
 use crate::pieces::{self, Piece};
 
 /// A group with more runs than this is rewritten in the background.
@@ -55,15 +55,10 @@ pub(super) fn is_due(before: usize, after: usize) -> bool {
     step(before) < step(after)
 }
 
-impl FileView {
-    /// A group that must be rewritten before `span` is written to.
-    pub fn crowded(self, rows: &dyn Rows, span: ByteSpan) -> Result<Option<Crowded>, Unread> {
-        let mut crowded = None;
-        self.groups(rows, span, &mut |group, found| {
-            crowded = (found.group.runs.len() > RUNS_MAX).then_some(Crowded { map: found.map, group });
-            crowded.is_none()
-        })?;
-        Ok(crowded)
+impl Found {
+    /// Whether it must be rewritten before it is written to.
+    pub(super) fn crowded(&self, group: u64) -> Option<Crowded> {
+        (self.group.runs.len() > RUNS_MAX).then_some(Crowded { map: self.map, group })
     }
 }
 

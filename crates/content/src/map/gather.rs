@@ -4,6 +4,10 @@
 //! before its commit they are read and staged with it as one content. A neighbour goes along while it is at most twice as
 //! large as what has been gathered so far, so each byte is written again O(log n) times, and O(log n) runs are left.
 //!
+//! A write over bytes that are written already is another matter: nothing bounds how often it comes. If it leaves no more runs
+//! than there were, it takes nothing along, and never what it leaves of the runs that it cuts: else a page that is written again
+//! and again would each time bring the same neighbours. What such writes leave behind is rewritten once for all (`compact`).
+//!
 //! ```text
 //! let gathered = view.gather(rows, span)?        in the read that comes first
 //! let gathered = gathering.read().await?         bytes before and after those of the request
@@ -11,11 +15,12 @@
 //! view.write_gathered(rows, span, ..)            in the decision
 //! ```
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 
 use bytes::Bytes;
 use engine::{Changes, EngineError, Rows, Staged, Tick, Unread};
 
+use super::compact::Crowded;
 use super::group::{Group, Run};
 use super::read::OpenContents;
 use super::{ByteSpan, FileView, GROUP_BYTES};
@@ -27,6 +32,8 @@ pub const GATHERED_BYTES_MAX: u64 = engine::INLINE_MAX as u64;
 /// The neighbours that a write takes along, still to be read.
 #[derive(Clone, Debug, Default)]
 pub struct Gathering {
+    /// A group that must be rewritten before the write.
+    pub crowded: Option<Crowded>,
     view: Option<FileView>,
     before: Vec<Run>,
     after: Vec<Run>,
@@ -73,22 +80,37 @@ impl FileView {
     /// Runs that an earlier snapshot sees stay as they are: a comparison with it would tell that they have changed. So a write
     /// that keeps this epoch for a snapshot asks its [`View::next`].
     pub fn gather(self, rows: &dyn Rows, span: ByteSpan) -> Result<Gathering, Unread> {
-        if span.is_empty() || span.length() >= GATHERED_BYTES_MAX {
-            return Ok(Gathering::default());
-        }
         let found = self.load_all(rows, span)?;
-        let first = span.start / GROUP_BYTES;
-        let last = (span.end - 1) / GROUP_BYTES;
-        let side = |group: u64| -> Result<Side, Unread> {
-            let runs = found.get(&group).map(|found| found.group.runs.clone()).unwrap_or_default();
-            let kept = if runs.is_empty() { None } else { self.earlier_group(rows, group)? };
-            let kept = kept.map_or_else(BTreeSet::new, |kept| kept.runs.iter().map(|run| run.content).collect());
-            Ok(Side { runs, kept })
+        let crowded = found.iter().find_map(|(group, found)| found.crowded(*group));
+        let none = Gathering { crowded, ..Gathering::default() };
+        if span.is_empty() || span.length() >= GATHERED_BYTES_MAX {
+            return Ok(none);
+        }
+        let (first, last) = (span.start / GROUP_BYTES, (span.end - 1) / GROUP_BYTES);
+        let nothing = Group::default();
+        let group = |number: u64| found.get(&number).map_or(&nothing, |found| &found.group);
+        let (before, after) = (group(first), group(last));
+        let rewrite = Rewrite::of((first..=last).map(|number| (number, group(number))), span);
+        if rewrite == Rewrite::InPlace {
+            return Ok(none);
+        }
+        let mut neighbours = (left_of(before, span, rewrite), right_of(after, span, rewrite));
+        let kept = |runs: &mut Vec<Run>, group: u64| -> Result<(), Unread> {
+            let earlier = if runs.is_empty() { None } else { self.earlier_group(rows, group)? };
+            let contents = earlier.map(|earlier| earlier.contents()).unwrap_or_default();
+            // What lies beyond it is no neighbour any longer.
+            if let Some(end) = runs.iter().position(|run| contents.contains(&run.content)) {
+                runs.truncate(end);
+            }
+            Ok(())
         };
-        let (before, after) = choose(&side(first)?, &side(last)?, span);
+        kept(&mut neighbours.0, first)?;
+        kept(&mut neighbours.1, last)?;
+        let (before, after) = choose(neighbours, span);
         let mut contents = OpenContents::new(rows);
         let mut open = |runs: &[Run]| runs.iter().map(|run| contents.run(*run)).collect::<Result<_, Unread>>();
-        Ok(Gathering { view: Some(self), pieces_before: open(&before)?, pieces_after: open(&after)?, before, after })
+        let (pieces_before, pieces_after) = (open(&before)?, open(&after)?);
+        Ok(Gathering { view: Some(self), crowded, before, after, pieces_before, pieces_after })
     }
 
     /// Makes `staged` the bytes of `span` and of the neighbours that were gathered for it. If one of these has changed since,
@@ -126,36 +148,70 @@ impl FileView {
     }
 }
 
-/// The group on one side of a write.
-struct Side {
-    runs: Vec<Run>,
-    /// Contents that must stay as they are.
-    kept: BTreeSet<u64>,
+/// What a write does to the runs that are there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Rewrite {
+    /// Some of its bytes were unwritten.
+    No,
+    /// All of its bytes were written, and it leaves more runs than there were.
+    Cuts,
+    /// All of its bytes were written, and it leaves as many runs as there were, or fewer.
+    InPlace,
 }
 
-impl Side {
-    fn may_move(&self, run: &Run) -> bool {
-        !self.kept.contains(&run.content)
+impl Rewrite {
+    /// Of the groups that the write touches, in order.
+    fn of<'a>(groups: impl Iterator<Item = (u64, &'a Group)>, span: ByteSpan) -> Rewrite {
+        let (mut written, mut touched, mut parts, mut count) = (0, 0, 0, 0);
+        for (number, group) in groups {
+            let (from, to) = FileView::units_in(span, number);
+            for run in group.runs.iter().filter(|run| run.first < to && from < run.end()) {
+                touched += 1;
+                parts += usize::from(run.first < from) + usize::from(to < run.end());
+                written += run.end().min(to) - run.first.max(from);
+            }
+            count += 1;
+        }
+        if written < span.length() {
+            Rewrite::No
+        } else if parts + count > touched {
+            Rewrite::Cuts
+        } else {
+            Rewrite::InPlace
+        }
     }
 }
 
-/// The runs to take along, before and after the write, in order.
-fn choose(before: &Side, after: &Side, span: ByteSpan) -> (Vec<Run>, Vec<Run>) {
+/// The runs before a write, the nearest first, up to a gap.
+fn left_of(group: &Group, span: ByteSpan, rewrite: Rewrite) -> Vec<Run> {
     let start = span.start % GROUP_BYTES;
+    let mut at = start;
+    let runs =
+        group.runs.iter().rev().filter(|run| run.first < start && (rewrite == Rewrite::No || run.end() <= start));
+    let runs = runs.filter_map(|run| run.within(0, start));
+    runs.take_while(|run| std::mem::replace(&mut at, run.first) == run.end()).collect()
+}
+
+/// The runs after a write, the nearest first, up to a gap.
+fn right_of(group: &Group, span: ByteSpan, rewrite: Rewrite) -> Vec<Run> {
     let end = (span.end - 1) % GROUP_BYTES + 1;
-    let group = |side: &Side| Group { runs: side.runs.clone(), ..Group::default() };
-    let mut left: Vec<Run> = group(before).runs_within(0, start).collect();
-    let mut right: Vec<Run> = group(after).runs_within(end, u64::MAX).collect();
-    right.reverse();
-    let (mut taken_left, mut taken_right) = (Vec::new(), Vec::new());
-    let (mut from, mut to, mut size) = (start, end, span.length());
+    let mut at = end;
+    let runs = group.runs.iter().filter(|run| end < run.end() && (rewrite == Rewrite::No || end <= run.first));
+    let runs = runs.filter_map(|run| run.within(end, u64::MAX));
+    runs.take_while(|run| std::mem::replace(&mut at, run.end()) == run.first).collect()
+}
+
+/// The runs to take along, before and after the write, in order. The neighbours come with the nearest first.
+fn choose((left, right): (Vec<Run>, Vec<Run>), span: ByteSpan) -> (Vec<Run>, Vec<Run>) {
+    let (mut left, mut right) = (left.into_iter().peekable(), right.into_iter().peekable());
+    let (mut taken_left, mut taken_right, mut size) = (Vec::new(), Vec::new(), span.length());
     loop {
         let fits = |run: &Run| run.count <= 2 * size && size + run.count <= GATHERED_BYTES_MAX;
-        if let Some(run) = left.pop_if(|run| run.end() == from && fits(run) && before.may_move(run)) {
-            (from, size) = (run.first, size + run.count);
+        if let Some(run) = left.next_if(fits) {
+            size += run.count;
             taken_left.push(run);
-        } else if let Some(run) = right.pop_if(|run| run.first == to && fits(run) && after.may_move(run)) {
-            (to, size) = (run.end(), size + run.count);
+        } else if let Some(run) = right.next_if(fits) {
+            size += run.count;
             taken_right.push(run);
         } else {
             break;
@@ -163,4 +219,65 @@ fn choose(before: &Side, after: &Side, span: ByteSpan) -> (Vec<Run>, Vec<Run>) {
     }
     taken_left.reverse();
     (taken_left, taken_right)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(first: u64, end: u64) -> Run {
+        Run { first, count: end - first, content: first + 1, skip: 0 }
+    }
+
+    fn group(runs: &[(u64, u64)]) -> Group {
+        Group { runs: runs.iter().map(|(first, end)| run(*first, *end)).collect(), ..Group::default() }
+    }
+
+    #[test]
+    fn what_a_write_does_to_the_runs() {
+        type Bounds = (u64, u64);
+        let table: &[(&[Bounds], Bounds, Rewrite)] = &[
+            (&[], (0, 10), Rewrite::No),
+            (&[(0, 10)], (10, 20), Rewrite::No),
+            (&[(0, 10), (12, 20)], (5, 15), Rewrite::No),
+            (&[(0, 10)], (5, 11), Rewrite::No),
+            (&[(0, 10)], (0, 10), Rewrite::InPlace),
+            (&[(0, 10)], (0, 9), Rewrite::Cuts),
+            (&[(0, 10)], (1, 10), Rewrite::Cuts),
+            (&[(0, 10)], (1, 9), Rewrite::Cuts),
+            (&[(0, 10), (10, 20)], (5, 15), Rewrite::Cuts),
+            (&[(0, 10), (10, 20)], (5, 20), Rewrite::InPlace),
+            (&[(0, 10), (10, 20)], (0, 20), Rewrite::InPlace),
+            (&[(0, 10), (10, 15), (15, 20)], (5, 18), Rewrite::InPlace),
+        ];
+        for (runs, (start, end), expected) in table {
+            let span = ByteSpan { start: *start, end: *end };
+            assert_eq!(Rewrite::of([(0, &group(runs))].into_iter(), span), *expected, "{runs:?} {span:?}");
+        }
+        // Over the border of two groups.
+        let (first, last) = (group(&[(0, GROUP_BYTES)]), group(&[(0, 10), (10, GROUP_BYTES)]));
+        let of = |start, end| Rewrite::of([(0, &first), (1, &last)].into_iter(), ByteSpan { start, end });
+        assert_eq!(of(0, GROUP_BYTES + 10), Rewrite::InPlace);
+        assert_eq!(of(5, GROUP_BYTES + 10), Rewrite::Cuts);
+        assert_eq!(of(0, 2 * GROUP_BYTES), Rewrite::InPlace);
+    }
+
+    #[test]
+    fn neighbours_come_nearest_first_and_end_at_a_gap() {
+        let group = group(&[(0, 5), (6, 10), (10, 20), (20, 30), (30, 40), (41, 50)]);
+        let span = |start, end| ByteSpan { start, end };
+        let sides = |span, rewrite| (left_of(&group, span, rewrite), right_of(&group, span, rewrite));
+        let whole = (vec![run(10, 20), run(6, 10)], vec![run(30, 40)]);
+        for rewrite in [Rewrite::No, Rewrite::Cuts] {
+            assert_eq!(sides(span(20, 30), rewrite), whole);
+            assert_eq!(sides(span(GROUP_BYTES + 20, GROUP_BYTES + 30), rewrite), whole, "{rewrite:?}");
+        }
+        // What is left of runs that are cut goes along only with a write of bytes that were unwritten.
+        let (left, right) = sides(span(22, 28), Rewrite::No);
+        let cut = |first, end, skip| Run { first, count: end - first, content: 21, skip };
+        assert_eq!((left[0], left[1], right[0], right[1]), (cut(20, 22, 0), run(10, 20), cut(28, 30, 8), run(30, 40)));
+        assert_eq!(sides(span(22, 28), Rewrite::Cuts), (vec![], vec![]));
+        assert_eq!(sides(span(22, 30), Rewrite::Cuts), (vec![], vec![run(30, 40)]));
+        assert_eq!(sides(span(55, 60), Rewrite::No), (vec![], vec![]));
+    }
 }

@@ -460,15 +460,48 @@ async fn appends_leave_few_runs() {
     assert_eq!(bench.figures(), (3 + runs, runs));
 }
 
+/// Each write of bytes that are written already stores its own bytes and no others, however often it comes. What it cuts off is
+/// left where it is.
+#[tokio::test]
+async fn what_is_written_over_brings_no_neighbours() {
+    let bench = Bench::new();
+    let view = bench.new_map().await;
+    let mut all = vec![9; 100_000];
+    bench.write(view, 0, &all).await;
+    for round in 1..=3_u8 {
+        for start in [4_096_usize, 0, 12_288, 14_000, 99_000] {
+            let span = ByteSpan { start: start as u64, end: start as u64 + 1_000 };
+            let gathered = bench.read(move |rows| view.gather(rows, span)).await.read().await.unwrap();
+            assert_eq!(gathered.extent(span), span, "round {round}, at {start}");
+            bench.write_gathered(view, start as u64, &vec![round; 1_000]).await;
+            all[start..start + 1_000].fill(round);
+        }
+        // The five writes, and what lies between them.
+        assert_eq!(bench.runs(view, 0).await, 9);
+    }
+    assert!(bench.bytes(view, 0, 100_000).await == all);
+    // A log that goes round: each write cuts what is there, and takes those before it along.
+    for n in 0..200_usize {
+        let start = 20_000 + n * 100;
+        bench.write_gathered(view, start as u64, &[n as u8; 100]).await;
+        all[start..start + 100].fill(n as u8);
+    }
+    assert!(bench.runs(view, 0).await < 9 + 16);
+    assert!(bench.bytes(view, 0, 100_000).await == all);
+    bench.let_go(view).await;
+    bench.sweep(&MapCollector).await;
+    assert_eq!(bench.figures(), (0, 0));
+}
+
 /// The row was changed between the read and the decision: only the bytes of the write itself are written.
 #[tokio::test]
 async fn neighbours_that_changed_are_not_taken_along() {
     let bench = Bench::new();
-    let view = bench.new_map().await;
-    bench.write(view, 0, &[1; 100]).await;
-    bench.write(view, 200, &[2; 100]).await;
     let span = ByteSpan { start: 100, end: 200 };
     for (at, byte) in [(50, 8), (250, 9)] {
+        let view = bench.new_map().await;
+        bench.write(view, 0, &[1; 100]).await;
+        bench.write(view, 200, &[2; 100]).await;
         let gathered = bench.read(move |rows| view.gather(rows, span)).await.read().await.unwrap();
         assert!(!gathered.before.is_empty() || !gathered.after.is_empty());
         let staged = bench.stage(&[&gathered.before, &[3; 100][..], &gathered.after].concat()).await;
@@ -545,13 +578,13 @@ async fn crowded_groups_say_so() {
     let view = bench.new_map().await;
     let span = ByteSpan { start: 0, end: 10 };
     for n in 0..=RUNS_MAX as u64 {
-        assert_eq!(bench.read(move |rows| view.crowded(rows, span)).await, None);
+        assert_eq!(bench.read(move |rows| view.gather(rows, span)).await.crowded, None);
         bench.write(view, n * 200, &[1; 100]).await;
     }
-    let crowded = bench.read(move |rows| view.crowded(rows, span)).await.unwrap();
+    let crowded = bench.read(move |rows| view.gather(rows, span)).await.crowded.unwrap();
     assert_eq!(crowded, Crowded { map: view.map, group: 0 });
     compact(&*bench.0, crowded.map, crowded.group).await.unwrap();
-    assert_eq!(bench.read(move |rows| view.crowded(rows, span)).await, None);
+    assert_eq!(bench.read(move |rows| view.gather(rows, span)).await.crowded, None);
     assert_eq!(bench.runs(view, 0).await, 1);
 }
 
@@ -720,7 +753,7 @@ impl Play {
         let bytes: Vec<u8> = (0..span.length()).map(|at| (self.step as u64 * 31 + at % 7) as u8 | 1).collect();
         let view = self.base.view;
         while let Some(Crowded { map, group }) =
-            self.bench.read(move |rows| view.crowded(rows, span)).await.filter(|_| self.compacts)
+            self.bench.read(move |rows| view.gather(rows, span)).await.crowded.filter(|_| self.compacts)
         {
             compact(&*self.bench.0, map, group).await.unwrap();
             if self.bench.runs(view, group).await > RUNS_MAX {

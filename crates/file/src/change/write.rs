@@ -71,7 +71,8 @@ impl RangeChange {
         let is_seen = past::is_seen(spot.share, &node);
         let view = node.as_written_file().map_err(refuse)?.view;
         let view = if is_seen { view.next() } else { view };
-        Ok(PreparedWrite { crowded: view.crowded(rows, self.span())?, gathering: view.gather(rows, self.span())? })
+        let gathering = view.gather(rows, self.span())?;
+        Ok(PreparedWrite { crowded: gathering.crowded, gathering })
     }
 
     /// Makes the bytes those of `staged`, which also has the neighbours that were gathered. If these have changed since, they stay

@@ -74,6 +74,14 @@ impl Plan {
         (from < to).then_some((from, to))
     }
 
+    /// Whether every key within the bounds lies in an area. Then a scan of the bounds need not ask at each row.
+    pub fn is_one_range(&self) -> bool {
+        // The keys of one partition stand together, and so do those of all of them.
+        let everything = Span::everything();
+        let is_whole = |area: &Area| area.partitions == everything && area.rows == everything;
+        matches!(&*self.areas, [area] if area.partitions.is_one() || is_whole(area))
+    }
+
     /// What a scan does at the row with these stored keys. `last` is the area of the previous row, in which the next
     /// one mostly lies too.
     pub fn step(&self, partition: &[u8], row: &[u8], last: &mut usize) -> Step {
@@ -278,6 +286,24 @@ mod tests {
             ["PartitionKey eq 'p' and PartitionKey eq 'q'", "PartitionKey eq 5", "RowKey gt 'b' and RowKey lt 'a'"]
         {
             assert_eq!(of(nothing).bounds(), None, "{nothing}");
+        }
+    }
+
+    #[test]
+    fn one_range_needs_no_steps() {
+        for one in [
+            "PartitionKey eq 'p'",
+            "PartitionKey eq 'p' and RowKey ge 'a' and RowKey lt 'b' and Age gt 5",
+            "PartitionKey eq 'p' and RowKey eq 'r'",
+            "Age gt 5",
+        ] {
+            assert!(of(one).is_one_range(), "{one}");
+        }
+        assert!(Plan::everything().is_one_range());
+        for several in
+            ["RowKey eq 'r'", "PartitionKey gt 'p' and RowKey lt 'r'", "PartitionKey eq 'p' or PartitionKey eq 'q'"]
+        {
+            assert!(!of(several).is_one_range(), "{several}");
         }
     }
 

@@ -216,7 +216,9 @@ fn scanned<'a>(plan: &Plan, filter: &Filter, sorted: &'a [FilteredEntity]) -> Ve
         if key >= to {
             break;
         }
-        match plan.step(&partition, &row, &mut last) {
+        let step = plan.step(&partition, &row, &mut last);
+        assert!(!plan.is_one_range() || step == Step::Inside, "a scan of one range asks nothing");
+        match step {
             Step::Inside if plan.is_exact() || filter.matches(entity).unwrap() => found.push(entity),
             Step::Inside => {}
             Step::SkipTo(next) => {

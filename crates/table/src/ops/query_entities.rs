@@ -178,8 +178,10 @@ impl ReadOperation for QueryEntities {
         let plan = Plan::of(self.filter.as_ref());
         // With `$top=0` there is no continuation token: clients ask for pages until there is none.
         if let Some((from, to)) = self.bounds(&plan).filter(|_| self.top > 0) {
+            let page = &mut page;
+            let is_one_range = plan.is_one_range();
             let mut scan =
-                Scan { query: self, plan, shape, page: &mut page, generation, shown: 0, visited: 0, last: 0 };
+                Scan { query: self, plan, is_one_range, shape, page, generation, shown: 0, visited: 0, last: 0 };
             scan.run(rows, &from, &to)?;
         }
         page.body.extend_from_slice(LIST_END);
@@ -207,6 +209,8 @@ impl QueryEntities {
 struct Scan<'a> {
     query: &'a QueryEntities,
     plan: Plan,
+    /// Every row that the scan visits lies in the plan.
+    is_one_range: bool,
     shape: Shape<'a>,
     page: &'a mut EntitiesPage,
     generation: u64,
@@ -236,7 +240,10 @@ impl Scan<'_> {
 
     fn visit(&mut self, key: &[u8], row: &[u8]) -> Result<Visit, Unread> {
         let (partition, row_key) = key::split(key).ok_or_else(bad_key)?;
-        let step = self.plan.step(partition, row_key, &mut self.last);
+        let step = match self.is_one_range {
+            true => Step::Inside,
+            false => self.plan.step(partition, row_key, &mut self.last),
+        };
         if step == Step::Done {
             return Ok(Visit::Stop);
         }
