@@ -188,8 +188,11 @@ impl OpenFile {
     pub async fn close(&self) -> Result<(), Refused> {
         self.location()?;
         self.closing.close();
-        let _all_ended = self.changing.write().await;
-        match self.handle.close() {
+        let all_ended = self.changing.write().await;
+        let removal = self.handle.close();
+        // The removal waits for the turn at the name, and a rename that has the turn may wait for its own change to begin.
+        drop(all_ended);
+        match removal {
             Some(removal) => self.tree.remove(removal).await,
             None => Ok(()),
         }

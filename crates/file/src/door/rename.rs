@@ -7,7 +7,7 @@ use engine::{Changes, Commit, Rows, Stop};
 use wire::file_path::FilePath;
 
 use super::decide::{ATTEMPTS_MAX, Ended, Stopped, ended, parse_path, refuse};
-use super::open_file::Location;
+use super::open_file::{Location, UnderWay};
 use super::{OpenFile, Refused, access};
 use crate::announcement::{self, Announcement};
 use crate::change::properties::SmbSettings;
@@ -47,6 +47,8 @@ impl OpenFile {
 
     async fn rename_to(&self, to: FilePath, replaces: bool) -> Result<(), Refused> {
         let opens = &self.tree.door.opens;
+        // Before any turn: close waits for what is under way, and what it deletes then waits for the turn.
+        let under_way = Arc::new(self.under_way().await);
         let mut turn: Option<((NameKey, NameKey), Arc<Turn>)> = None;
         for _ in 0..ATTEMPTS_MAX {
             let way = Arc::new(Way { from: self.location()?, to: to.clone() });
@@ -61,7 +63,8 @@ impl OpenFile {
             let reach = if self.is_directory() { Reach::Tree } else { Reach::Node };
             let source = self.handle.begin_rename(reach)?;
             let replaced = self.enter_target(&from, &to, replaces).await?;
-            match self.commit_rename(way, (from, to), replaces, (source, replaced, held)).await {
+            let held = (replaced, held, Arc::clone(&under_way));
+            match self.commit_rename(way, (from, to), replaces, (source, held)).await {
                 Err(Ended::LookAgain) => {}
                 result => return Ok(result?),
             }
@@ -92,13 +95,12 @@ impl OpenFile {
         way: Arc<Way>,
         seen: (Spot, Spot),
         replaces: bool,
-        (source, replaced, turn): (Entry, Option<Entry>, Option<Arc<Turn>>),
+        (source, held): (Entry, (Option<Entry>, Option<Arc<Turn>>, Arc<UnderWay>)),
     ) -> Result<(), Ended> {
         let tree = self.tree.clone();
         let announcement = Arc::new(Announcement::new(&tree.door.events));
         let moved = Arc::new(MovedHandles::new(Some(source)));
         let (deciding, moving) = (Arc::clone(&announcement), Arc::clone(&moved));
-        let held = (replaced, turn, self.under_way().await);
         let partition = share_key(tree.account, &tree.share);
         let committed = engine::commit(&*self.tree.door.engine, partition, move |rows, tick| {
             let _held = &held;
