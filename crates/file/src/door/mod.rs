@@ -32,8 +32,8 @@ mod watch;
 pub use constants::{access, attributes, notify_filter, options, security_parts, sharing};
 pub use open_file::OpenFile;
 pub use refused::Refused;
-pub(crate) use removal::{Abandoned, Remover};
-pub use tree::{Door, SHARES_LISTED_MAX, Tree};
+pub(crate) use removal::{Abandoned, Due, Remover};
+pub use tree::{Door, NotDeleted, SHARES_LISTED_MAX, Tree};
 pub use values::{
     BasicInfo, Change, ChangeKind, Changes, CreateAction, CreateRequest, DirectoryEntry, Disposition, FileInfo,
     HandleOwner, Lock, Opened, Space, TimeChange, filetime,

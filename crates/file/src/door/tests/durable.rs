@@ -4,8 +4,11 @@ use std::task::{Context, Poll, Waker};
 
 use engine::loads::{Budget, NodeState, Tally};
 use engine::memory::MemoryEngine;
+use engine::{BoxFuture, Decision, Engine, EngineError, Wrapper};
 
 use super::*;
+use crate::opens::{NameKey, TURNS_PER_NAME_MAX};
+use crate::testing::header;
 use crate::tests::dropped::{Waiting, bench as waiting_bench};
 
 fn poll<F: Future>(future: std::pin::Pin<&mut F>) -> Poll<F::Output> {
@@ -86,7 +89,169 @@ async fn a_close_that_is_dropped() {
         assert_eq!(again.await.map(|opened| opened.action).unwrap_err(), Refused::NotFound);
     }
     drop(file);
+    // Nobody has heard whether it was committed, so it is looked at once more.
+    tree.door.delete_abandoned().await.unwrap();
+    assert!(bench.opens.is_empty() && !tree.door.has_abandoned());
+    bench.check_rows().await;
+}
+
+/// Close waits for what is under way, and what it deletes waits for the turn at the name. A rename must not have the turn and wait
+/// for close.
+#[tokio::test]
+async fn a_rename_and_a_close_do_not_wait_for_each_other() {
+    for closes_first in [true, false] {
+        let (bench, waiting) = waiting_bench().await;
+        let tree = tree(&bench).await;
+        let on_close = CreateRequest { options: options::DELETE_ON_CLOSE, ..wish("dir\\file") };
+        let file = open(&tree, on_close).await;
+        begin_and_drop(&waiting, file.write(0, "late".into()));
+        {
+            let (mut close, mut rename) = (pin!(file.close()), Box::pin(file.rename("moved", false)));
+            if closes_first {
+                assert!(poll(close.as_mut()).is_pending());
+            }
+            assert!(poll(rename.as_mut()).is_pending());
+            if !closes_first {
+                assert!(poll(close.as_mut()).is_pending());
+            }
+            waiting.run().await;
+            if closes_first {
+                assert_eq!(poll(close.as_mut()), Poll::Ready(Ok(())));
+                assert_eq!(poll(rename.as_mut()), Poll::Ready(Err(Refused::FileClosed)));
+            } else {
+                // This engine never tells the rename that it was committed.
+                drop(rename);
+                assert_eq!(poll(close.as_mut()), Poll::Ready(Ok(())));
+            }
+        }
+        drop(file);
+        assert!(bench.opens.is_empty());
+        assert_eq!(refused(&tree, wish("dir\\file")).await, Refused::NotFound);
+        assert_eq!(refused(&tree, wish("moved")).await, Refused::NotFound);
+        bench.check_rows().await;
+    }
+}
+
+/// What is to be deleted at close is deleted, also if the close is dropped before its turn at the name has come.
+#[tokio::test]
+async fn a_close_that_is_dropped_while_it_waits_for_its_turn() {
+    let (bench, _) = waiting_bench().await;
+    let tree = tree(&bench).await;
+    let file = open(&tree, wish("dir\\file")).await;
+    file.set_delete_pending(true).await.unwrap();
+    let directory = file.handle.place().unwrap().above[0];
+    let name = NameKey { directory, folded: "FILE".into() };
+    let turn = bench.opens.turn(name.clone()).await.unwrap();
+    // However many wait for the name.
+    let mut others: Vec<_> = (1..TURNS_PER_NAME_MAX).map(|_| Box::pin(bench.opens.turn(name.clone()))).collect();
+    assert!(others.iter_mut().all(|other| poll(other.as_mut()).is_pending()));
+    {
+        let mut close = pin!(file.close());
+        assert!(poll(close.as_mut()).is_pending());
+    }
+    drop((file, turn, others));
+    assert!(tree.door.has_abandoned());
+    assert_eq!(refused(&tree, wish("dir\\file")).await, Refused::DeletePending);
+    tree.door.delete_abandoned().await.unwrap();
+    assert_eq!(refused(&tree, wish("dir\\file")).await, Refused::NotFound);
     assert!(bench.opens.is_empty());
+    bench.check_rows().await;
+}
+
+/// An engine that takes no commits while it is told so.
+#[derive(Debug)]
+struct Failing {
+    inner: Arc<MemoryEngine>,
+    error: Mutex<Option<EngineError>>,
+}
+
+impl Wrapper for Failing {
+    fn inner(&self) -> &dyn Engine {
+        &*self.inner
+    }
+
+    fn commit(&self, decision: Box<dyn Decision>) -> BoxFuture<'_, Result<(), EngineError>> {
+        match self.error.lock().unwrap().clone() {
+            None => self.inner.commit(decision),
+            Some(error) => Box::pin(async move { Err(error) }),
+        }
+    }
+}
+
+async fn failing_bench() -> (Bench, Arc<Failing>) {
+    let engine = Arc::new(MemoryEngine::default());
+    let failing = Arc::new(Failing { inner: Arc::clone(&engine), error: Mutex::default() });
+    let bench = Bench::over(Arc::clone(&failing) as Arc<dyn Engine>, engine);
+    bench.call("PUT", "share?restype=share", &[], b"").await.unwrap();
+    (bench, failing)
+}
+
+/// A deletion at close that fails for now is tried again until it is done; one that can never work is given up.
+#[tokio::test]
+async fn a_deletion_that_the_engine_refuses() {
+    let (bench, failing) = failing_bench().await;
+    let tree = tree(&bench).await;
+    let unavailable = EngineError::Unavailable("no connection".to_owned());
+    for error in [EngineError::Busy, unavailable, EngineError::Full, EngineError::Corrupt("row".to_owned())] {
+        let is_passing = !matches!(error, EngineError::Corrupt(_));
+        let file = open(&tree, CreateRequest { disposition: Disposition::OpenIf, ..wish("file") }).await;
+        file.set_delete_pending(true).await.unwrap();
+        *failing.error.lock().unwrap() = Some(error.clone());
+        assert_eq!(file.close().await, Err(Refused::Failed(error.clone())));
+        assert_eq!(tree.door.has_abandoned(), is_passing);
+        if is_passing {
+            assert_eq!(refused(&tree, wish("file")).await, Refused::DeletePending);
+            let not_deleted = tree.door.delete_abandoned().await.unwrap_err();
+            assert_eq!((not_deleted.path.as_str(), not_deleted.is_tried_again), ("file", true));
+            *failing.error.lock().unwrap() = None;
+            tree.door.delete_abandoned().await.unwrap();
+            assert_eq!(refused(&tree, wish("file")).await, Refused::NotFound);
+        } else {
+            *failing.error.lock().unwrap() = None;
+            drop(open(&tree, wish("file")).await);
+        }
+        assert!(bench.opens.is_empty());
+    }
+    bench.check_rows().await;
+}
+
+/// The same of handles that are closed by force, whose files are many: one that fails is counted and hinders no other, and a
+/// client that goes away loses none.
+#[tokio::test]
+async fn deletions_of_a_forced_close() {
+    const FILES: [&str; 3] = ["a", "b", "c"];
+    const CLOSE: (&str, &[(&str, &str)]) =
+        ("share?restype=directory&comp=forceclosehandles", &[("x-ms-handle-id", "*"), ("x-ms-recursive", "true")]);
+    let (bench, failing) = failing_bench().await;
+    let tree = tree(&bench).await;
+    let on_close = CreateRequest { options: options::DELETE_ON_CLOSE, ..created("") };
+    let mut files = Vec::new();
+    for path in FILES {
+        files.push(open(&tree, CreateRequest { path: path.to_owned(), ..on_close.clone() }).await);
+    }
+    *failing.error.lock().unwrap() = Some(EngineError::Busy);
+    let answer = bench.call("PUT", CLOSE.0, CLOSE.1, b"").await.unwrap();
+    assert_eq!(header(&answer, "x-ms-number-of-handles-closed"), Some("0"));
+    assert_eq!(header(&answer, "x-ms-number-of-handles-failed"), Some("3"));
+    *failing.error.lock().unwrap() = None;
+    for _ in FILES {
+        tree.door.delete_abandoned().await.unwrap();
+    }
+    assert!(bench.opens.is_empty());
+    assert_eq!(bench.names("").await, [""; 0]);
+
+    let (bench, waiting) = waiting_bench().await;
+    let tree = super::tree(&bench).await;
+    for path in FILES {
+        files.push(open(&tree, CreateRequest { path: path.to_owned(), ..on_close.clone() }).await);
+    }
+    begin_and_drop(&waiting, bench.call("PUT", CLOSE.0, CLOSE.1, b""));
+    waiting.run().await;
+    while tree.door.has_abandoned() {
+        tree.door.delete_abandoned().await.unwrap();
+    }
+    assert!(bench.opens.is_empty());
+    assert_eq!(bench.names("").await, ["dir"]);
     bench.check_rows().await;
 }
 
