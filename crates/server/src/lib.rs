@@ -11,6 +11,7 @@ mod batch;
 mod body;
 mod connection_limits;
 mod debug_log;
+mod deletions;
 mod dfs;
 mod failed_sign_ins;
 mod http1;
@@ -257,12 +258,16 @@ impl Server {
         let sweeper = tokio::spawn(async move { sweeper.run(connections).await });
 
         tokio::spawn(self.connections.clone().give_memory_back());
+        let files = self.house.services.file_door();
+        deletions::spawn(&files);
 
         stop.await;
         let left = self.connections.end().await;
         if left > 0 {
             tracing::warn!(left, "connections were still busy when time was up; they are cut");
         }
+        // Connections that were cut leave files behind that their clients have deleted.
+        let _ = tokio::time::timeout(limits.shutdown, deletions::ended(&files)).await;
         // A sweep that takes longer than requests may is left where it is: what it did not finish is still due.
         let _ = tokio::time::timeout(limits.shutdown, sweeper).await;
         self.engine.close().await
