@@ -55,3 +55,5 @@ pub(crate) fn fuzz_names(text: &str) {
 pub const TRANSFER_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// The most entries of a directory that one call of [`OpenFile::list`] answers.
 pub const LISTED_ENTRIES_MAX: usize = 1_000;
+/// The most names of a directory that one call of [`OpenFile::list`] looks at.
+pub const ROWS_PASSED_MAX: usize = if cfg!(test) { 2_000 } else { 20_000 };

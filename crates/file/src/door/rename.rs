@@ -33,6 +33,9 @@ impl Way {
     }
 }
 
+/// What a rename holds until its commit has ended: an entry for what it replaces, the turns, and that it is under way.
+type Held = (Option<Entry>, Option<Arc<Turn>>, Arc<UnderWay>);
+
 impl OpenFile {
     /// FileRenameInformation. `target` is a path as in [`super::CreateRequest::path`], with or without a backslash in front. A file at
     /// the new name goes if `replaces` and nobody has it open, a directory never. Needs DELETE.
@@ -95,7 +98,7 @@ impl OpenFile {
         way: Arc<Way>,
         seen: (Spot, Spot),
         replaces: bool,
-        (source, held): (Entry, (Option<Entry>, Option<Arc<Turn>>, Arc<UnderWay>)),
+        (source, held): (Entry, Held),
     ) -> Result<(), Ended> {
         let tree = self.tree.clone();
         let announcement = Arc::new(Announcement::new(&tree.door.events));
