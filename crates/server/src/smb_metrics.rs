@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use smb::Status;
 use smb::server::Answered;
 use smb::wire::header::Command;
 
@@ -28,7 +29,8 @@ impl SmbMetrics {
     /// A request has its final answer.
     pub(crate) fn answered(&self, answered: &Answered<'_>) {
         let Some(counts) = self.0.get(answered.command as usize) else { return };
-        match answered.status.is_error() {
+        // A logon takes two answers; the first one is no refusal.
+        match answered.status.is_error() && answered.status != Status::MORE_PROCESSING_REQUIRED {
             true => counts.refused.fetch_add(1, Relaxed),
             false => counts.answered.fetch_add(1, Relaxed),
         };

@@ -196,7 +196,8 @@ impl Client {
         self.log_on_again(user, key)
     }
 
-    fn log_on_again(&mut self, user: &str, key: &str) -> Vec<u8> {
+    /// The first token of another logon.
+    pub fn log_on_again(&mut self, user: &str, key: &str) -> Vec<u8> {
         let ntlm = Ntlm::new(user, key);
         let (init, list) = spnego::init(0, Some(&ntlm.negotiate()));
         self.ntlm = Some((ntlm, list));

@@ -83,12 +83,17 @@ impl OpenFile {
 
     /// Gives the file another length (FileEndOfFileInformation). Needs FILE_WRITE_DATA.
     pub async fn set_end_of_file(&self, length: u64) -> Result<(), Refused> {
-        self.resize(length, |_, asked| Some(asked)).await
+        self.resize(length, |_, asked| Some(asked)).await?;
+        self.state().allocation = 0;
+        Ok(())
     }
 
-    /// FileAllocationInformation: a size below the length cuts the file, a larger one changes nothing. Needs FILE_WRITE_DATA.
+    /// FileAllocationInformation: a size below the length cuts the file, a larger one is only
+    /// shown to this handle. Needs FILE_WRITE_DATA.
     pub async fn set_allocation(&self, size: u64) -> Result<(), Refused> {
-        self.resize(size, |length, asked| Some(asked).filter(|asked| *asked < length)).await
+        self.resize(size, |length, asked| Some(asked).filter(|asked| *asked < length)).await?;
+        self.state().allocation = Some(size).filter(|size| *size <= FILE_BYTES_MAX).unwrap_or(0);
+        Ok(())
     }
 
     /// `choose` says the new length by the one that there is and the one that is asked for.

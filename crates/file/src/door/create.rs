@@ -24,6 +24,7 @@ use crate::change::properties::{PermissionSetting, SmbSettings};
 use crate::model::{Attributes, Node, ShareGuard, share_key};
 use crate::opens::events::Aspects;
 use crate::opens::{FileId, Handle, NameKey, OpenRequest, Place, Turn};
+use crate::request::FILE_BYTES_MAX;
 use crate::security::{Descriptor, Permission, root_directory};
 use crate::tree::{self, Spot};
 
@@ -317,8 +318,11 @@ impl Opening<'_> {
             Plan::Open | Plan::Create { .. } if is_new => CreateAction::Created,
             Plan::Open | Plan::Create { .. } => CreateAction::Opened,
         };
-        let info = FileInfo::new(&node, &found.names.join("\\"), granted, false);
         let file = OpenFile::new(self.tree.clone(), (handle, closing), granted, node.is_directory());
+        let is_emptied = matches!(plan, Plan::Overwrite | Plan::Create { .. });
+        let allocation = self.request.allocation.filter(|asked| is_emptied && *asked <= FILE_BYTES_MAX).unwrap_or(0);
+        file.state().allocation = allocation;
+        let info = FileInfo::new(&node, &found.names.join("\\"), granted, false).with_allocation(allocation);
         Ok(Opened { file, action, info })
     }
 

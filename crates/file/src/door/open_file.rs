@@ -45,6 +45,8 @@ pub(super) struct HandleState {
     pub is_write_time_frozen: bool,
     pub is_change_time_frozen: bool,
     pub listing: Option<Listing>,
+    /// The allocation size that the client has asked for. It is shown to this handle; nothing is set aside for it.
+    pub allocation: u64,
 }
 
 /// Whether a handle was closed, by its client or by force.
@@ -176,9 +178,12 @@ impl OpenFile {
     /// caller to check with [`OpenFile::access`].
     pub async fn query(&self) -> Result<FileInfo, Refused> {
         let (spot, names) = self.look(|spot, _, _| Ok(spot.clone())).await?;
-        let is_pending = self.tree.door.opens.is_delete_pending(self.handle.file());
+        let is_pending = self.is_delete_pending();
         match &spot.node {
-            Some(node) => Ok(FileInfo::new(node, &names.join("\\"), self.access, is_pending)),
+            Some(node) => {
+                let info = FileInfo::new(node, &names.join("\\"), self.access, is_pending);
+                Ok(info.with_allocation(self.state().allocation))
+            }
             None => Err(Refused::FileClosed),
         }
     }
@@ -192,6 +197,7 @@ impl OpenFile {
         let removal = self.handle.close();
         // The removal waits for the turn at the name, and a rename that has the turn may wait for its own change to begin.
         drop(all_ended);
+        self.tell_watchers_of_deletion();
         match removal {
             Some(removal) => self.tree.remove(removal).await,
             None => Ok(()),
@@ -224,6 +230,17 @@ impl OpenFile {
     /// Ready when the handle is closed.
     pub(super) async fn closed(&self) {
         self.closing.closed().await;
+    }
+
+    pub(super) fn is_delete_pending(&self) -> bool {
+        self.tree.door.opens.is_delete_pending(self.handle.file())
+    }
+
+    /// A client that watches a directory holds it open, and lets it go when it hears that it is to be deleted.
+    pub(super) fn tell_watchers_of_deletion(&self) {
+        if self.is_directory && self.is_delete_pending() {
+            self.tree.door.events.delete_pending(self.file_id());
+        }
     }
 
     /// A change begins, and is under way until this is dropped.

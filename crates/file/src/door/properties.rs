@@ -71,7 +71,9 @@ impl OpenFile {
             });
             judged.await?;
         }
-        Ok(self.handle.set_delete_pending(pending)?)
+        self.handle.set_delete_pending(pending)?;
+        self.tell_watchers_of_deletion();
+        Ok(())
     }
 
     /// The security descriptor in its self-relative form, with the parts that are asked for ([`super::security_parts`]). Needs

@@ -78,9 +78,11 @@ impl OpenFile {
     /// Enters the table for what has the new name, which nobody may have open.
     async fn enter_target(&self, from: &Spot, to: &Spot, replaces: bool) -> Result<Option<Entry>, Refused> {
         let opens = &self.tree.door.opens;
-        if opens.is_delete_pending(FileId { share: to.share.generation, id: to.directory() }) {
+        let directory = FileId { share: to.share.generation, id: to.directory() };
+        if opens.is_delete_pending(directory) {
             return Err(Refused::DeletePending);
         }
+        opens.check_rename_into(directory)?;
         let Some(node) = to.node.as_ref().filter(|node| Some(node.id) != from.id()) else { return Ok(None) };
         if node.is_directory() || !replaces {
             return Err(if replaces { Refused::AccessDenied } else { Refused::Collision });

@@ -111,7 +111,7 @@ pub struct FileInfo {
     pub attributes: u32,
     /// 0 for a directory.
     pub length: u64,
-    /// The length in whole clusters of 4 KiB; 0 for a directory.
+    /// The length in whole clusters of 4 KiB, or what this handle has asked for if that is more; 0 for a directory.
     pub allocation: u64,
     /// Stays when the file is renamed. Never 0, also for the root.
     pub id: u64,
@@ -156,6 +156,14 @@ impl FileInfo {
             path: path.to_owned(),
             access,
         }
+    }
+
+    /// The same, with the allocation size that the client has asked for, if that is larger.
+    pub(super) fn with_allocation(self, asked: u64) -> FileInfo {
+        if self.is_directory {
+            return self;
+        }
+        FileInfo { allocation: self.allocation.max(allocated(asked)), ..self }
     }
 }
 

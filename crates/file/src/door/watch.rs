@@ -10,7 +10,7 @@ use crate::opens::events::{Action, Aspects, Event, Notice};
 impl OpenFile {
     /// Waits for changes in the directory (CHANGE_NOTIFY). Filter and depth are those of the first call of the handle; what happens
     /// between two calls is kept. Dropping the future loses nothing. Closing the handle ends it with [`Refused::FileClosed`].
-    /// Needs FILE_READ_DATA.
+    /// [`Refused::DeletePending`] ends it when the directory is to be deleted. Needs FILE_READ_DATA.
     pub async fn changes(&self, filter: u32, is_recursive: bool) -> Result<Changes, Refused> {
         if !self.is_directory() {
             return Err(Refused::InvalidParameter);
@@ -19,22 +19,30 @@ impl OpenFile {
         // One request of a handle after the other: each change is told once.
         let mut watcher = self.watcher.lock().await;
         self.location()?;
+        if self.is_delete_pending() {
+            return Err(Refused::DeletePending);
+        }
         if watcher.is_none() {
             let watched = self.tree.door.events.watch(self.file_id(), is_recursive, Aspects(filter));
             *watcher = Some(watched.map_err(|_too_many| Refused::TooMany)?);
         }
         let Some(watcher) = watcher.as_mut() else { return Err(Refused::FileClosed) };
-        let (mut next, mut closed) = (pin!(watcher.next()), pin!(self.closed()));
-        let notice = poll_fn(|context| match closed.as_mut().poll(context) {
-            Poll::Ready(()) => Poll::Ready(None),
-            Poll::Pending => next.as_mut().poll(context).map(Some),
-        });
-        match notice.await {
-            None => Err(Refused::FileClosed),
-            Some(Notice::Overflow) => Ok(Changes::Overflow),
-            Some(Notice::Events(events)) => {
-                let records = events.iter().flat_map(|event| records(event, self.file_id()));
-                Ok(Changes::Records(records.collect()))
+        loop {
+            let (mut next, mut closed) = (pin!(watcher.next()), pin!(self.closed()));
+            let notice = poll_fn(|context| match closed.as_mut().poll(context) {
+                Poll::Ready(()) => Poll::Ready(None),
+                Poll::Pending => next.as_mut().poll(context).map(Some),
+            });
+            match notice.await {
+                None => return Err(Refused::FileClosed),
+                Some(Notice::DeletePending) if self.is_delete_pending() => return Err(Refused::DeletePending),
+                // That was taken back.
+                Some(Notice::DeletePending) => {}
+                Some(Notice::Overflow) => return Ok(Changes::Overflow),
+                Some(Notice::Events(events)) => {
+                    let records = events.iter().flat_map(|event| records(event, self.file_id()));
+                    return Ok(Changes::Records(records.collect()));
+                }
             }
         }
     }

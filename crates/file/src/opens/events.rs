@@ -104,6 +104,8 @@ pub enum Notice {
     Events(Vec<Arc<Event>>),
     /// Too much happened: the client reads the directory anew.
     Overflow,
+    /// The directory is to be deleted when its last handle closes, and the watcher's may be that one.
+    DeletePending,
 }
 
 /// The directory has too many watchers.
@@ -136,6 +138,7 @@ struct Watch {
 struct Kept {
     events: VecDeque<Arc<Event>>,
     has_overflowed: bool,
+    is_delete_pending: bool,
 }
 
 /// Watches a directory until it is dropped. What happens between two calls of [`Watcher::next`] is kept.
@@ -158,6 +161,21 @@ impl Events {
     /// Whether there is any watcher. Without one, no event needs to be made.
     pub fn has_watchers(&self) -> bool {
         self.hub.count.load(Ordering::Relaxed) > 0
+    }
+
+    /// Tells those who watch the directory that it is to be deleted: a client that only watches it has to let it go.
+    pub fn delete_pending(&self, directory: u64) {
+        if !self.has_watchers() {
+            return;
+        }
+        let watched: Vec<Arc<Watch>> = {
+            let watches = self.hub.watches.read().unwrap_or_else(PoisonError::into_inner);
+            watches.get(&directory).into_iter().flatten().cloned().collect()
+        };
+        for watch in watched {
+            watch.kept().is_delete_pending = true;
+            watch.arrived.notify_one();
+        }
     }
 
     /// Tells those who watch the directory, and those who watch everything below a directory above it.
@@ -236,12 +254,15 @@ impl Watch {
         if kept.events.len() < EVENTS_PER_WATCHER_MAX {
             kept.events.push_back(Arc::clone(event));
         } else {
-            *kept = Kept { events: VecDeque::new(), has_overflowed: true };
+            *kept = Kept { events: VecDeque::new(), has_overflowed: true, ..*kept };
         }
     }
 
     fn take(&self) -> Option<Notice> {
-        let Kept { events, has_overflowed } = std::mem::take(&mut *self.kept());
+        let Kept { events, has_overflowed, is_delete_pending } = std::mem::take(&mut *self.kept());
+        if is_delete_pending {
+            return Some(Notice::DeletePending);
+        }
         if has_overflowed {
             return Some(Notice::Overflow);
         }

@@ -41,6 +41,8 @@ mod turn;
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use concurrency::share_mode::{Access, Open};
+
 pub use entry::{Entry, Span};
 pub use handle::{Handle, Removal};
 pub use handles::{ForcedClose, HandleInfo, HandlePage, Scope, Which};
@@ -106,6 +108,14 @@ impl Opens {
     /// Those of `ids` that are delete-pending: List leaves them out.
     pub fn pending_among(&self, share: u64, ids: &[u64]) -> HashSet<u64> {
         self.table.with(share, |share| share.pending_among(ids))
+    }
+
+    /// Whether something may be renamed to a name in the directory: to the handles of the directory that counts as one that deletes
+    /// and shares everything else, as Windows has it.
+    pub fn check_rename_into(&self, directory: FileId) -> Result<(), Refusal> {
+        let renamer = Open { access: Access::DELETE, sharing: Access::READ.and(Access::WRITE) };
+        let judge = |slot: &slot::Slot| slot.check_beside(renamer);
+        self.table.with(directory.share, |share| share.slot(directory.id).map_or(Ok(()), judge))
     }
 
     /// A number if no file has a handle and none is to be deleted. If it is the same later, there was neither meanwhile: a read that

@@ -101,6 +101,12 @@ impl Slot {
         if self.at_work.len() < ENTRIES_PER_FILE_MAX { Ok(()) } else { Err(Refusal::TooMany) }
     }
 
+    /// Whether something that is open only for a moment may be so beside the handles.
+    pub fn check_beside(&self, open: Open) -> Result<(), Refusal> {
+        let conflicts = self.share_modes.kinds().any(|handle| handle.conflicts_with(open));
+        if conflicts { Err(Refusal::SharingViolation) } else { Ok(()) }
+    }
+
     pub fn begin(&mut self, work: Work) {
         self.trees += usize::from(work.is_tree());
         self.accesses.add(work.access);

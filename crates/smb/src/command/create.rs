@@ -61,7 +61,8 @@ fn check(request: &create::Request) -> Result<()> {
     if request.name.starts_with('\\') {
         return Err(Status::INVALID_PARAMETER);
     }
-    if request.desired_access == 0 || request.desired_access & !access::KNOWN != 0 {
+    // Waiting for a file alone is no access.
+    if request.desired_access & !access::SYNCHRONIZE == 0 || request.desired_access & !access::KNOWN != 0 {
         return Err(Status::ACCESS_DENIED);
     }
     if request.options & OPTIONS_INVALID != 0 || request.share_access & !7 != 0 {
@@ -88,7 +89,7 @@ fn asked(call: &Call, request: create::Request) -> Result<CreateRequest> {
     let session = &call.user()?.session;
     let address = call.conversation.peer;
     Ok(CreateRequest {
-        path: request.name,
+        path: resolved(&request.name)?,
         access: request.desired_access,
         sharing: request.share_access,
         disposition: match request.disposition {
@@ -106,6 +107,25 @@ fn asked(call: &Call, request: create::Request) -> Result<CreateRequest> {
         client: Client { session: session.id, address, name: address.ip().to_string() },
         owner: Arc::new(Owner),
     })
+}
+
+/// The path without `.` and `..`, which no client needs and Windows takes.
+fn resolved(name: &str) -> Result<String> {
+    let is_dots = |part: &str| part == "." || part == "..";
+    if !name.split('\\').any(is_dots) {
+        return Ok(name.to_owned());
+    }
+    let mut parts = Vec::new();
+    for part in name.split('\\') {
+        match part {
+            "." => {}
+            ".." => {
+                parts.pop().ok_or(Status::OBJECT_PATH_SYNTAX_BAD)?;
+            }
+            part => parts.push(part),
+        }
+    }
+    Ok(parts.join("\\"))
 }
 
 /// A handle that was closed by force is noticed at its next request, which the File service refuses.
@@ -153,5 +173,26 @@ pub(super) fn share(kind: &TreeKind) -> Result<(&Tree, u64)> {
     match kind {
         TreeKind::Share { tree, volume } => Ok((tree, *volume)),
         TreeKind::Ipc => Err(Status::INVALID_DEVICE_REQUEST),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dots_are_resolved_within_the_share() {
+        for (name, path) in [
+            ("", Ok("")),
+            ("a\\b", Ok("a\\b")),
+            ("a\\..\\b", Ok("b")),
+            ("a\\.\\b\\..", Ok("a")),
+            ("a\\..", Ok("")),
+            ("...", Ok("...")),
+            ("..", Err(Status::OBJECT_PATH_SYNTAX_BAD)),
+            ("a\\..\\..\\b", Err(Status::OBJECT_PATH_SYNTAX_BAD)),
+        ] {
+            assert_eq!(resolved(name), path.map(str::to_owned), "{name}");
+        }
     }
 }

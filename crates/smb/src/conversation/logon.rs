@@ -52,6 +52,12 @@ impl Shared {
         let message = &answer.reply.message;
         self.told(incoming, status, name.as_deref(), message.len() as u64, began);
         self.outbox.push(frame_of(vec![answer.reply], encrypted));
+        // A session whose user fails to log on again is over (3.3.5.5.3).
+        let failed =
+            (status == Status::LOGON_FAILURE).then(|| lock(&self.users).get(&incoming.header.session_id).cloned());
+        if let Some(user) = failed.flatten() {
+            self.end_session(&user).await;
+        }
         Ok(())
     }
 }

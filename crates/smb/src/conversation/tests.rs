@@ -304,6 +304,25 @@ async fn only_the_last_of_a_compound_waits() {
 }
 
 #[tokio::test]
+async fn a_watched_directory_that_is_deleted_is_let_go() {
+    let bench = bench(true).await;
+    let (mut watcher, mut other) = (bench.connected().await, bench.connected().await);
+    let watched = watcher.open("d", 3, 1).await.file_id();
+    let interim = watcher.ask(Command::ChangeNotify, body::change_notify(watched, 1)).await;
+    assert_eq!(interim.status(), Status::PENDING);
+    let id = other.open("d", 1, 1).await.file_id();
+    assert_eq!(other.ask(Command::SetInfo, body::set_info(id, 1, 13, &[1])).await.status(), Status::SUCCESS);
+    let last = watcher.answers().await.remove(0);
+    assert_eq!((last.status(), last.header.message_id), (Status::DELETE_PENDING, interim.header.message_id));
+    let again = watcher.ask(Command::ChangeNotify, body::change_notify(watched, 1)).await;
+    assert_eq!(again.status(), Status::DELETE_PENDING);
+    other.ask(Command::Close, body::close(id)).await;
+    assert_eq!(other.open("d", 1, 1).await.status(), Status::DELETE_PENDING);
+    watcher.ask(Command::Close, body::close(watched)).await;
+    assert_eq!(other.open("d", 1, 1).await.status(), Status::OBJECT_NAME_NOT_FOUND);
+}
+
+#[tokio::test]
 async fn a_replaced_key_ends_its_sessions() {
     let bench = bench(true).await;
     let mut talk = bench.connected().await;
@@ -320,6 +339,24 @@ async fn a_replaced_key_ends_its_sessions() {
     let mut again = bench.talk(USUAL, true);
     assert_eq!(again.log_on("devstore", KEY).await, Status::LOGON_FAILURE);
     assert_eq!(bench.host.failed.load(Ordering::Relaxed), 1);
+}
+
+#[tokio::test]
+async fn who_fails_to_log_on_again_is_out() {
+    let bench = bench(false).await;
+    let mut talk = bench.talk(USUAL, false);
+    talk.log_on("devstore", KEY).await;
+    talk.connect("data").await;
+    talk.open("a", 2, 0).await;
+    for (key, status) in [(KEY, Status::SUCCESS), (OTHER_KEY, Status::LOGON_FAILURE)] {
+        let first = talk.client.log_on_again("devstore", key);
+        let answer = talk.exchange(first).await;
+        let last = talk.client.prove(&answer);
+        let answer = talk.exchange(last).await;
+        assert_eq!(Header::decode(&answer[4..]).unwrap().status, status);
+        assert_eq!(talk.conversation.is_in_use(), status == Status::SUCCESS, "the files of the session");
+    }
+    assert!(!talk.conversation.is_logged_on());
 }
 
 #[tokio::test]
@@ -485,7 +522,9 @@ async fn what_a_create_may_not_ask_for() {
     for (name, access, share, options, status) in [
         ("\\a", 1, 7, 0, Status::INVALID_PARAMETER),
         ("a", 0, 7, 0, Status::ACCESS_DENIED),
+        ("a", 0x0010_0000, 7, 0, Status::ACCESS_DENIED),
         ("a", 0x0040_0000, 7, 0, Status::ACCESS_DENIED),
+        ("..\\a", 1, 7, 0, Status::OBJECT_PATH_SYNTAX_BAD),
         ("a", 1, 8, 0, Status::INVALID_PARAMETER),
         ("a", 1, 7, 0x8000_0000, Status::INVALID_PARAMETER),
         ("a", 1, 7, 0x2000, Status::NOT_SUPPORTED),

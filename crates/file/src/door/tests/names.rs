@@ -63,7 +63,8 @@ async fn renames_of_directories() {
     let file = open(&tree, with("dir\\file", LOOK, ALL)).await;
     assert_eq!(dir.rename("moved", false).await, Err(Refused::AccessDenied));
     file.close().await.unwrap();
-    assert_eq!(dir.rename("dir\\below", false).await, Err(Refused::InvalidParameter));
+    bench.mkdir("dir/sub").await;
+    assert_eq!(dir.rename("dir\\sub\\below", false).await, Err(Refused::InvalidParameter));
     assert_eq!(dir.rename("other", true).await, Err(Refused::AccessDenied));
     dir.rename("other\\moved", false).await.unwrap();
     let file = open(&tree, wish("other\\moved\\file")).await;
@@ -76,6 +77,26 @@ async fn scope(bench: &Bench, id: u64) -> crate::opens::Scope {
     let share = bench.generation().await;
     let id = if id == 0 { share } else { id };
     crate::opens::Scope { file: crate::opens::FileId { share, id }, reach: Reach::Tree }
+}
+
+/// A rename counts for the handles of the new directory as one that deletes and does not share that.
+#[tokio::test]
+async fn renames_into_directories_that_are_open() {
+    let (bench, tree) = bench().await;
+    bench.create("plain", 0).await;
+    let file = open(&tree, wish("plain")).await;
+    for (access, shared, expected) in [
+        (READ, ALL, Ok(())),
+        (LOOK, 0, Ok(())),
+        (READ | DELETE, ALL, Err(Refused::SharingViolation)),
+        (READ, sharing::READ | sharing::WRITE, Err(Refused::SharingViolation)),
+    ] {
+        let dir = open(&tree, with("dir", access, shared)).await;
+        assert_eq!(file.rename("dir\\new", false).await, expected, "{access:#x} {shared}");
+        dir.close().await.unwrap();
+        file.rename("plain", false).await.unwrap();
+    }
+    done(&bench, [file]).await;
 }
 
 #[tokio::test]

@@ -149,6 +149,28 @@ async fn what_cannot_be_written() {
     assert_eq!(closed.close().await, Err(Refused::FileClosed));
 }
 
+/// What a client asks for in advance is shown to its handle, and nothing else comes of it.
+#[tokio::test]
+async fn allocation_sizes() {
+    let (bench, tree) = bench().await;
+    let opened = tree.open(CreateRequest { allocation: Some(10_000), ..created("new") }).await.unwrap();
+    assert_eq!((opened.info.allocation, opened.info.length), (12_288, 0));
+    let file = opened.file;
+    let shown = async || file.query().await.unwrap().allocation;
+    assert_eq!(shown().await, 12_288);
+    file.set_end_of_file(5_000).await.unwrap();
+    assert_eq!(shown().await, 8_192);
+    file.set_allocation(20_000).await.unwrap();
+    assert_eq!((shown().await, bench.usage().await), (20_480, 10 + 5_000));
+    file.set_allocation(1).await.unwrap();
+    assert_eq!((shown().await, bench.usage().await), (4_096, 11));
+    file.set_allocation(u64::MAX / 2).await.unwrap();
+    assert_eq!(shown().await, 4_096);
+    let other = tree.open(CreateRequest { allocation: Some(10_000), ..wish("new") }).await.unwrap();
+    assert_eq!(other.info.allocation, 4_096, "it was there before");
+    done(&bench, [file, other.file]).await;
+}
+
 #[tokio::test]
 async fn the_quota_of_the_share() {
     let (bench, tree) = bench().await;

@@ -167,3 +167,28 @@ async fn filters_and_limits() {
     drop(blind);
     done(&bench, [file]).await;
 }
+
+/// Those who watch a directory are told when it is to be deleted.
+#[tokio::test]
+async fn a_directory_that_is_deleted() {
+    let (bench, tree) = bench().await;
+    for on_close in [false, true] {
+        bench.mkdir("empty").await;
+        let watched = Watched::new(&tree, "empty", EVERYTHING, false).await;
+        let options = if on_close { options::DELETE_ON_CLOSE } else { 0 };
+        let dir = open(&tree, CreateRequest { options, ..wish("empty") }).await;
+        assert_eq!(watched.now(), None);
+        if !on_close {
+            dir.set_delete_pending(true).await.unwrap();
+            assert_eq!(watched.now(), Some(Err(Refused::DeletePending)));
+            assert_eq!(watched.now(), Some(Err(Refused::DeletePending)));
+            dir.set_delete_pending(false).await.unwrap();
+            assert_eq!(watched.now(), None);
+            dir.set_delete_pending(true).await.unwrap();
+        }
+        dir.close().await.unwrap();
+        assert_eq!(watched.now(), Some(Err(Refused::DeletePending)));
+        done(&bench, [watched.directory]).await;
+        assert_eq!(bench.names("").await, ["dir"]);
+    }
+}

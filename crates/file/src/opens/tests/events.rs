@@ -13,7 +13,7 @@ fn event(directory: u64, name: &str, aspects: Aspects) -> Event {
 fn told(watcher: &mut Watcher) -> Vec<Action> {
     match now(watcher.next()) {
         Notice::Events(events) => events.iter().map(|event| event.action.clone()).collect(),
-        Notice::Overflow => panic!("too many"),
+        Notice::Overflow | Notice::DeletePending => panic!("too many"),
     }
 }
 
