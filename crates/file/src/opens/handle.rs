@@ -6,7 +6,7 @@ use concurrency::Timestamp;
 use concurrency::range_lock::Transfer;
 use concurrency::share_mode::RestAccess;
 
-use super::entry::Work;
+use super::entry::{Span, Work};
 use super::open::{Client, Holder, Place};
 use super::table::{ClosedHandle, Table};
 use super::{Entry, FileId, HandleId, HandleRefusal, Reach};
@@ -89,6 +89,23 @@ impl Handle {
             let slot = share.slot_of(self.file, self.id).ok_or(HandleRefusal::Closed)?;
             Ok(slot.check_io(self.id, offset, length, transfer)?)
         })
+    }
+
+    /// A change through this handle begins, of these bytes if they are known: refused if byte-range locks stand against it. Until the
+    /// entry is dropped, locks of these bytes wait, and so do opens that would not have the file changed: another handle can be
+    /// opened meanwhile only if this one was closed by force.
+    pub fn begin_write(&self, span: Option<Span>) -> Result<Entry, HandleRefusal> {
+        let ticket = self.table.next_ticket();
+        let work = Work { ticket, access: RestAccess::Write, reach: Reach::Node, span };
+        self.table.with(self.file.share, |share| {
+            let slot = share.slot_of(self.file, self.id).ok_or(HandleRefusal::Closed)?;
+            if let Some(Span { offset, length, transfer }) = span {
+                slot.check_io(self.id, offset, length, transfer)?;
+            }
+            slot.begin(work);
+            Ok::<(), HandleRefusal>(())
+        })?;
+        Ok(Entry::new(Arc::clone(&self.table), self.file, ticket, Reach::Node))
     }
 
     /// A rename through this handle begins: refused if anything below is open. Until the entry is dropped, opens of

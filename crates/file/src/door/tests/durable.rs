@@ -2,9 +2,10 @@ use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
+use concurrency::range_lock::LockKind;
 use engine::loads::{Budget, NodeState, Tally};
 use engine::memory::MemoryEngine;
-use engine::{BoxFuture, Decision, Engine, EngineError, Wrapper};
+use engine::{BoxFuture, ContentId, ContentWriter, Decision, Engine, EngineError, Staged, Wrapper};
 
 use super::*;
 use crate::opens::{NameKey, TURNS_PER_NAME_MAX};
@@ -59,6 +60,109 @@ async fn close_and_flush_wait_for_what_was_begun() {
     }
     assert!(bench.opens.is_empty());
     assert_eq!(bench.read("dir/file").await, b"late");
+}
+
+/// Whoever locks bytes, or opens the file after its handle was closed by force, waits for what is being written.
+#[tokio::test]
+async fn locks_and_opens_wait_for_writes_under_way() {
+    let (bench, waiting) = waiting_bench().await;
+    let tree = tree(&bench).await;
+    let (writer, locker) = (open(&tree, wish("dir\\file")).await, open(&tree, wish("dir\\file")).await);
+    begin_and_drop(&waiting, writer.write(0, "late".into()));
+    let lock = |offset| [Lock { offset, length: 4, kind: LockKind::Exclusive }];
+    {
+        let (inside, beside) = (lock(2), lock(6));
+        locker.lock(&beside).await.unwrap();
+        let mut locked = pin!(locker.lock(&inside));
+        assert!(poll(locked.as_mut()).is_pending());
+        assert_eq!(writer.write(5, "x".into()).await, Err(Refused::FileLockConflict));
+        assert_eq!(writer.set_zero_data(5, 6).await, Err(Refused::FileLockConflict));
+        waiting.run().await;
+        assert_eq!(poll(locked.as_mut()), Poll::Ready(Ok(())));
+    }
+    assert_eq!(locker.read(0, 4).await.unwrap(), "late");
+    locker.close().await.unwrap();
+    let basic = BasicInfo { attributes: attributes::HIDDEN, ..BasicInfo::default() };
+    for change in 0..4 {
+        let writer = open(&tree, wish("dir\\file")).await;
+        match change {
+            0 => begin_and_drop(&waiting, writer.write(0, "late".into())),
+            1 => begin_and_drop(&waiting, writer.set_end_of_file(8)),
+            2 => begin_and_drop(&waiting, writer.set_zero_data(0, 4)),
+            _ => begin_and_drop(&waiting, writer.set_basic(basic)),
+        }
+        let headers = [("x-ms-handle-id", "*")];
+        bench.call("PUT", "share/dir/file?comp=forceclosehandles", &headers, b"").await.unwrap();
+        let mut alone = pin!(tree.open(with("dir\\file", READ, 0)));
+        assert!(poll(alone.as_mut()).is_pending(), "{change}");
+        waiting.run().await;
+        alone.await.unwrap().file.close().await.unwrap();
+    }
+    drop(writer);
+    assert!(bench.opens.is_empty());
+}
+
+/// An engine that stores bytes when it is told to.
+#[derive(Debug)]
+struct SlowlyStoring {
+    inner: Arc<MemoryEngine>,
+    stored: Arc<tokio::sync::Semaphore>,
+}
+
+struct SlowWriter {
+    inner: Box<dyn ContentWriter>,
+    stored: Arc<tokio::sync::Semaphore>,
+}
+
+impl ContentWriter for SlowWriter {
+    fn id(&self) -> ContentId {
+        self.inner.id()
+    }
+
+    fn write(&mut self, bytes: ::bytes::Bytes) -> BoxFuture<'_, Result<(), EngineError>> {
+        self.inner.write(bytes)
+    }
+
+    fn finish(self: Box<Self>) -> BoxFuture<'static, Result<Staged, EngineError>> {
+        Box::pin(async move {
+            drop(self.stored.acquire().await);
+            self.inner.finish().await
+        })
+    }
+}
+
+impl Wrapper for SlowlyStoring {
+    fn inner(&self) -> &dyn Engine {
+        &*self.inner
+    }
+
+    fn writer(&self, length: Option<u64>) -> Box<dyn ContentWriter> {
+        Box::new(SlowWriter { inner: self.inner.writer(length), stored: Arc::clone(&self.stored) })
+    }
+}
+
+/// Flush and close wait for a write that came before them, also while its bytes are stored.
+#[tokio::test]
+async fn flush_and_close_wait_for_bytes_that_are_stored() {
+    let engine = Arc::new(MemoryEngine::default());
+    let stored = Arc::new(tokio::sync::Semaphore::new(0));
+    let slow = Arc::new(SlowlyStoring { inner: Arc::clone(&engine), stored: Arc::clone(&stored) });
+    let bench = Bench::over(slow, engine);
+    bench.call("PUT", "share?restype=share", &[], b"").await.unwrap();
+    let tree = tree(&bench).await;
+    let file = open(&tree, created("file")).await;
+    {
+        let (mut write, mut flush) = (pin!(file.write(0, "bytes".into())), pin!(file.flush()));
+        let mut close = pin!(file.close());
+        assert!(poll(write.as_mut()).is_pending());
+        assert!(poll(flush.as_mut()).is_pending() && poll(close.as_mut()).is_pending());
+        stored.add_permits(1);
+        assert_eq!(write.await, Ok(()));
+        assert_eq!((flush.await, close.await), (Ok(()), Ok(())));
+    }
+    assert_eq!(bench.read("file").await, b"bytes");
+    drop(file);
+    assert!(bench.opens.is_empty());
 }
 
 /// A rename that nobody waits for any more takes the handles along all the same.
