@@ -118,8 +118,8 @@ impl FileService {
             copier: Copier::new(Arc::clone(&engine)),
             state: ServiceState::new(Arc::clone(&engine)),
             engine,
+            events: Events::beside(&opens),
             opens,
-            events: Events::default(),
             abandoned: Arc::default(),
             removals: Arc::default(),
         }
