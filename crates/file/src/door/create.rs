@@ -23,7 +23,7 @@ use crate::change::create::{self, NewFile, NewNode, Replacing};
 use crate::change::properties::{PermissionSetting, SmbSettings};
 use crate::model::{Attributes, Node, ShareGuard, share_key};
 use crate::opens::events::Aspects;
-use crate::opens::{FileId, Handle, NameKey, OpenRequest, Place, Turn};
+use crate::opens::{Entry, FileId, Handle, NameKey, OpenRequest, Place, Turn};
 use crate::request::FILE_BYTES_MAX;
 use crate::security::{Descriptor, Permission, root_directory};
 use crate::tree::{self, Spot};
@@ -270,6 +270,15 @@ pub async fn open(tree: &Tree, request: CreateRequest) -> Result<Opened, Refused
     Err(Refused::TryAgain)
 }
 
+/// What is held until a commit has ended, also if nobody waits for it any more.
+struct Held {
+    _turn: Arc<Turn>,
+    /// The file that is emptied.
+    _handle: Option<Arc<Handle>>,
+    /// The directory into which something new comes.
+    _added: Option<Arc<Entry>>,
+}
+
 /// A CREATE under way.
 struct Opening<'a> {
     tree: &'a Tree,
@@ -288,8 +297,14 @@ impl Opening<'_> {
     async fn attempt(&mut self, mut found: Found, moves: u64, turn: &Arc<Turn>) -> Result<Opened, Ended> {
         self.check_pending(&found.spot)?;
         let plan = self.wish.plan(&found.spot, self.created)?;
+        // Held until the handle is in the table: the directory is not deleted before.
+        let mut added = None;
         if let Plan::Create { is_directory } = plan {
-            let node = self.create(&found, is_directory, turn).await?;
+            let directory = FileId { share: found.spot.share.generation, id: found.spot.directory() };
+            let entry = Arc::new(self.tree.door.opens.enter_to_add(directory).map_err(Refused::from)?);
+            let held = Held { _turn: Arc::clone(turn), _handle: None, _added: Some(Arc::clone(&entry)) };
+            added = Some(entry);
+            let node = self.create(&found, is_directory, held).await?;
             self.created = Some(node.id);
             found.spot.node = Some(node);
         }
@@ -298,6 +313,7 @@ impl Opening<'_> {
         let granted = self.wish.granted(&node, is_new);
         let closing = Arc::new(Closing::default());
         let handle = Arc::new(self.handle((&found, &node), (granted, plan), &closing).await?);
+        drop(added);
         if self.tree.door.opens.moves(self.tree.generation) != moves {
             // A directory above may have gone elsewhere before the handle was in the table.
             let again = self.look().await?;
@@ -355,7 +371,7 @@ impl Opening<'_> {
     }
 
     /// Creates what the request asks for at a free name.
-    async fn create(&self, found: &Found, is_directory: bool, turn: &Arc<Turn>) -> Result<Node, Ended> {
+    async fn create(&self, found: &Found, is_directory: bool, held: Held) -> Result<Node, Ended> {
         let wish = Arc::clone(&self.wish);
         let (above, added) = (found.spot.above.clone(), Aspects::name_of(is_directory));
         let effect = Effect::Put { added, changed: Aspects::PROPERTIES };
@@ -370,14 +386,14 @@ impl Opening<'_> {
             };
             made.map_err(ended)
         };
-        self.commit(found, effect, (Arc::clone(turn), None), apply).await
+        self.commit(found, effect, held, apply).await
     }
 
     /// Empties the file that was opened.
     async fn overwrite(&self, found: &Found, handle: &Arc<Handle>, turn: &Arc<Turn>) -> Result<Node, Ended> {
         let (wish, id) = (Arc::clone(&self.wish), handle.file().id);
         let effect = Effect::changed(Aspects::BYTES.and(Aspects::ATTRIBUTES));
-        let held = (Arc::clone(turn), Some(Arc::clone(handle)));
+        let held = Held { _turn: Arc::clone(turn), _handle: Some(Arc::clone(handle)), _added: None };
         let apply = move |spot: &Spot, rows: &dyn Rows, tick: Tick, changes: &mut Changes| {
             if spot.id() != Some(id) {
                 return Err(engine::Stop::Refused(Ended::LookAgain));
@@ -387,12 +403,12 @@ impl Opening<'_> {
         self.commit(found, effect, held, apply).await
     }
 
-    /// Commits a change of what stands at the path. The turn and the handle are held until the commit has ended.
+    /// Commits a change of what stands at the path.
     async fn commit(
         &self,
         found: &Found,
         effect: Effect,
-        held: (Arc<Turn>, Option<Arc<Handle>>),
+        held: Held,
         apply: impl Fn(&Spot, &dyn Rows, Tick, &mut Changes) -> Result<Node, Stopped> + Send + 'static,
     ) -> Result<Node, Ended> {
         let (tree, wish, names) = (self.tree.clone(), Arc::clone(&self.wish), found.names.clone());

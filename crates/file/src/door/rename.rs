@@ -33,8 +33,8 @@ impl Way {
     }
 }
 
-/// What a rename holds until its commit has ended: an entry for what it replaces, the turns, and that it is under way.
-type Held = (Option<Entry>, Option<Arc<Turn>>, Arc<UnderWay>);
+/// What a rename holds until its commit has ended: its entries at the new name, the turns, and that it is under way.
+type Held = ((Entry, Option<Entry>), Option<Arc<Turn>>, Arc<UnderWay>);
 
 impl OpenFile {
     /// FileRenameInformation. `target` is a path as in [`super::CreateRequest::path`], with or without a backslash in front. A file at
@@ -75,21 +75,19 @@ impl OpenFile {
         Err(Refused::TryAgain)
     }
 
-    /// Enters the table for what has the new name, which nobody may have open.
-    async fn enter_target(&self, from: &Spot, to: &Spot, replaces: bool) -> Result<Option<Entry>, Refused> {
+    /// Enters the table for the directory of the new name, and for what has that name, which nobody may have open.
+    async fn enter_target(&self, from: &Spot, to: &Spot, replaces: bool) -> Result<(Entry, Option<Entry>), Refused> {
         let opens = &self.tree.door.opens;
         let directory = FileId { share: to.share.generation, id: to.directory() };
-        if opens.is_delete_pending(directory) {
-            return Err(Refused::DeletePending);
-        }
+        let added = opens.enter_to_add(directory)?;
         opens.check_rename_into(directory)?;
-        let Some(node) = to.node.as_ref().filter(|node| Some(node.id) != from.id()) else { return Ok(None) };
+        let Some(node) = to.node.as_ref().filter(|node| Some(node.id) != from.id()) else { return Ok((added, None)) };
         if node.is_directory() || !replaces {
             return Err(if replaces { Refused::AccessDenied } else { Refused::Collision });
         }
         let file = FileId { share: to.share.generation, id: node.id };
         match opens.enter(file, RestAccess::Delete, None).await {
-            Ok(entry) => Ok(Some(entry)),
+            Ok(entry) => Ok((added, Some(entry))),
             Err(Refusal::SharingViolation) => Err(Refused::AccessDenied),
             Err(other) => Err(other.into()),
         }

@@ -83,6 +83,21 @@ impl Handle {
         })
     }
 
+    /// Begins to judge whether a directory may be deleted. Until the answer is dropped nothing new comes into it, and what is on its
+    /// way was waited for, so the caller sees whether it is empty. It can be opened all the same.
+    pub async fn judge_deletion(&self) -> Result<Judgement, HandleRefusal> {
+        let FileId { share, id } = self.file;
+        let ticket = self.table.with(share, |share| {
+            let slot = share.slot_of(self.file, self.id).ok_or(HandleRefusal::Closed)?;
+            slot.judged += 1;
+            // Whoever has entered before has a smaller one.
+            Ok::<u64, HandleRefusal>(self.table.next_ticket())
+        })?;
+        let judgement = Judgement { table: Arc::clone(&self.table), file: self.file };
+        self.table.wait_while(share, |share| share.while_older(id, ticket)).await;
+        Ok(judgement)
+    }
+
     /// Whether the byte-range locks of other handles, or shared ones of this handle, allow the transfer.
     pub fn check_io(&self, offset: u64, length: u64, transfer: Transfer) -> Result<(), HandleRefusal> {
         self.table.with(self.file.share, |share| {
@@ -152,6 +167,20 @@ impl Removal {
 impl Drop for Removal {
     fn drop(&mut self) {
         self.table.with(self.file.share, |share| share.unmark(self.file.id));
+    }
+}
+
+/// A directory that is judged for deletion.
+#[derive(Debug)]
+#[must_use = "something may come into the directory when this is dropped"]
+pub struct Judgement {
+    table: Arc<Table>,
+    file: FileId,
+}
+
+impl Drop for Judgement {
+    fn drop(&mut self) {
+        self.table.with(self.file.share, |share| share.end_judgement(self.file.id));
     }
 }
 

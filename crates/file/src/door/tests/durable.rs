@@ -62,6 +62,39 @@ async fn close_and_flush_wait_for_what_was_begun() {
     assert_eq!(bench.read("dir/file").await, b"late");
 }
 
+/// A directory is marked for deletion only if nothing is on its way into it.
+#[tokio::test]
+async fn a_disposition_waits_for_what_comes_into_the_directory() {
+    let rename = [("x-ms-file-rename-source", "http://127.0.0.1:10003/acct/share/other")];
+    let create = [("x-ms-type", "file"), ("x-ms-content-length", "0")];
+    for how in 0..4 {
+        let (bench, waiting) = waiting_bench().await;
+        let tree = tree(&bench).await;
+        bench.mkdir("empty").await;
+        bench.create("other", 0).await;
+        let other = open(&tree, wish("other")).await;
+        match how {
+            0 => begin_and_drop(&waiting, tree.open(created("empty\\new"))),
+            1 => begin_and_drop(&waiting, other.rename("empty\\new", false)),
+            2 => begin_and_drop(&waiting, bench.call("PUT", "share/empty/new", &create, b"")),
+            _ => begin_and_drop(&waiting, bench.call("PUT", "share/empty/new?comp=rename", &rename, b"")),
+        }
+        let dir = open(&tree, wish("empty")).await;
+        {
+            let mut deleting = pin!(dir.set_delete_pending(true));
+            assert!(poll(deleting.as_mut()).is_pending(), "{how}");
+            // It can be opened meanwhile, but nothing else comes into it.
+            open(&tree, wish("empty")).await.close().await.unwrap();
+            assert_eq!(refused(&tree, created("empty\\more")).await, Refused::DeletePending, "{how}");
+            waiting.run().await;
+            assert_eq!(deleting.await, Err(Refused::DirectoryNotEmpty), "{how}");
+        }
+        // And nothing is left of the attempt.
+        let more = open(&tree, created("empty\\more")).await;
+        done(&bench, [dir, other, more]).await;
+    }
+}
+
 /// Whoever locks bytes, or opens the file after its handle was closed by force, waits for what is being written.
 #[tokio::test]
 async fn locks_and_opens_wait_for_writes_under_way() {
