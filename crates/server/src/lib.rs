@@ -226,6 +226,9 @@ impl Server {
                 let port = Port { listener, transport, connection_limits, idle };
                 let protocol = smb::Smb { server: Arc::clone(&self.smb), local };
                 tokio::spawn(connections.accept(port, protocol));
+                // Files to be deleted whose last handle was not closed but lost, as when its request was cut off.
+                let files = self.house.services.file_door();
+                tokio::spawn(async move { files.delete_abandoned().await });
             }
             Door::Admin => {
                 let (transport, connection_limits) = (Transport::Plain, connections.admin_limits());

@@ -61,8 +61,7 @@ fn check(request: &create::Request) -> Result<()> {
     if request.name.starts_with('\\') {
         return Err(Status::INVALID_PARAMETER);
     }
-    // Waiting for a file alone is no access.
-    if request.desired_access & !access::SYNCHRONIZE == 0 || request.desired_access & !access::KNOWN != 0 {
+    if request.desired_access == 0 || request.desired_access & !access::KNOWN != 0 {
         return Err(Status::ACCESS_DENIED);
     }
     if request.options & OPTIONS_INVALID != 0 || request.share_access & !7 != 0 {
