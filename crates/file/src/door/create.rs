@@ -13,7 +13,7 @@ use service::reply::CONTENT_TYPE_DEFAULT;
 use service::{HttpHeaders, Pairs};
 use wire::file_path::FilePath;
 
-use super::decide::{ATTEMPTS_MAX, Ended, Stopped, ended, parse_path};
+use super::decide::{ATTEMPTS_MAX, Ended, Stopped, ended, names_directory, parse_path};
 use super::open_file::{Closing, DoorHolder};
 use super::{
     CreateAction, CreateRequest, Disposition, FileInfo, OpenFile, Opened, Refused, Tree, access, attributes, options,
@@ -43,6 +43,8 @@ const GENERICS: [(u32, u32); 4] = [
 #[derive(Debug)]
 struct Wish {
     path: FilePath,
+    /// The path is one that only a directory can have.
+    names_directory: bool,
     /// Without generic bits.
     access: u32,
     /// Whatever there is to be had, too.
@@ -69,6 +71,7 @@ impl Wish {
         }
         let wish = Wish {
             path,
+            names_directory: names_directory(&request.path),
             access: GENERICS.iter().fold(request.access & !GENERIC_BITS, |mask, (generic, rights)| {
                 if request.access & generic == 0 { mask } else { mask | rights }
             }),
@@ -92,6 +95,9 @@ impl Wish {
         let is_temporary_directory = is_directory && request.attributes & attributes::TEMPORARY != 0;
         if is_contradiction || is_temporary_directory || request.sharing & !ALL_SHARING != 0 {
             return Err(Refused::InvalidParameter);
+        }
+        if self.names_directory && self.has(options::NON_DIRECTORY_FILE) {
+            return Err(Refused::NameInvalid);
         }
         if self.has(options::OPEN_BY_FILE_ID) {
             return Err(Refused::NotSupported);
@@ -137,6 +143,9 @@ impl Wish {
             if self.has(options::DIRECTORY_FILE) {
                 return Err(Refused::NotADirectory);
             }
+            if self.names_directory {
+                return Err(Refused::NameInvalid);
+            }
             self.check_file(node, plan)?;
         }
         if node.is_read_only() && self.deletes_on_close() {
@@ -154,7 +163,11 @@ impl Wish {
         if self.deletes_on_close() && attributes.contains(Attributes::READ_ONLY) {
             return Err(Refused::CannotDelete);
         }
-        Ok(Plan::Create { is_directory: self.has(options::DIRECTORY_FILE) })
+        let is_directory = self.has(options::DIRECTORY_FILE);
+        if self.names_directory && !is_directory {
+            return Err(Refused::NameInvalid);
+        }
+        Ok(Plan::Create { is_directory })
     }
 
     /// Whether the attributes of a file that is there allow it.
