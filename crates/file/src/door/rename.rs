@@ -6,7 +6,7 @@ use concurrency::share_mode::RestAccess;
 use engine::{Changes, Commit, Rows, Stop};
 use wire::file_path::FilePath;
 
-use super::decide::{ATTEMPTS_MAX, Ended, Stopped, ended, parse_path, refuse};
+use super::decide::{ATTEMPTS_MAX, Ended, Stopped, ended, names_directory, parse_path, refuse};
 use super::open_file::{Location, UnderWay};
 use super::{OpenFile, Refused, access};
 use crate::announcement::{self, Announcement};
@@ -42,7 +42,7 @@ impl OpenFile {
     pub async fn rename(&self, target: &str, replaces: bool) -> Result<(), Refused> {
         self.need(access::DELETE)?;
         let to = parse_path(target.strip_prefix('\\').unwrap_or(target))?;
-        if to.is_root() {
+        if to.is_root() || names_directory(target) && !self.is_directory() {
             return Err(Refused::NameInvalid);
         }
         Box::pin(self.rename_to(to, replaces)).await
@@ -105,6 +105,7 @@ impl OpenFile {
         let moved = Arc::new(MovedHandles::new(Some(source)));
         let (deciding, moving) = (Arc::clone(&announcement), Arc::clone(&moved));
         let partition = share_key(tree.account, &tree.share);
+        let is_change_time_frozen = self.state().is_change_time_frozen;
         let committed = engine::commit(&*self.tree.door.engine, partition, move |rows, tick| {
             let _held = &held;
             moving.decided(None);
@@ -116,7 +117,7 @@ impl OpenFile {
             if from.is_root() {
                 return Err(refuse(Refused::AccessDenied));
             }
-            let renaming = renaming(&from, replaces, tick.now);
+            let renaming = renaming(&from, replaces, is_change_time_frozen, tick.now);
             rename::rename(&from, &to, &renaming, rows, tick, &mut changes).map_err(ended)?;
             moving.decided(Some(place(rows, &to, &way.to).map_err(ended)?));
             deciding.decided(|| {
@@ -140,7 +141,8 @@ impl OpenFile {
     }
 }
 
-fn renaming(from: &Spot, replaces: bool, now: concurrency::Timestamp) -> Renaming {
+fn renaming(from: &Spot, replaces: bool, is_change_time_frozen: bool, now: concurrency::Timestamp) -> Renaming {
+    let changed = from.node.as_ref().filter(|_| is_change_time_frozen).map(|node| node.changed);
     let is_directory = from.node.as_ref().is_some_and(|node| node.is_directory());
     Renaming {
         kind: if is_directory { RenamedKind::Directory } else { RenamedKind::File },
@@ -148,7 +150,7 @@ fn renaming(from: &Spot, replaces: bool, now: concurrency::Timestamp) -> Renamin
         target_lease: None,
         replaces,
         ignores_read_only: false,
-        settings: SmbSettings::default(),
+        settings: SmbSettings { changed, ..SmbSettings::default() },
         metadata: None,
         content_type: None,
     }
