@@ -84,7 +84,7 @@ impl OpenFile {
             }
             Ok(())
         });
-        Ok(judged.await.map(drop)?)
+        judged.await.map(drop)
     }
 
     /// The security descriptor in its self-relative form, with the parts that are asked for ([`super::security_parts`]). Needs
