@@ -262,6 +262,7 @@ pub async fn open(tree: &Tree, request: CreateRequest) -> Result<Opened, Refused
     for _ in 0..ATTEMPTS_MAX {
         let moves = tree.door.opens.moves(tree.generation);
         let found = opening.look().await?;
+        opening.check_presence(&found.spot)?;
         let name = found.name_key();
         let held = match turn.take() {
             Some((held, turn)) if held == name => turn,
@@ -305,6 +306,15 @@ impl Opening<'_> {
     async fn look(&self) -> Result<Found, Refused> {
         let wish = Arc::clone(&self.wish);
         Ok(self.tree.read(move |rows, share, now| Found::look(rows, share, &wish.path, now)).await?)
+    }
+
+    /// Whether something must be there and is not, or is there and must not. That needs no turn: it was so at the moment of the look.
+    /// What is to be deleted may be gone when the turn comes.
+    fn check_presence(&self, spot: &Spot) -> Result<(), Refused> {
+        match self.wish.plan(spot, self.created) {
+            Err(refused @ (Refused::NotFound | Refused::Collision)) if self.check_pending(spot).is_ok() => Err(refused),
+            Ok(_) | Err(_) => Ok(()),
+        }
     }
 
     async fn attempt(&mut self, mut found: Found, moves: u64, turn: &Arc<Turn>) -> Result<Opened, Ended> {
@@ -399,7 +409,7 @@ impl Opening<'_> {
             };
             made.map_err(ended)
         };
-        self.commit(found, effect, held, apply).await
+        self.commit((found, Plan::Create { is_directory }), effect, held, apply).await
     }
 
     /// Empties the file that was opened.
@@ -413,13 +423,13 @@ impl Opening<'_> {
             }
             create::overwrite(spot, &wish.new.settings, rows, tick, changes).map_err(ended)
         };
-        self.commit(found, effect, held, apply).await
+        self.commit((found, Plan::Overwrite), effect, held, apply).await
     }
 
     /// Commits a change of what stands at the path.
     async fn commit(
         &self,
-        found: &Found,
+        (found, plan): (&Found, Plan),
         effect: Effect,
         held: Held,
         apply: impl Fn(&Spot, &dyn Rows, Tick, &mut Changes) -> Result<Node, Stopped> + Send + 'static,
@@ -432,8 +442,14 @@ impl Opening<'_> {
             let _held = &held;
             let mut changes = Changes::none();
             let share = tree.guard(rows)?;
-            share.announce_count(rows);
-            let spot = tree::find_in(rows, share, &wish.path).map_err(ended)?;
+            // What is created is empty, so only what is emptied changes the usage of the share.
+            let announce = |spot: &Spot| match plan {
+                Plan::Create { is_directory: true } => create::announce(spot, &wish.new, None, rows),
+                Plan::Create { is_directory: false } => create::announce_permission(spot, &wish.new, rows),
+                Plan::Overwrite => share.announce_count(rows),
+                Plan::Open => {}
+            };
+            let spot = tree::find_in_announcing(rows, share, &wish.path, &announce).map_err(ended)?;
             let node = apply(&spot, rows, tick, &mut changes)?;
             deciding.decided(|| effect.event(&spot, &names).into_iter().collect());
             Ok(Commit { changes, outcome: node })

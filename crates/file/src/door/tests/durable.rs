@@ -494,8 +494,10 @@ async fn keeps_its_budget(state: NodeState) {
         }};
     }
     let tree = within!("connect", (1, 1), bench.service.door().connect(1, "share"));
-    let file = within!("create", (10, 7), tree.open(created("a\\b\\c\\file"))).file;
-    let more = within!("create another", (10, 5), tree.open(created("a\\b\\c\\more"))).file;
+    let file = within!("create", (9, 6), tree.open(created("a\\b\\c\\file"))).file;
+    let more = within!("create another", (9, 4), tree.open(created("a\\b\\c\\more"))).file;
+    let missing = async || Ok::<_, Refused>(refused(&tree, wish("a\\b\\c\\missing")).await);
+    assert_eq!(within!("open what is missing", (5, 1), missing()), Refused::NotFound);
     within!("write", (7, 6), file.write(0, "bytes".into()));
     within!("write again", (6, 3), file.write(0, "bytes".into()));
     within!("read", (5, 2), file.read(0, 5));
