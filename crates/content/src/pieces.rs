@@ -215,7 +215,13 @@ impl ByteStream for Structured {
 
 /// Reads a short range whole, for its checksum.
 pub async fn whole(mut pieces: VecDeque<Piece>) -> Result<Bytes, EngineError> {
-    let mut whole = BytesMut::new();
+    let length: u64 = pieces.iter().map(|piece| piece.length).sum();
+    let Some(first) = next(&mut pieces).await? else { return Ok(Bytes::new()) };
+    if first.len() as u64 == length {
+        return Ok(first);
+    }
+    let mut whole = BytesMut::with_capacity(usize::try_from(length).unwrap_or(0));
+    whole.extend_from_slice(&first);
     while let Some(bytes) = next(&mut pieces).await? {
         whole.extend_from_slice(&bytes);
     }

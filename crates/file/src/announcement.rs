@@ -78,9 +78,9 @@ impl Announcement {
         Announcement { events: events.clone(), decided: Mutex::default() }
     }
 
-    /// The decision was run, and does this. If nobody watches, it is not asked.
+    /// The decision was run, and does this. If nobody can be told of it, it is not asked.
     pub fn decided(&self, events: impl FnOnce() -> Vec<Event>) {
-        let events = if self.events.has_watchers() { events() } else { Vec::new() };
+        let events = if self.events.may_be_watched() { events() } else { Vec::new() };
         self.set(events);
     }
 
@@ -105,5 +105,33 @@ impl Drop for Announcement {
     fn drop(&mut self) {
         // The request was dropped before it knew of the commit.
         self.publish();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use concurrency::share_mode::Access;
+
+    use super::*;
+    use crate::opens::events::Notice;
+    use crate::testing::Bench;
+
+    fn event(directory: u64) -> Vec<Event> {
+        let action = Action::Added { name: "new".to_owned() };
+        Event::at(&[directory], &["new"], action, Aspects::FILE_NAME).into_iter().collect()
+    }
+
+    /// Who begins to watch between the decision and its commit, and lists the directory then, does not find the change there.
+    #[tokio::test]
+    async fn who_watches_before_the_commit_is_told() {
+        let bench = Bench::with_share().await;
+        let events = Events::beside(&bench.opens);
+        Announcement::new(&events).decided(|| panic!("nobody can watch without a handle"));
+        let handle = bench.open("", Access::READ, Access::ALL).await;
+        let announcement = Announcement::new(&events);
+        announcement.decided(|| event(handle.file().id));
+        let mut watcher = events.watch(handle.file().id, false, Aspects::FILE_NAME).unwrap();
+        announcement.publish();
+        assert!(matches!(watcher.next().await, Notice::Events(all) if all.len() == 1));
     }
 }

@@ -357,7 +357,7 @@ pub async fn rename(call: Call<'_>, rename: RenameNode) -> Result<ShownNode, Fai
         let source = enter_source(call, &from).await?;
         let replaced = match rename.access_to_target(&from, &to) {
             Some(access) => enter(call, &to, Admission::of(access)).await?,
-            None => check_directory(call, &to).map(|()| None)?,
+            None => Some(enter_directory(call, &to)?),
         };
         let entered = (Entered::of(&from), Entered::of(&to));
         let held = (replaced, turn.as_ref().map(|(_, turn)| Arc::clone(turn)));
@@ -491,14 +491,13 @@ async fn enter(call: Call<'_>, spot: &Spot, admission: Admission) -> Result<Opti
         // What a snapshot sees is not what is open.
         return Ok(None);
     }
-    let Some(file) = file_id(spot) else { return check_directory(call, spot).map(|()| None) };
+    let Some(file) = file_id(spot) else { return enter_directory(call, spot).map(Some) };
     Ok(Some(call.opens.enter(file, admission.access, admission.span).await?))
 }
 
 /// Nothing new comes into a directory that SMB is about to delete.
-fn check_directory(call: Call<'_>, spot: &Spot) -> Result<(), FileError> {
-    let directory = FileId { share: spot.share.generation, id: spot.directory() };
-    if call.opens.is_delete_pending(directory) { Err(FileError::SmbDeletePending) } else { Ok(()) }
+fn enter_directory(call: Call<'_>, spot: &Spot) -> Result<Entry, FileError> {
+    Ok(call.opens.enter_to_add(FileId { share: spot.share.generation, id: spot.directory() })?)
 }
 
 /// Enters for what is renamed: a directory with everything below it.

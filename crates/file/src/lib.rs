@@ -118,8 +118,8 @@ impl FileService {
             copier: Copier::new(Arc::clone(&engine)),
             state: ServiceState::new(Arc::clone(&engine)),
             engine,
+            events: Events::beside(&opens),
             opens,
-            events: Events::default(),
             abandoned: Arc::default(),
             removals: Arc::default(),
         }
@@ -151,8 +151,8 @@ impl HttpService for FileService {
     }
 
     async fn answer(&self, op: Op, call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> {
-        ops::run(op, ops::Call { base: call, opens: &self.opens, events: &self.events, copier: &self.copier }, body)
-            .await
+        let FileService { opens, events, abandoned, copier, .. } = self;
+        ops::run(op, ops::Call { base: call, opens, events, abandoned, copier }, body).await
     }
 
     fn find_policies(rows: &dyn Rows, account: u64, share: &str) -> Result<Option<Vec<StoredPolicy>>, Unread> {

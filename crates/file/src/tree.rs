@@ -61,7 +61,17 @@ pub fn find_in(rows: &dyn Rows, share: ShareGuard, path: &FilePath) -> Result<Sp
     find_at(rows, share, None, path)
 }
 
-/// The same, or, with the epoch of a snapshot, in that snapshot.
+/// The same; for `announce` see [`find_announcing`].
+pub fn find_in_announcing(
+    rows: &dyn Rows,
+    share: ShareGuard,
+    path: &FilePath,
+    announce: &dyn Fn(&Spot),
+) -> Result<Spot, Halt> {
+    walk(rows, share, None, path, announce)
+}
+
+/// Looks a path up in a share, or, with the epoch of a snapshot, in that snapshot.
 pub fn find_at(rows: &dyn Rows, share: ShareGuard, at: Option<u64>, path: &FilePath) -> Result<Spot, Halt> {
     walk(rows, share, at, path, &|_| ())
 }

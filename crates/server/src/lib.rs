@@ -11,6 +11,7 @@ mod batch;
 mod body;
 mod connection_limits;
 mod debug_log;
+mod deletions;
 mod dfs;
 mod failed_sign_ins;
 mod http1;
@@ -226,8 +227,7 @@ impl Server {
                 let protocol = smb::Smb { server: Arc::clone(&self.smb), local };
                 tokio::spawn(connections.accept(port, protocol));
                 // Files to be deleted whose last handle was not closed but lost, as when its request was cut off.
-                let files = self.house.services.file_door();
-                tokio::spawn(async move { files.delete_abandoned().await });
+                deletions::spawn(&self.house.services.file_door());
             }
             Door::Admin => {
                 let (transport, connection_limits) = (Transport::Plain, connections.admin_limits());
@@ -266,6 +266,8 @@ impl Server {
         if left > 0 {
             tracing::warn!(left, "connections were still busy when time was up; they are cut");
         }
+        // Connections that were cut leave files behind that their clients have deleted.
+        let _ = tokio::time::timeout(limits.shutdown, deletions::ended(&self.house.services.file_door())).await;
         // A sweep that takes longer than requests may is left where it is: what it did not finish is still due.
         let _ = tokio::time::timeout(limits.shutdown, sweeper).await;
         self.engine.close().await

@@ -59,6 +59,14 @@ pub const SMB_IDLE: Duration = Duration::from_secs(15 * 60);
 pub const SMB_KEYS_PAUSE: Duration = Duration::from_secs(1);
 /// Room for the bytes of an SMB frame is made in steps of at least this size.
 pub const SMB_FRAME_ROOM_BYTES: usize = 1024 * 1024;
+/// Files that SMB has marked for deletion and that are deleted at once in the background.
+pub const DELETIONS_AT_ONCE_MAX: usize = 64;
+/// How long each of those tasks rests after a failure; twice as long after each further one.
+pub const DELETION_PAUSE: Duration = Duration::from_secs(1);
+/// And never longer.
+pub const DELETION_PAUSE_MAX: Duration = Duration::from_secs(60);
+/// How often shutdown looks whether they are done.
+pub const DELETIONS_LOOK: Duration = Duration::from_millis(20);
 /// How often the sweeper looks when nothing is due.
 pub const SWEEP_PAUSE: Duration = Duration::from_secs(1);
 

@@ -16,8 +16,8 @@ use crate::pieces::Piece;
 /// How many groups are loaded at once of a map with others behind it. Tests have few groups, and see the borders, too.
 const GROUPS_AT_ONCE: usize = if cfg!(test) { 3 } else { 1_000 };
 
-/// Up to so many groups are asked for by their keys. The largest write touches five.
-const GROUPS_BY_KEY_MAX: u64 = 8;
+/// Up to so many groups are asked for by their keys. The largest transfer of SMB touches nine if it is not aligned.
+const GROUPS_BY_KEY_MAX: u64 = 16;
 
 /// A row that a view sees.
 #[derive(Clone, PartialEq, Eq, Debug)]

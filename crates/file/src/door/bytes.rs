@@ -55,15 +55,15 @@ impl OpenFile {
         if span.end > FILE_BYTES_MAX {
             return Err(Refused::DiskFull);
         }
-        self.handle.check_io(offset, bytes.len() as u64, Transfer::Write)?;
+        // It is under way before its bytes are stored: flush and close wait for it.
+        let begun = self.begin_change(Some(span)).await?;
         if bytes.is_empty() {
-            self.location()?;
             return Ok(());
         }
         let change = self.range_change(span);
         let gathered = self.prepare(change).await?;
         let staged = stage(&*self.tree.door.engine, [&gathered.before, &bytes, &gathered.after]).await?;
-        let written = self.change(Effect::changed(Aspects::BYTES), move |spot, rows, tick, changes| {
+        let written = self.commit_change(begun, Effect::changed(Aspects::BYTES), move |spot, rows, tick, changes| {
             spot.share.announce_count(rows);
             change.write(spot, (&gathered, &staged), rows, tick, changes).map(drop).map_err(ended)
         });
@@ -127,9 +127,9 @@ impl OpenFile {
         if start > end || end > OFFSET_MAX {
             return Err(Refused::InvalidParameter);
         }
-        self.handle.check_io(start, end - start, Transfer::Write)?;
+        let begun = self.begin_change(Some(ByteSpan { start, end })).await?;
         let change = self.range_change(ByteSpan { start, end });
-        let cleared = self.change(Effect::changed(Aspects::BYTES), move |spot, rows, tick, changes| {
+        let cleared = self.commit_change(begun, Effect::changed(Aspects::BYTES), move |spot, rows, tick, changes| {
             let length = spot.existing().map_err(|error| ended(halt(error)))?.length();
             let change = RangeChange { end: change.end.min(length), ..change };
             if change.start >= change.end {

@@ -13,7 +13,7 @@ use service::reply::CONTENT_TYPE_DEFAULT;
 use service::{HttpHeaders, Pairs};
 use wire::file_path::FilePath;
 
-use super::decide::{ATTEMPTS_MAX, Ended, Stopped, ended, parse_path};
+use super::decide::{ATTEMPTS_MAX, Ended, Stopped, ended, names_directory, parse_path};
 use super::open_file::{Closing, DoorHolder};
 use super::{
     CreateAction, CreateRequest, Disposition, FileInfo, OpenFile, Opened, Refused, Tree, access, attributes, options,
@@ -23,7 +23,7 @@ use crate::change::create::{self, NewFile, NewNode, Replacing};
 use crate::change::properties::{PermissionSetting, SmbSettings};
 use crate::model::{Attributes, Node, ShareGuard, share_key};
 use crate::opens::events::Aspects;
-use crate::opens::{FileId, Handle, NameKey, OpenRequest, Place, Turn};
+use crate::opens::{Entry, FileId, Handle, NameKey, OpenRequest, Place, Turn};
 use crate::request::FILE_BYTES_MAX;
 use crate::security::{Descriptor, Permission, root_directory};
 use crate::tree::{self, Spot};
@@ -43,6 +43,8 @@ const GENERICS: [(u32, u32); 4] = [
 #[derive(Debug)]
 struct Wish {
     path: FilePath,
+    /// The path is one that only a directory can have.
+    names_directory: bool,
     /// Without generic bits.
     access: u32,
     /// Whatever there is to be had, too.
@@ -69,6 +71,7 @@ impl Wish {
         }
         let wish = Wish {
             path,
+            names_directory: names_directory(&request.path),
             access: GENERICS.iter().fold(request.access & !GENERIC_BITS, |mask, (generic, rights)| {
                 if request.access & generic == 0 { mask } else { mask | rights }
             }),
@@ -92,6 +95,9 @@ impl Wish {
         let is_temporary_directory = is_directory && request.attributes & attributes::TEMPORARY != 0;
         if is_contradiction || is_temporary_directory || request.sharing & !ALL_SHARING != 0 {
             return Err(Refused::InvalidParameter);
+        }
+        if self.names_directory && self.has(options::NON_DIRECTORY_FILE) {
+            return Err(Refused::NameInvalid);
         }
         if self.has(options::OPEN_BY_FILE_ID) {
             return Err(Refused::NotSupported);
@@ -137,6 +143,9 @@ impl Wish {
             if self.has(options::DIRECTORY_FILE) {
                 return Err(Refused::NotADirectory);
             }
+            if self.names_directory {
+                return Err(Refused::NameInvalid);
+            }
             self.check_file(node, plan)?;
         }
         if node.is_read_only() && self.deletes_on_close() {
@@ -154,7 +163,11 @@ impl Wish {
         if self.deletes_on_close() && attributes.contains(Attributes::READ_ONLY) {
             return Err(Refused::CannotDelete);
         }
-        Ok(Plan::Create { is_directory: self.has(options::DIRECTORY_FILE) })
+        let is_directory = self.has(options::DIRECTORY_FILE);
+        if self.names_directory && !is_directory {
+            return Err(Refused::NameInvalid);
+        }
+        Ok(Plan::Create { is_directory })
     }
 
     /// Whether the attributes of a file that is there allow it.
@@ -249,6 +262,7 @@ pub async fn open(tree: &Tree, request: CreateRequest) -> Result<Opened, Refused
     for _ in 0..ATTEMPTS_MAX {
         let moves = tree.door.opens.moves(tree.generation);
         let found = opening.look().await?;
+        opening.check_presence(&found.spot)?;
         let name = found.name_key();
         let held = match turn.take() {
             Some((held, turn)) if held == name => turn,
@@ -270,6 +284,15 @@ pub async fn open(tree: &Tree, request: CreateRequest) -> Result<Opened, Refused
     Err(Refused::TryAgain)
 }
 
+/// What is held until a commit has ended, also if nobody waits for it any more.
+struct Held {
+    _turn: Arc<Turn>,
+    /// The file that is emptied.
+    _handle: Option<Arc<Handle>>,
+    /// The directory into which something new comes.
+    _added: Option<Arc<Entry>>,
+}
+
 /// A CREATE under way.
 struct Opening<'a> {
     tree: &'a Tree,
@@ -285,11 +308,26 @@ impl Opening<'_> {
         Ok(self.tree.read(move |rows, share, now| Found::look(rows, share, &wish.path, now)).await?)
     }
 
+    /// Whether something must be there and is not, or is there and must not. That needs no turn: it was so at the moment of the look.
+    /// What is to be deleted may be gone when the turn comes.
+    fn check_presence(&self, spot: &Spot) -> Result<(), Refused> {
+        match self.wish.plan(spot, self.created) {
+            Err(refused @ (Refused::NotFound | Refused::Collision)) if self.check_pending(spot).is_ok() => Err(refused),
+            Ok(_) | Err(_) => Ok(()),
+        }
+    }
+
     async fn attempt(&mut self, mut found: Found, moves: u64, turn: &Arc<Turn>) -> Result<Opened, Ended> {
         self.check_pending(&found.spot)?;
         let plan = self.wish.plan(&found.spot, self.created)?;
+        // Held until the handle is in the table: the directory is not deleted before.
+        let mut added = None;
         if let Plan::Create { is_directory } = plan {
-            let node = self.create(&found, is_directory, turn).await?;
+            let directory = FileId { share: found.spot.share.generation, id: found.spot.directory() };
+            let entry = Arc::new(self.tree.door.opens.enter_to_add(directory).map_err(Refused::from)?);
+            let held = Held { _turn: Arc::clone(turn), _handle: None, _added: Some(Arc::clone(&entry)) };
+            added = Some(entry);
+            let node = self.create(&found, is_directory, held).await?;
             self.created = Some(node.id);
             found.spot.node = Some(node);
         }
@@ -298,6 +336,7 @@ impl Opening<'_> {
         let granted = self.wish.granted(&node, is_new);
         let closing = Arc::new(Closing::default());
         let handle = Arc::new(self.handle((&found, &node), (granted, plan), &closing).await?);
+        drop(added);
         if self.tree.door.opens.moves(self.tree.generation) != moves {
             // A directory above may have gone elsewhere before the handle was in the table.
             let again = self.look().await?;
@@ -355,7 +394,7 @@ impl Opening<'_> {
     }
 
     /// Creates what the request asks for at a free name.
-    async fn create(&self, found: &Found, is_directory: bool, turn: &Arc<Turn>) -> Result<Node, Ended> {
+    async fn create(&self, found: &Found, is_directory: bool, held: Held) -> Result<Node, Ended> {
         let wish = Arc::clone(&self.wish);
         let (above, added) = (found.spot.above.clone(), Aspects::name_of(is_directory));
         let effect = Effect::Put { added, changed: Aspects::PROPERTIES };
@@ -370,29 +409,29 @@ impl Opening<'_> {
             };
             made.map_err(ended)
         };
-        self.commit(found, effect, (Arc::clone(turn), None), apply).await
+        self.commit((found, Plan::Create { is_directory }), effect, held, apply).await
     }
 
     /// Empties the file that was opened.
     async fn overwrite(&self, found: &Found, handle: &Arc<Handle>, turn: &Arc<Turn>) -> Result<Node, Ended> {
         let (wish, id) = (Arc::clone(&self.wish), handle.file().id);
         let effect = Effect::changed(Aspects::BYTES.and(Aspects::ATTRIBUTES));
-        let held = (Arc::clone(turn), Some(Arc::clone(handle)));
+        let held = Held { _turn: Arc::clone(turn), _handle: Some(Arc::clone(handle)), _added: None };
         let apply = move |spot: &Spot, rows: &dyn Rows, tick: Tick, changes: &mut Changes| {
             if spot.id() != Some(id) {
                 return Err(engine::Stop::Refused(Ended::LookAgain));
             }
             create::overwrite(spot, &wish.new.settings, rows, tick, changes).map_err(ended)
         };
-        self.commit(found, effect, held, apply).await
+        self.commit((found, Plan::Overwrite), effect, held, apply).await
     }
 
-    /// Commits a change of what stands at the path. The turn and the handle are held until the commit has ended.
+    /// Commits a change of what stands at the path.
     async fn commit(
         &self,
-        found: &Found,
+        (found, plan): (&Found, Plan),
         effect: Effect,
-        held: (Arc<Turn>, Option<Arc<Handle>>),
+        held: Held,
         apply: impl Fn(&Spot, &dyn Rows, Tick, &mut Changes) -> Result<Node, Stopped> + Send + 'static,
     ) -> Result<Node, Ended> {
         let (tree, wish, names) = (self.tree.clone(), Arc::clone(&self.wish), found.names.clone());
@@ -403,8 +442,14 @@ impl Opening<'_> {
             let _held = &held;
             let mut changes = Changes::none();
             let share = tree.guard(rows)?;
-            share.announce_count(rows);
-            let spot = tree::find_in(rows, share, &wish.path).map_err(ended)?;
+            // What is created is empty, so only what is emptied changes the usage of the share.
+            let announce = |spot: &Spot| match plan {
+                Plan::Create { is_directory: true } => create::announce(spot, &wish.new, None, rows),
+                Plan::Create { is_directory: false } => create::announce_permission(spot, &wish.new, rows),
+                Plan::Overwrite => share.announce_count(rows),
+                Plan::Open => {}
+            };
+            let spot = tree::find_in_announcing(rows, share, &wish.path, &announce).map_err(ended)?;
             let node = apply(&spot, rows, tick, &mut changes)?;
             deciding.decided(|| effect.event(&spot, &names).into_iter().collect());
             Ok(Commit { changes, outcome: node })

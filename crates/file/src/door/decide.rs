@@ -72,11 +72,21 @@ pub fn parse_path(path: &str) -> Result<FilePath, Refused> {
     // The unnamed stream is the file itself; there are no others.
     let stream = path.len().checked_sub(DATA_STREAM.len()).and_then(|at| path.split_at_checked(at));
     let path = match stream {
-        Some((file, stream)) if stream.eq_ignore_ascii_case(DATA_STREAM) && !file.is_empty() => file,
+        Some((file, stream)) if stream.eq_ignore_ascii_case(DATA_STREAM) && !file.is_empty() => {
+            if names_directory(file) {
+                return Err(Refused::NameInvalid);
+            }
+            file
+        }
         Some(_) | None => path,
     };
     let path = path.replace('\\', "/");
     FilePath::parse(&path, PathKind::Directory, TrailingDots::Keep).map_err(|_| Refused::NameInvalid)
+}
+
+/// Whether a path can only be that of a directory: it ends with a backslash.
+pub fn names_directory(path: &str) -> bool {
+    path.ends_with('\\')
 }
 
 const DATA_STREAM: &str = "::$DATA";

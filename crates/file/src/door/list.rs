@@ -7,17 +7,19 @@ use wire::fold::fold;
 use super::decide::{Stopped, ended};
 use super::pattern::Pattern;
 use super::values::Position;
-use super::{DirectoryEntry, LISTED_ENTRIES_MAX, OpenFile, Refused, access};
+use super::{DirectoryEntry, LISTED_ENTRIES_MAX, OpenFile, ROWS_PASSED_MAX, Refused, access};
 use crate::model::{Node, refuse as halt};
 use crate::ops::list_directories_and_files::ListDirectoriesAndFiles;
 use crate::past;
 use crate::tree::Spot;
 
 /// How far the listing of a handle has come.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Listing {
     pattern: Pattern,
     position: Position,
+    /// The client was told of an entry.
+    has_answered: bool,
 }
 
 /// A part of a listing.
@@ -33,6 +35,10 @@ impl OpenFile {
     ///
     /// The pattern is that of the first call, and of each call that restarts. None: [`Refused::NoSuchFile`] in a first call,
     /// [`Refused::NoMoreFiles`] later. Needs FILE_READ_DATA.
+    ///
+    /// One call passes at most [`super::ROWS_PASSED_MAX`] names that do not match. If that was all it is answered with nothing,
+    /// and the position has moved: the next call, which must not restart, goes on there. In between the caller can look whether
+    /// anybody still wants to know.
     pub async fn list(&self, pattern: &str, restart: bool, most: usize) -> Result<Vec<DirectoryEntry>, Refused> {
         if !self.is_directory() {
             return Err(Refused::InvalidParameter);
@@ -41,7 +47,13 @@ impl OpenFile {
         let listing = self.listing(pattern, restart)?;
         let most = most.clamp(1, LISTED_ENTRIES_MAX);
         let (mut entries, mut position) = (Vec::new(), Some(listing.position.clone()));
+        let mut parts = ROWS_PASSED_MAX / LISTED_ENTRIES_MAX;
         while let Some(from) = position.take().filter(|_| entries.len() < most) {
+            if parts == 0 {
+                position = Some(from);
+                break;
+            }
+            parts -= 1;
             let (pattern, room) = (listing.pattern.clone(), most - entries.len());
             let location = self.location()?;
             let part = self.tree.read(move |rows, share, _| {
@@ -57,13 +69,25 @@ impl OpenFile {
         if !entries.is_empty() {
             return Ok(entries);
         }
-        Err(if listing.position == Position::Start { Refused::NoSuchFile } else { Refused::NoMoreFiles })
+        if let Some(reached) = position {
+            self.pass(&listing, reached);
+            return Ok(Vec::new());
+        }
+        Err(if listing.has_answered { Refused::NoMoreFiles } else { Refused::NoSuchFile })
     }
 
     /// The entry, and all before it, have been told to the client.
     pub fn advance(&self, entry: &DirectoryEntry) {
         if let Some(listing) = &mut self.state().listing {
             listing.position = entry.position.clone();
+            listing.has_answered = true;
+        }
+    }
+
+    /// Moves the position past names that do not match, unless another request has moved it meanwhile.
+    fn pass(&self, begun: &Listing, reached: Position) {
+        if let Some(listing) = self.state().listing.as_mut().filter(|listing| **listing == *begun) {
+            listing.position = reached;
         }
     }
 
@@ -72,7 +96,7 @@ impl OpenFile {
         if let Some(listing) = state.listing.as_ref().filter(|_| !restart) {
             return Ok(listing.clone());
         }
-        let listing = Listing { pattern: Pattern::parse(pattern)?, position: Position::Start };
+        let listing = Listing { pattern: Pattern::parse(pattern)?, position: Position::Start, has_answered: false };
         state.listing = Some(listing.clone());
         Ok(listing)
     }

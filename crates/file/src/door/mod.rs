@@ -32,8 +32,8 @@ mod watch;
 pub use constants::{access, attributes, notify_filter, options, security_parts, sharing};
 pub use open_file::OpenFile;
 pub use refused::Refused;
-pub(crate) use removal::{Abandoned, Remover};
-pub use tree::{Door, SHARES_LISTED_MAX, Tree};
+pub(crate) use removal::{Abandoned, Due, Remover};
+pub use tree::{Door, NotDeleted, SHARES_LISTED_MAX, Tree};
 pub use values::{
     BasicInfo, Change, ChangeKind, Changes, CreateAction, CreateRequest, DirectoryEntry, Disposition, FileInfo,
     HandleOwner, Lock, Opened, Space, TimeChange, filetime,
@@ -55,3 +55,5 @@ pub(crate) fn fuzz_names(text: &str) {
 pub const TRANSFER_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// The most entries of a directory that one call of [`OpenFile::list`] answers.
 pub const LISTED_ENTRIES_MAX: usize = 1_000;
+/// The most names of a directory that one call of [`OpenFile::list`] looks at.
+pub const ROWS_PASSED_MAX: usize = if cfg!(test) { 2_000 } else { 20_000 };

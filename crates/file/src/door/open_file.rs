@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use concurrency::Timestamp;
-use content::map::FileView;
+use concurrency::range_lock::Transfer;
+use content::map::{ByteSpan, FileView};
 use engine::{Changes, Commit, Rows, Tick};
 use tokio::sync::{Notify, OwnedRwLockReadGuard, RwLock};
 use wire::file_path::FoldedName;
@@ -16,7 +17,7 @@ use super::{FileInfo, HandleOwner, Refused, Tree};
 use crate::announcement::{Announcement, Effect};
 use crate::model::{ShareGuard, share_key};
 use crate::opens::events::Watcher;
-use crate::opens::{Handle, HandleId, Holder, Place, Removal};
+use crate::opens::{Entry, Handle, HandleId, Holder, Place, Removal, Span};
 use crate::tree::{self, Spot};
 
 /// An open file or directory. Every method takes `&self`: requests of one handle may run at once.
@@ -76,6 +77,9 @@ impl Closing {
 
 /// The handle stays in the table while a change is under way, and close waits for it.
 pub(super) type UnderWay = (Arc<Handle>, OwnedRwLockReadGuard<()>);
+
+/// A change under way, and its entry in the table, beside which new opens and locks wait.
+pub(super) type Changing = (UnderWay, Entry);
 
 /// Told by the table what becomes of a handle.
 #[derive(Debug)]
@@ -193,8 +197,10 @@ impl OpenFile {
     pub async fn close(&self) -> Result<(), Refused> {
         self.location()?;
         self.closing.close();
-        let _all_ended = self.changing.write().await;
+        let all_ended = self.changing.write().await;
         let removal = self.handle.close();
+        // The removal waits for the turn at the name, and a rename that has the turn may wait for its own change to begin.
+        drop(all_ended);
         self.tell_watchers_of_deletion();
         match removal {
             Some(removal) => self.tree.remove(removal).await,
@@ -246,6 +252,18 @@ impl OpenFile {
         (Arc::clone(&self.handle), Arc::clone(&self.changing).read_owned().await)
     }
 
+    /// A change begins, of these bytes if they are known. Refused if others have locked them.
+    pub(super) async fn begin_change(&self, span: Option<ByteSpan>) -> Result<Changing, Refused> {
+        let under_way = self.under_way().await;
+        let span = span.map(|ByteSpan { start, end }| Span {
+            offset: start,
+            length: end.saturating_sub(start),
+            transfer: Transfer::Write,
+        });
+        let entry = self.handle.begin_write(span)?;
+        Ok((under_way, entry))
+    }
+
     /// Ready when all changes that were begun before have ended.
     pub(super) async fn settled(&self) {
         drop(self.changing.write().await);
@@ -262,15 +280,26 @@ impl OpenFile {
         Ok((read.await?, if self.handle.file().is_root() { Vec::new() } else { names }))
     }
 
-    /// Commits a change of the file. It counts as under way until the commit has ended, also if the future is dropped: the handle
-    /// stays in the table so long, and close waits for it.
+    /// Commits a change of the file, none of its bytes in particular.
     pub(super) async fn change<T: Send + 'static>(
         &self,
         effect: Effect,
         apply: impl Fn(&Spot, &dyn Rows, Tick, &mut Changes) -> Result<T, Stopped> + Send + Sync + 'static,
     ) -> Result<T, Refused> {
+        let begun = self.begin_change(None).await?;
+        self.commit_change(begun, effect, apply).await
+    }
+
+    /// Commits a change that has begun. It is under way until the commit has ended, also if the future is dropped: close waits for
+    /// it so long, and even if the handle is closed by force nobody opens the file meanwhile who would not have it changed.
+    pub(super) async fn commit_change<T: Send + 'static>(
+        &self,
+        begun: Changing,
+        effect: Effect,
+        apply: impl Fn(&Spot, &dyn Rows, Tick, &mut Changes) -> Result<T, Stopped> + Send + Sync + 'static,
+    ) -> Result<T, Refused> {
         let apply = Arc::new(apply);
-        let held = Arc::new(self.under_way().await);
+        let held = Arc::new(begun);
         for _ in 0..SETTLINGS_MAX {
             let (tree, apply, held, location) =
                 (self.tree.clone(), Arc::clone(&apply), Arc::clone(&held), self.location()?);

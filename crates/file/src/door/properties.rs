@@ -58,22 +58,33 @@ impl OpenFile {
     /// FileDispositionInformation: the file is deleted when its last handle closes, or no longer. Needs DELETE.
     pub async fn set_delete_pending(&self, pending: bool) -> Result<(), Refused> {
         self.need(access::DELETE)?;
+        let mut _judgement = None;
         if pending {
-            let judged = self.look(|spot, rows, _| {
-                let node = spot.existing().map_err(|error| ended(halt(error)))?;
-                if spot.is_root() || node.is_read_only() {
-                    return Err(refuse(Refused::CannotDelete));
-                }
-                if node.is_directory() && remove::has_entries(rows, spot, node).map_err(ended)? {
-                    return Err(refuse(Refused::DirectoryNotEmpty));
-                }
-                Ok(())
-            });
-            judged.await?;
+            self.check_deletion().await?;
+            if self.is_directory() {
+                // Something may have come into it since, or be on its way.
+                _judgement = Some(self.handle.judge_deletion().await?);
+                self.check_deletion().await?;
+            }
         }
         self.handle.set_delete_pending(pending)?;
         self.tell_watchers_of_deletion();
         Ok(())
+    }
+
+    /// Whether the file or directory, as it is now, may be deleted.
+    async fn check_deletion(&self) -> Result<(), Refused> {
+        let judged = self.look(|spot, rows, _| {
+            let node = spot.existing().map_err(|error| ended(halt(error)))?;
+            if spot.is_root() || node.is_read_only() {
+                return Err(refuse(Refused::CannotDelete));
+            }
+            if node.is_directory() && remove::has_entries(rows, spot, node).map_err(ended)? {
+                return Err(refuse(Refused::DirectoryNotEmpty));
+            }
+            Ok(())
+        });
+        judged.await.map(drop)
     }
 
     /// The security descriptor in its self-relative form, with the parts that are asked for ([`super::security_parts`]). Needs
@@ -106,13 +117,15 @@ impl OpenFile {
             }
         }
         let given = Descriptor::decode(descriptor).map_err(|_| Refused::InvalidSecurityDescriptor)?;
+        let is_change_time_frozen = self.state().is_change_time_frozen;
         let change = move |spot: &Spot, rows: &dyn Rows, tick: Tick, changes: &mut Changes| {
             let node = spot.existing().map_err(|error| ended(halt(error)))?;
             let stored = permission::find(spot.share, node.permission, rows).map_err(ended)?;
             let whole = chosen(parts, given.clone(), stored.descriptor().clone());
             let whole = Permission::new(whole).map_err(|_| refuse(Refused::InvalidSecurityDescriptor))?;
             let permission = PermissionSetting::Given(Box::new(whole));
-            set_properties(spot, SmbSettings { permission, ..SmbSettings::default() }, rows, tick, changes)
+            let changed = is_change_time_frozen.then_some(node.changed);
+            set_properties(spot, SmbSettings { permission, changed, ..SmbSettings::default() }, rows, tick, changes)
         };
         self.change(Effect::changed(Aspects::SECURITY), change).await
     }

@@ -1,8 +1,9 @@
 //! Deleting what SMB has marked for deletion, now that its last handle is closed.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use engine::{Changes, Commit, Engine};
+use engine::{Changes, Commit, Engine, EngineError};
 use tokio::sync::Notify;
 use wire::file_path::FoldedName;
 use wire::fold::fold;
@@ -14,7 +15,7 @@ use crate::change::remove;
 use crate::error::FileError;
 use crate::model::share_key;
 use crate::opens::events::{Aspects, Events};
-use crate::opens::{NameKey, Opens, Place, Removal};
+use crate::opens::{FileId, NameKey, Opens, Place, Removal};
 
 /// What is needed to delete a file.
 #[derive(Clone, Copy, Debug)]
@@ -22,24 +23,36 @@ pub struct Remover<'a> {
     pub engine: &'a dyn Engine,
     pub opens: &'a Opens,
     pub events: &'a Events,
+    pub abandoned: &'a Arc<Abandoned>,
 }
 
 impl Remover<'_> {
-    /// Deletes the file, wherever it is by now. It stays pending until the commit has ended, also if the future is dropped.
-    pub async fn remove(self, account: u64, share: &ShareName, removal: Removal) -> Result<(), Failure> {
+    /// A file that is to be deleted. It is not forgotten: dropped before [`Remover::remove`] has deleted it, it is abandoned.
+    pub fn due(self, account: u64, share: &ShareName, removal: Removal) -> Due {
+        Due {
+            abandoned: Arc::clone(self.abandoned),
+            file: Mutex::new(Some(AbandonedFile { account, share: share.clone(), removal })),
+        }
+    }
+
+    /// Deletes the file, wherever it is by now. It stays pending until that is done. If the engine cannot do it now, or if the
+    /// future is dropped, the file is abandoned: it is deleted in the background.
+    pub async fn remove(self, due: Due) -> Result<(), Failure> {
+        let Some(Deletion { account, share, file, place }) = due.deletion() else { return Ok(()) };
         // Whoever opens the file looks at its row first and then at the table, where it is pending until its row is gone. The turn
-        // keeps both together. Where too many wait for it, the file is deleted without.
-        let turn = match name_of(removal.place(), removal.file().share) {
-            Some(name) => self.opens.turn(name).await.ok(),
+        // keeps both together.
+        let turn = match name_of(&place, file.share) {
+            Some(name) => Some(self.opens.turn_to_remove(name).await),
             None => None,
         };
+        let (due, turn) = (Arc::new(due), Arc::new(turn));
         let announcement = Arc::new(Announcement::new(self.events));
-        let (deciding, name, file) = (Arc::clone(&announcement), share.clone(), removal.file());
-        let names: Vec<String> = removal.place().path.split('/').map(str::to_owned).collect();
-        let above: Vec<u64> = removal.place().above.iter().rev().copied().collect();
+        let (deciding, name) = (Arc::clone(&announcement), share.clone());
+        let names: Vec<String> = place.path.split('/').map(str::to_owned).collect();
+        let above: Vec<u64> = place.above.iter().rev().copied().collect();
         let folded = FoldedName::stored(&fold(names.last().map_or("", String::as_str)));
-        let held = (removal, turn);
-        let removed = engine::commit::<(), FileError, _>(self.engine, share_key(account, share), move |rows, tick| {
+        let held = (Arc::clone(&due), Arc::clone(&turn));
+        let removed = engine::commit::<(), FileError, _>(self.engine, share_key(account, &share), move |rows, tick| {
             let _held = &held;
             let mut changes = Changes::none();
             let removed = remove::closed(rows, account, &name, (file, (&above, &folded)), tick, &mut changes)?;
@@ -52,12 +65,75 @@ impl Remover<'_> {
             });
             Ok(Commit { changes, outcome: () })
         });
-        let result = removed.await;
-        match result {
+        let result = removed.await.map_err(Failure::from);
+        match &result {
             Ok(()) => announcement.publish(),
             Err(_) => announcement.forget(),
         }
-        Ok(result?)
+        if !result.as_ref().is_err_and(is_passing) {
+            due.settled();
+        }
+        // Not before the watchers know: the next one at the name may create a file there.
+        drop(turn);
+        result
+    }
+}
+
+/// Whether it may work later.
+pub fn is_passing(failure: &Failure) -> bool {
+    match failure {
+        Failure::Failed(EngineError::Busy | EngineError::Full | EngineError::Closed | EngineError::Unavailable(_)) => {
+            true
+        }
+        Failure::Failed(EngineError::Corrupt(_) | EngineError::TooLarge { .. })
+        | Failure::Refused(_)
+        | Failure::Body(_) => false,
+    }
+}
+
+/// A file that is to be deleted now. Dropped before it is settled, it is abandoned: a commit that nobody waited for may have
+/// deleted it or not.
+#[derive(Debug)]
+#[must_use = "the file is to be deleted"]
+pub struct Due {
+    abandoned: Arc<Abandoned>,
+    file: Mutex<Option<AbandonedFile>>,
+}
+
+/// Which file, and where.
+struct Deletion {
+    account: u64,
+    share: ShareName,
+    file: FileId,
+    place: Place,
+}
+
+impl Due {
+    fn deletion(&self) -> Option<Deletion> {
+        let file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        file.as_ref().map(|AbandonedFile { account, share, removal }| Deletion {
+            account: *account,
+            share: share.clone(),
+            file: removal.file(),
+            place: removal.place().clone(),
+        })
+    }
+
+    /// It is deleted, or cannot be. It is no longer pending.
+    fn settled(&self) {
+        drop(self.take());
+    }
+
+    fn take(&self) -> Option<AbandonedFile> {
+        self.file.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+impl Drop for Due {
+    fn drop(&mut self) {
+        if let Some(file) = self.take() {
+            self.abandoned.add(file);
+        }
     }
 }
 
@@ -68,10 +144,10 @@ fn name_of(place: &Place, share: u64) -> Option<NameKey> {
     Some(NameKey { directory, folded: fold(name).into_owned().into() })
 }
 
-/// Files whose last handle was dropped instead of closed, until they are deleted.
+/// Files to be deleted that nobody deletes yet: their last handle was dropped instead of closed, or the engine could not do it.
 #[derive(Debug, Default)]
 pub struct Abandoned {
-    files: Mutex<Vec<AbandonedFile>>,
+    files: Mutex<VecDeque<AbandonedFile>>,
     arrived: Notify,
 }
 
@@ -84,18 +160,33 @@ pub struct AbandonedFile {
 
 impl Abandoned {
     pub fn add(&self, file: AbandonedFile) {
-        self.files.lock().unwrap_or_else(PoisonError::into_inner).push(file);
+        self.files().push_back(file);
         self.arrived.notify_one();
     }
 
-    /// Those that are there, at least one.
-    pub async fn next(&self) -> Vec<AbandonedFile> {
+    /// The one that has been there for longest, when there is one.
+    pub async fn next(&self) -> AbandonedFile {
         loop {
-            let files = std::mem::take(&mut *self.files.lock().unwrap_or_else(PoisonError::into_inner));
-            if !files.is_empty() {
-                return files;
+            let (file, is_more) = {
+                let mut files = self.files();
+                (files.pop_front(), !files.is_empty())
+            };
+            if is_more {
+                // Two that arrive at once may have woken only one of those who wait.
+                self.arrived.notify_one();
             }
-            self.arrived.notified().await;
+            match file {
+                Some(file) => return file,
+                None => self.arrived.notified().await,
+            }
         }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.files().is_empty()
+    }
+
+    fn files(&self) -> MutexGuard<'_, VecDeque<AbandonedFile>> {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

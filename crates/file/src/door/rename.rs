@@ -6,8 +6,8 @@ use concurrency::share_mode::RestAccess;
 use engine::{Changes, Commit, Rows, Stop};
 use wire::file_path::FilePath;
 
-use super::decide::{ATTEMPTS_MAX, Ended, Stopped, ended, parse_path, refuse};
-use super::open_file::Location;
+use super::decide::{ATTEMPTS_MAX, Ended, Stopped, ended, names_directory, parse_path, refuse};
+use super::open_file::{Location, UnderWay};
 use super::{OpenFile, Refused, access};
 use crate::announcement::{self, Announcement};
 use crate::change::properties::SmbSettings;
@@ -33,13 +33,16 @@ impl Way {
     }
 }
 
+/// What a rename holds until its commit has ended: its entries at the new name, the turns, and that it is under way.
+type Held = ((Entry, Option<Entry>), Option<Arc<Turn>>, Arc<UnderWay>);
+
 impl OpenFile {
     /// FileRenameInformation. `target` is a path as in [`super::CreateRequest::path`], with or without a backslash in front. A file at
     /// the new name goes if `replaces` and nobody has it open, a directory never. Needs DELETE.
     pub async fn rename(&self, target: &str, replaces: bool) -> Result<(), Refused> {
         self.need(access::DELETE)?;
         let to = parse_path(target.strip_prefix('\\').unwrap_or(target))?;
-        if to.is_root() {
+        if to.is_root() || names_directory(target) && !self.is_directory() {
             return Err(Refused::NameInvalid);
         }
         Box::pin(self.rename_to(to, replaces)).await
@@ -47,6 +50,8 @@ impl OpenFile {
 
     async fn rename_to(&self, to: FilePath, replaces: bool) -> Result<(), Refused> {
         let opens = &self.tree.door.opens;
+        // Before any turn: close waits for what is under way, and what it deletes then waits for the turn.
+        let under_way = Arc::new(self.under_way().await);
         let mut turn: Option<((NameKey, NameKey), Arc<Turn>)> = None;
         for _ in 0..ATTEMPTS_MAX {
             let way = Arc::new(Way { from: self.location()?, to: to.clone() });
@@ -61,7 +66,8 @@ impl OpenFile {
             let reach = if self.is_directory() { Reach::Tree } else { Reach::Node };
             let source = self.handle.begin_rename(reach)?;
             let replaced = self.enter_target(&from, &to, replaces).await?;
-            match self.commit_rename(way, (from, to), replaces, (source, replaced, held)).await {
+            let held = (replaced, held, Arc::clone(&under_way));
+            match self.commit_rename(way, (from, to), replaces, (source, held)).await {
                 Err(Ended::LookAgain) => {}
                 result => return Ok(result?),
             }
@@ -69,21 +75,19 @@ impl OpenFile {
         Err(Refused::TryAgain)
     }
 
-    /// Enters the table for what has the new name, which nobody may have open.
-    async fn enter_target(&self, from: &Spot, to: &Spot, replaces: bool) -> Result<Option<Entry>, Refused> {
+    /// Enters the table for the directory of the new name, and for what has that name, which nobody may have open.
+    async fn enter_target(&self, from: &Spot, to: &Spot, replaces: bool) -> Result<(Entry, Option<Entry>), Refused> {
         let opens = &self.tree.door.opens;
         let directory = FileId { share: to.share.generation, id: to.directory() };
-        if opens.is_delete_pending(directory) {
-            return Err(Refused::DeletePending);
-        }
+        let added = opens.enter_to_add(directory)?;
         opens.check_rename_into(directory)?;
-        let Some(node) = to.node.as_ref().filter(|node| Some(node.id) != from.id()) else { return Ok(None) };
+        let Some(node) = to.node.as_ref().filter(|node| Some(node.id) != from.id()) else { return Ok((added, None)) };
         if node.is_directory() || !replaces {
             return Err(if replaces { Refused::AccessDenied } else { Refused::Collision });
         }
         let file = FileId { share: to.share.generation, id: node.id };
         match opens.enter(file, RestAccess::Delete, None).await {
-            Ok(entry) => Ok(Some(entry)),
+            Ok(entry) => Ok((added, Some(entry))),
             Err(Refusal::SharingViolation) => Err(Refused::AccessDenied),
             Err(other) => Err(other.into()),
         }
@@ -94,14 +98,14 @@ impl OpenFile {
         way: Arc<Way>,
         seen: (Spot, Spot),
         replaces: bool,
-        (source, replaced, turn): (Entry, Option<Entry>, Option<Arc<Turn>>),
+        (source, held): (Entry, Held),
     ) -> Result<(), Ended> {
         let tree = self.tree.clone();
         let announcement = Arc::new(Announcement::new(&tree.door.events));
         let moved = Arc::new(MovedHandles::new(Some(source)));
         let (deciding, moving) = (Arc::clone(&announcement), Arc::clone(&moved));
-        let held = (replaced, turn, self.under_way().await);
         let partition = share_key(tree.account, &tree.share);
+        let is_change_time_frozen = self.state().is_change_time_frozen;
         let committed = engine::commit(&*self.tree.door.engine, partition, move |rows, tick| {
             let _held = &held;
             moving.decided(None);
@@ -113,7 +117,7 @@ impl OpenFile {
             if from.is_root() {
                 return Err(refuse(Refused::AccessDenied));
             }
-            let renaming = renaming(&from, replaces, tick.now);
+            let renaming = renaming(&from, replaces, is_change_time_frozen, tick.now);
             rename::rename(&from, &to, &renaming, rows, tick, &mut changes).map_err(ended)?;
             moving.decided(Some(place(rows, &to, &way.to).map_err(ended)?));
             deciding.decided(|| {
@@ -137,7 +141,8 @@ impl OpenFile {
     }
 }
 
-fn renaming(from: &Spot, replaces: bool, now: concurrency::Timestamp) -> Renaming {
+fn renaming(from: &Spot, replaces: bool, is_change_time_frozen: bool, now: concurrency::Timestamp) -> Renaming {
+    let changed = from.node.as_ref().filter(|_| is_change_time_frozen).map(|node| node.changed);
     let is_directory = from.node.as_ref().is_some_and(|node| node.is_directory());
     Renaming {
         kind: if is_directory { RenamedKind::Directory } else { RenamedKind::File },
@@ -145,7 +150,7 @@ fn renaming(from: &Spot, replaces: bool, now: concurrency::Timestamp) -> Renamin
         target_lease: None,
         replaces,
         ignores_read_only: false,
-        settings: SmbSettings::default(),
+        settings: SmbSettings { changed, ..SmbSettings::default() },
         metadata: None,
         content_type: None,
     }

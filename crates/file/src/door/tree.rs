@@ -7,7 +7,7 @@ use wire::file_path::FilePath;
 use wire::names::ShareName;
 
 use super::decide::Ended;
-use super::removal::{Abandoned, AbandonedFile, Remover};
+use super::removal::{self, Abandoned, AbandonedFile, Remover};
 use super::{CreateRequest, Opened, Refused, Space, create};
 use crate::model::{Protocol, find_share, find_usage};
 use crate::opens::events::Events;
@@ -41,6 +41,17 @@ impl FileService {
             abandoned: Arc::clone(&self.abandoned),
         }
     }
+}
+
+/// A file that is to be deleted and was not.
+#[derive(Debug)]
+pub struct NotDeleted {
+    pub account: u64,
+    pub share: String,
+    pub path: String,
+    pub error: Failure,
+    /// It is still to be deleted. If not, it stays and can be opened again.
+    pub is_tried_again: bool,
 }
 
 /// A share that a client is connected to (TREE_CONNECT). A clone is the same connection. A share that is deleted and made again
@@ -88,19 +99,29 @@ impl Door {
         Ok(Tree { door: self.clone(), account, share, generation: found.generation })
     }
 
-    /// Deletes files whose last handle was dropped instead of closed, for as long as it is polled. The server runs it once:
-    /// until such a file is deleted nobody can open it.
-    pub async fn delete_abandoned(&self) {
-        loop {
-            for AbandonedFile { account, share, removal } in self.abandoned.next().await {
-                // If the engine fails the file stays, as it does after a crash.
-                _ = self.remover().remove(account, &share, removal).await;
-            }
-        }
+    /// Waits for a file that is to be deleted and that nobody deletes, because its last handle was dropped instead of closed or
+    /// because the engine could not do it, and deletes it. Until then nobody can open the file, so the server calls this again and
+    /// again, several times at once, with a pause after a failure.
+    pub async fn delete_abandoned(&self) -> Result<(), NotDeleted> {
+        let AbandonedFile { account, share, removal } = self.abandoned.next().await;
+        let path = removal.place().path.clone();
+        let due = self.remover().due(account, &share, removal);
+        self.remover().remove(due).await.map_err(|error| NotDeleted {
+            account,
+            share: share.as_str().to_owned(),
+            path,
+            is_tried_again: removal::is_passing(&error),
+            error,
+        })
+    }
+
+    /// Whether there is a file that [`Door::delete_abandoned`] would delete.
+    pub fn has_abandoned(&self) -> bool {
+        !self.abandoned.is_empty()
     }
 
     pub(super) fn remover(&self) -> Remover<'_> {
-        Remover { engine: &*self.engine, opens: &self.opens, events: &self.events }
+        Remover { engine: &*self.engine, opens: &self.opens, events: &self.events, abandoned: &self.abandoned }
     }
 }
 
@@ -134,7 +155,8 @@ impl Tree {
 
     /// Deletes a file whose last handle is closed.
     pub(super) async fn remove(&self, removal: Removal) -> Result<(), Refused> {
-        self.door.remover().remove(self.account, &self.share, removal).await.map_err(refused)
+        let remover = self.door.remover();
+        remover.remove(remover.due(self.account, &self.share, removal)).await.map_err(refused)
     }
 
     pub(super) fn abandon(&self, removal: Removal) {

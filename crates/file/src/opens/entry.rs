@@ -57,6 +57,18 @@ impl Opens {
         self.begin(directory, access, Reach::Tree, None)
     }
 
+    /// Enters a directory to put something new into it: refused if the directory is to be deleted or is judged for that. Until the
+    /// entry is dropped, a deletion of the directory through a handle waits before it looks whether anything is in it.
+    pub fn enter_to_add(&self, directory: FileId) -> Result<Entry, Refusal> {
+        let ticket = self.table.next_ticket();
+        let work = Work { ticket, access: RestAccess::Look, reach: Reach::Node, span: None };
+        self.table.with(directory.share, |share| match share.is_judged(directory.id) {
+            true => Err(Refusal::DeletePending),
+            false => share.enter(directory.id, work),
+        })?;
+        Ok(Entry::new(Arc::clone(&self.table), directory, ticket, Reach::Node))
+    }
+
     fn begin(&self, file: FileId, access: RestAccess, reach: Reach, span: Option<Span>) -> Result<Entry, Refusal> {
         let ticket = self.table.next_ticket();
         let work = Work { ticket, access, reach, span };

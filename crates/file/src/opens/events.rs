@@ -10,8 +10,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use tokio::sync::Notify;
 
+use super::Opens;
+
 /// Events kept for a watcher between two of its requests; one more and all of them are dropped for an overflow.
 pub const EVENTS_PER_WATCHER_MAX: usize = 1_024;
+/// Room for those events. Deep directories make large ones.
+pub const EVENT_BYTES_PER_WATCHER_MAX: usize = 128 * 1024;
 /// Watchers of one directory: as many as its handles may be.
 pub const WATCHERS_PER_DIRECTORY_MAX: usize = super::OPENS_PER_ROOT_MAX;
 
@@ -86,6 +90,16 @@ impl Event {
         Some(Event { directory: *directory, above, action, aspects })
     }
 
+    /// The room that it takes.
+    fn bytes(&self) -> usize {
+        let names = match &self.action {
+            Action::Added { name } | Action::Removed { name } | Action::Modified { name } => name.len(),
+            Action::Renamed { from, to } => from.len() + to.len(),
+        };
+        let above: usize = self.above.iter().map(|above| size_of::<Above>() + above.child.len()).sum();
+        size_of::<Event>() + names + above
+    }
+
     /// The names that lead from `directory` to the one in which it happened: none for itself, nothing if it is neither
     /// that nor above.
     pub fn path_from(&self, directory: u64) -> Option<Vec<&str>> {
@@ -123,6 +137,8 @@ struct Hub {
     /// By directory. Publishing only reads it.
     watches: RwLock<HashMap<u64, Vec<Arc<Watch>>>>,
     count: AtomicUsize,
+    /// Who will watch a directory has it open before.
+    opens: Option<Opens>,
 }
 
 #[derive(Debug)]
@@ -137,6 +153,8 @@ struct Watch {
 #[derive(Debug, Default)]
 struct Kept {
     events: VecDeque<Arc<Event>>,
+    /// The room that the events take.
+    bytes: usize,
     has_overflowed: bool,
     is_delete_pending: bool,
 }
@@ -158,7 +176,18 @@ impl Events {
         Ok(Watcher { hub: Arc::clone(&self.hub), watch })
     }
 
-    /// Whether there is any watcher. Without one, no event needs to be made.
+    /// For the directories of this table.
+    pub fn beside(opens: &Opens) -> Events {
+        Events { hub: Arc::new(Hub { opens: Some(opens.clone()), ..Hub::default() }) }
+    }
+
+    /// Whether there may be a watcher when what is decided now is durable. If not, no event needs to be made. One who begins to
+    /// watch in between and looks at the directory finds it as it was before: only the event tells of the change.
+    pub fn may_be_watched(&self) -> bool {
+        self.has_watchers() || self.hub.opens.as_ref().is_some_and(|opens| opens.calm().is_none())
+    }
+
+    /// Whether there is any watcher.
     pub fn has_watchers(&self) -> bool {
         self.hub.count.load(Ordering::Relaxed) > 0
     }
@@ -251,15 +280,17 @@ impl Watch {
         if kept.has_overflowed {
             return;
         }
-        if kept.events.len() < EVENTS_PER_WATCHER_MAX {
+        let bytes = kept.bytes + event.bytes();
+        if kept.events.len() < EVENTS_PER_WATCHER_MAX && bytes <= EVENT_BYTES_PER_WATCHER_MAX {
             kept.events.push_back(Arc::clone(event));
+            kept.bytes = bytes;
         } else {
-            *kept = Kept { events: VecDeque::new(), has_overflowed: true, ..*kept };
+            *kept = Kept { events: VecDeque::new(), bytes: 0, has_overflowed: true, ..*kept };
         }
     }
 
     fn take(&self) -> Option<Notice> {
-        let Kept { events, has_overflowed, is_delete_pending } = std::mem::take(&mut *self.kept());
+        let Kept { events, has_overflowed, is_delete_pending, .. } = std::mem::take(&mut *self.kept());
         if is_delete_pending {
             return Some(Notice::DeletePending);
         }

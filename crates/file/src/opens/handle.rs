@@ -6,7 +6,7 @@ use concurrency::Timestamp;
 use concurrency::range_lock::Transfer;
 use concurrency::share_mode::RestAccess;
 
-use super::entry::Work;
+use super::entry::{Span, Work};
 use super::open::{Client, Holder, Place};
 use super::table::{ClosedHandle, Table};
 use super::{Entry, FileId, HandleId, HandleRefusal, Reach};
@@ -83,12 +83,44 @@ impl Handle {
         })
     }
 
+    /// Begins to judge whether a directory may be deleted. Until the answer is dropped nothing new comes into it, and what is on its
+    /// way was waited for, so the caller sees whether it is empty. It can be opened all the same.
+    pub async fn judge_deletion(&self) -> Result<Judgement, HandleRefusal> {
+        let FileId { share, id } = self.file;
+        let ticket = self.table.with(share, |share| {
+            let slot = share.slot_of(self.file, self.id).ok_or(HandleRefusal::Closed)?;
+            slot.judged += 1;
+            // Whoever has entered before has a smaller one.
+            Ok::<u64, HandleRefusal>(self.table.next_ticket())
+        })?;
+        let judgement = Judgement { table: Arc::clone(&self.table), file: self.file };
+        self.table.wait_while(share, |share| share.while_older(id, ticket)).await;
+        Ok(judgement)
+    }
+
     /// Whether the byte-range locks of other handles, or shared ones of this handle, allow the transfer.
     pub fn check_io(&self, offset: u64, length: u64, transfer: Transfer) -> Result<(), HandleRefusal> {
         self.table.with(self.file.share, |share| {
             let slot = share.slot_of(self.file, self.id).ok_or(HandleRefusal::Closed)?;
             Ok(slot.check_io(self.id, offset, length, transfer)?)
         })
+    }
+
+    /// A change through this handle begins, of these bytes if they are known: refused if byte-range locks stand against it. Until the
+    /// entry is dropped, locks of these bytes wait, and so do opens that would not have the file changed: another handle can be
+    /// opened meanwhile only if this one was closed by force.
+    pub fn begin_write(&self, span: Option<Span>) -> Result<Entry, HandleRefusal> {
+        let ticket = self.table.next_ticket();
+        let work = Work { ticket, access: RestAccess::Write, reach: Reach::Node, span };
+        self.table.with(self.file.share, |share| {
+            let slot = share.slot_of(self.file, self.id).ok_or(HandleRefusal::Closed)?;
+            if let Some(Span { offset, length, transfer }) = span {
+                slot.check_io(self.id, offset, length, transfer)?;
+            }
+            slot.begin(work);
+            Ok::<(), HandleRefusal>(())
+        })?;
+        Ok(Entry::new(Arc::clone(&self.table), self.file, ticket, Reach::Node))
     }
 
     /// A rename through this handle begins: refused if anything below is open. Until the entry is dropped, opens of
@@ -135,6 +167,20 @@ impl Removal {
 impl Drop for Removal {
     fn drop(&mut self) {
         self.table.with(self.file.share, |share| share.unmark(self.file.id));
+    }
+}
+
+/// A directory that is judged for deletion.
+#[derive(Debug)]
+#[must_use = "something may come into the directory when this is dropped"]
+pub struct Judgement {
+    table: Arc<Table>,
+    file: FileId,
+}
+
+impl Drop for Judgement {
+    fn drop(&mut self) {
+        self.table.with(self.file.share, |share| share.end_judgement(self.file.id));
     }
 }
 

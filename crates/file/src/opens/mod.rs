@@ -44,7 +44,7 @@ use std::sync::Arc;
 use concurrency::share_mode::{Access, Open};
 
 pub use entry::{Entry, Span};
-pub use handle::{Handle, Removal};
+pub use handle::{Handle, Judgement, Removal};
 pub use handles::{ForcedClose, HandleInfo, HandlePage, Scope, Which};
 pub use open::{Client, Holder, OpenRequest, Place};
 pub use refusal::{HandleRefusal, OpenRefusal, Refusal};

@@ -31,6 +31,8 @@ pub(super) struct Slot {
     pub trees: usize,
     /// Handles of files and directories below.
     pub below: usize,
+    /// Handles through which it is being judged whether it may be deleted.
+    pub judged: usize,
     /// Made when something first waits.
     changed: Option<Arc<Notify>>,
 }
@@ -81,7 +83,7 @@ fn owner(handle: HandleId) -> OpenId {
 impl Slot {
     pub fn is_empty(&self) -> bool {
         // Locks and lock requests are gone when there is no handle.
-        self.handles.is_empty() && self.at_work.is_empty() && self.below == 0
+        self.handles.is_empty() && self.at_work.is_empty() && self.below == 0 && self.judged == 0
     }
 
     /// The next time that an operation leaves or a handle closes. Made under the mutex, so no change is missed.
@@ -139,6 +141,12 @@ impl Slot {
     pub fn transient_against(&mut self, open: Open) -> Option<OwnedNotified> {
         let stands_against = self.accesses.kinds().any(|access| access.conflicts_with(open));
         stands_against.then(|| self.next_change())
+    }
+
+    /// The next change, if an operation with a smaller ticket is at work.
+    pub fn while_older(&mut self, ticket: u64) -> Option<OwnedNotified> {
+        let is_older = self.at_work.keys().next().is_some_and(|first| *first < ticket);
+        is_older.then(|| self.next_change())
     }
 
     /// The next change, if a REST operation at work is on bytes that the locks cover.

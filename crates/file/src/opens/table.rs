@@ -144,6 +144,23 @@ impl Share {
         self.pending.contains(&id)
     }
 
+    /// Whether it is being judged for deletion. See [`Handle::judge_deletion`](super::Handle::judge_deletion).
+    pub fn is_judged(&self, id: u64) -> bool {
+        self.slots.get(&id).is_some_and(|slot| slot.judged > 0)
+    }
+
+    /// A judgement for deletion has ended.
+    pub fn end_judgement(&mut self, id: u64) {
+        let slot = self.slots.get_mut(&id).expect("a file has a slot while it is judged");
+        slot.judged -= 1;
+        self.tidy(id);
+    }
+
+    /// The next change, while an operation is at work that began before.
+    pub fn while_older(&mut self, id: u64, ticket: u64) -> Option<OwnedNotified> {
+        self.slots.get_mut(&id).and_then(|slot| slot.while_older(ticket))
+    }
+
     pub fn pending_among(&self, ids: &[u64]) -> HashSet<u64> {
         if self.pending.is_empty() {
             return HashSet::new();

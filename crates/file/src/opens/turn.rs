@@ -61,6 +61,13 @@ impl Opens {
         Ok(Turn { _first: self.turns.take(name).await?, _second: None })
     }
 
+    /// Waits for the turn at the name of a file that is deleted because its last handle closed. It is never refused: those who
+    /// wait, however many, must not keep the file from being deleted, and each file is deleted once.
+    pub async fn turn_to_remove(&self, name: NameKey) -> Turn {
+        let (seat, lock, _) = self.turns.sit(name);
+        Turn { _first: Held { _lock: lock.lock_owned().await, _seat: seat }, _second: None }
+    }
+
     /// Waits for the turn at both names of a rename. They are taken in order, so two renames never wait for each other.
     pub async fn turn_at_both(&self, one: NameKey, other: NameKey) -> Result<Turn, Refusal> {
         if one == other {
@@ -80,19 +87,20 @@ impl Default for Turns {
 
 impl Turns {
     async fn take(self: &Arc<Turns>, name: NameKey) -> Result<Held, Refusal> {
-        let (seat, lock) = self.sit(name)?;
+        let (seat, lock, seats) = self.sit(name);
+        if seats > TURNS_PER_NAME_MAX {
+            return Err(Refusal::TooMany);
+        }
         Ok(Held { _lock: lock.lock_owned().await, _seat: seat })
     }
 
-    fn sit(self: &Arc<Turns>, name: NameKey) -> Result<(Seat, Arc<tokio::sync::Mutex<()>>), Refusal> {
+    /// A seat, what to wait for, and how many seats there are now.
+    fn sit(self: &Arc<Turns>, name: NameKey) -> (Seat, Arc<tokio::sync::Mutex<()>>, usize) {
         let mut shard = self.shard(&name);
         let queue = shard.entry(name.clone()).or_default();
-        if queue.seats >= TURNS_PER_NAME_MAX {
-            return Err(Refusal::TooMany);
-        }
         queue.seats += 1;
-        let lock = Arc::clone(&queue.lock);
-        Ok((Seat { turns: Arc::clone(self), name }, lock))
+        let (lock, seats) = (Arc::clone(&queue.lock), queue.seats);
+        (Seat { turns: Arc::clone(self), name }, lock, seats)
     }
 
     fn shard(&self, name: &NameKey) -> MutexGuard<'_, HashMap<NameKey, Queue>> {

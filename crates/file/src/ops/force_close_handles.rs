@@ -9,7 +9,7 @@ use wire::http::{Head, HeaderName, HeaderValue, Reply, StatusCode};
 use super::Call;
 use super::list_handles::{HandleScope, marker};
 use crate::Failure;
-use crate::door::Remover;
+use crate::door::{Due, Remover};
 use crate::error::FileError;
 use crate::opens::{HandleId, Which};
 use crate::request::required;
@@ -37,13 +37,18 @@ pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
     let share = scope.target.share.clone();
     let scope = call.read(&Arc::new(scope)).await?;
     let outcome = scope.map(|scope| call.opens.force_close(scope, which)).unwrap_or_default();
-    let remover = Remover { engine: call.engine, opens: call.opens, events: call.events };
-    for removal in outcome.removals {
-        remover.remove(call.account, &share, removal).await?;
+    let Call { opens, events, abandoned, .. } = call;
+    let remover = Remover { engine: call.engine, opens, events, abandoned };
+    // The handles are closed, whatever becomes of the files. All of them are due before the first is waited for: what this request
+    // does not delete is deleted in the background.
+    let due: Vec<Due> = outcome.removals.into_iter().map(|file| remover.due(call.account, &share, file)).collect();
+    let mut failed = 0;
+    for file in due {
+        failed += usize::from(remover.remove(file).await.is_err());
     }
     let mut answer = reply::reply(StatusCode::OK);
-    answer.headers.insert(&CLOSED, HeaderValue::from(outcome.closed));
-    answer.headers.insert(&FAILED, HeaderValue::from(0));
+    answer.headers.insert(&CLOSED, HeaderValue::from(outcome.closed - failed));
+    answer.headers.insert(&FAILED, HeaderValue::from(failed));
     if let Some(next) = outcome.next {
         answer.headers.insert(&MARKER, HeaderValue::from(next.0));
     }

@@ -61,10 +61,12 @@ pub use set_share_metadata::{SetShareMetadata, WriteShare};
 pub use set_share_properties::SetShareProperties;
 
 use std::ops::Deref;
+use std::sync::Arc;
 
 use wire::http::{Body, Reply};
 
 use crate::background_copy::FileCopier;
+use crate::door::Abandoned;
 use crate::opens::Opens;
 use crate::opens::events::Events;
 use crate::{Failure, Op};
@@ -76,6 +78,8 @@ pub struct Call<'a> {
     pub opens: &'a Opens,
     /// Where changes are told to those who watch directories over SMB.
     pub events: &'a Events,
+    /// Files that SMB has marked for deletion and that are deleted in the background.
+    pub abandoned: &'a Arc<Abandoned>,
     /// For sources of copies, and for copies that go on after the answer.
     pub copier: &'a FileCopier,
 }

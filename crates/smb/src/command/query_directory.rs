@@ -31,6 +31,11 @@ pub(super) async fn run(call: &Call, request: query_directory::Request) -> Resul
             Err(refused) => return Err(status_of(refused)),
         };
         restart = false;
+        if entries.is_empty() && listing.is_empty() {
+            // None of very many names has matched so far. Others get their turn in between, and whoever waits can give up.
+            tokio::task::yield_now().await;
+            continue;
+        }
         let fitting = entries.iter().take_while(|entry| listing.push(&shown(entry))).count();
         if let Some(last) = fitting.checked_sub(1) {
             file.door.advance(&entries[last]);

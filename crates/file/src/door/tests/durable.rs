@@ -2,10 +2,14 @@ use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
+use concurrency::range_lock::LockKind;
 use engine::loads::{Budget, NodeState, Tally};
 use engine::memory::MemoryEngine;
+use engine::{BoxFuture, ContentId, ContentWriter, Decision, Engine, EngineError, Staged, Wrapper};
 
 use super::*;
+use crate::opens::{NameKey, TURNS_PER_NAME_MAX};
+use crate::testing::header;
 use crate::tests::dropped::{Waiting, bench as waiting_bench};
 
 fn poll<F: Future>(future: std::pin::Pin<&mut F>) -> Poll<F::Output> {
@@ -58,6 +62,142 @@ async fn close_and_flush_wait_for_what_was_begun() {
     assert_eq!(bench.read("dir/file").await, b"late");
 }
 
+/// A directory is marked for deletion only if nothing is on its way into it.
+#[tokio::test]
+async fn a_disposition_waits_for_what_comes_into_the_directory() {
+    let rename = [("x-ms-file-rename-source", "http://127.0.0.1:10003/acct/share/other")];
+    let create = [("x-ms-type", "file"), ("x-ms-content-length", "0")];
+    for how in 0..4 {
+        let (bench, waiting) = waiting_bench().await;
+        let tree = tree(&bench).await;
+        bench.mkdir("empty").await;
+        bench.create("other", 0).await;
+        let other = open(&tree, wish("other")).await;
+        match how {
+            0 => begin_and_drop(&waiting, tree.open(created("empty\\new"))),
+            1 => begin_and_drop(&waiting, other.rename("empty\\new", false)),
+            2 => begin_and_drop(&waiting, bench.call("PUT", "share/empty/new", &create, b"")),
+            _ => begin_and_drop(&waiting, bench.call("PUT", "share/empty/new?comp=rename", &rename, b"")),
+        }
+        let dir = open(&tree, wish("empty")).await;
+        {
+            let mut deleting = pin!(dir.set_delete_pending(true));
+            assert!(poll(deleting.as_mut()).is_pending(), "{how}");
+            // It can be opened meanwhile, but nothing else comes into it.
+            open(&tree, wish("empty")).await.close().await.unwrap();
+            assert_eq!(refused(&tree, created("empty\\more")).await, Refused::DeletePending, "{how}");
+            waiting.run().await;
+            assert_eq!(deleting.await, Err(Refused::DirectoryNotEmpty), "{how}");
+        }
+        // And nothing is left of the attempt.
+        let more = open(&tree, created("empty\\more")).await;
+        done(&bench, [dir, other, more]).await;
+    }
+}
+
+/// Whoever locks bytes, or opens the file after its handle was closed by force, waits for what is being written.
+#[tokio::test]
+async fn locks_and_opens_wait_for_writes_under_way() {
+    let (bench, waiting) = waiting_bench().await;
+    let tree = tree(&bench).await;
+    let (writer, locker) = (open(&tree, wish("dir\\file")).await, open(&tree, wish("dir\\file")).await);
+    begin_and_drop(&waiting, writer.write(0, "late".into()));
+    let lock = |offset| [Lock { offset, length: 4, kind: LockKind::Exclusive }];
+    {
+        let (inside, beside) = (lock(2), lock(6));
+        locker.lock(&beside).await.unwrap();
+        let mut locked = pin!(locker.lock(&inside));
+        assert!(poll(locked.as_mut()).is_pending());
+        assert_eq!(writer.write(5, "x".into()).await, Err(Refused::FileLockConflict));
+        assert_eq!(writer.set_zero_data(5, 6).await, Err(Refused::FileLockConflict));
+        waiting.run().await;
+        assert_eq!(poll(locked.as_mut()), Poll::Ready(Ok(())));
+    }
+    assert_eq!(locker.read(0, 4).await.unwrap(), "late");
+    locker.close().await.unwrap();
+    let basic = BasicInfo { attributes: attributes::HIDDEN, ..BasicInfo::default() };
+    for change in 0..4 {
+        let writer = open(&tree, wish("dir\\file")).await;
+        match change {
+            0 => begin_and_drop(&waiting, writer.write(0, "late".into())),
+            1 => begin_and_drop(&waiting, writer.set_end_of_file(8)),
+            2 => begin_and_drop(&waiting, writer.set_zero_data(0, 4)),
+            _ => begin_and_drop(&waiting, writer.set_basic(basic)),
+        }
+        let headers = [("x-ms-handle-id", "*")];
+        bench.call("PUT", "share/dir/file?comp=forceclosehandles", &headers, b"").await.unwrap();
+        let mut alone = pin!(tree.open(with("dir\\file", READ, 0)));
+        assert!(poll(alone.as_mut()).is_pending(), "{change}");
+        waiting.run().await;
+        alone.await.unwrap().file.close().await.unwrap();
+    }
+    drop(writer);
+    assert!(bench.opens.is_empty());
+}
+
+/// An engine that stores bytes when it is told to.
+#[derive(Debug)]
+struct SlowlyStoring {
+    inner: Arc<MemoryEngine>,
+    stored: Arc<tokio::sync::Semaphore>,
+}
+
+struct SlowWriter {
+    inner: Box<dyn ContentWriter>,
+    stored: Arc<tokio::sync::Semaphore>,
+}
+
+impl ContentWriter for SlowWriter {
+    fn id(&self) -> ContentId {
+        self.inner.id()
+    }
+
+    fn write(&mut self, bytes: ::bytes::Bytes) -> BoxFuture<'_, Result<(), EngineError>> {
+        self.inner.write(bytes)
+    }
+
+    fn finish(self: Box<Self>) -> BoxFuture<'static, Result<Staged, EngineError>> {
+        Box::pin(async move {
+            drop(self.stored.acquire().await);
+            self.inner.finish().await
+        })
+    }
+}
+
+impl Wrapper for SlowlyStoring {
+    fn inner(&self) -> &dyn Engine {
+        &*self.inner
+    }
+
+    fn writer(&self, length: Option<u64>) -> Box<dyn ContentWriter> {
+        Box::new(SlowWriter { inner: self.inner.writer(length), stored: Arc::clone(&self.stored) })
+    }
+}
+
+/// Flush and close wait for a write that came before them, also while its bytes are stored.
+#[tokio::test]
+async fn flush_and_close_wait_for_bytes_that_are_stored() {
+    let engine = Arc::new(MemoryEngine::default());
+    let stored = Arc::new(tokio::sync::Semaphore::new(0));
+    let slow = Arc::new(SlowlyStoring { inner: Arc::clone(&engine), stored: Arc::clone(&stored) });
+    let bench = Bench::over(slow, engine);
+    bench.call("PUT", "share?restype=share", &[], b"").await.unwrap();
+    let tree = tree(&bench).await;
+    let file = open(&tree, created("file")).await;
+    {
+        let (mut write, mut flush) = (pin!(file.write(0, "bytes".into())), pin!(file.flush()));
+        let mut close = pin!(file.close());
+        assert!(poll(write.as_mut()).is_pending());
+        assert!(poll(flush.as_mut()).is_pending() && poll(close.as_mut()).is_pending());
+        stored.add_permits(1);
+        assert_eq!(write.await, Ok(()));
+        assert_eq!((flush.await, close.await), (Ok(()), Ok(())));
+    }
+    assert_eq!(bench.read("file").await, b"bytes");
+    drop(file);
+    assert!(bench.opens.is_empty());
+}
+
 /// A rename that nobody waits for any more takes the handles along all the same.
 #[tokio::test]
 async fn a_rename_that_is_dropped() {
@@ -86,7 +226,169 @@ async fn a_close_that_is_dropped() {
         assert_eq!(again.await.map(|opened| opened.action).unwrap_err(), Refused::NotFound);
     }
     drop(file);
+    // Nobody has heard whether it was committed, so it is looked at once more.
+    tree.door.delete_abandoned().await.unwrap();
+    assert!(bench.opens.is_empty() && !tree.door.has_abandoned());
+    bench.check_rows().await;
+}
+
+/// Close waits for what is under way, and what it deletes waits for the turn at the name. A rename must not have the turn and wait
+/// for close.
+#[tokio::test]
+async fn a_rename_and_a_close_do_not_wait_for_each_other() {
+    for closes_first in [true, false] {
+        let (bench, waiting) = waiting_bench().await;
+        let tree = tree(&bench).await;
+        let on_close = CreateRequest { options: options::DELETE_ON_CLOSE, ..wish("dir\\file") };
+        let file = open(&tree, on_close).await;
+        begin_and_drop(&waiting, file.write(0, "late".into()));
+        {
+            let (mut close, mut rename) = (pin!(file.close()), Box::pin(file.rename("moved", false)));
+            if closes_first {
+                assert!(poll(close.as_mut()).is_pending());
+            }
+            assert!(poll(rename.as_mut()).is_pending());
+            if !closes_first {
+                assert!(poll(close.as_mut()).is_pending());
+            }
+            waiting.run().await;
+            if closes_first {
+                assert_eq!(poll(close.as_mut()), Poll::Ready(Ok(())));
+                assert_eq!(poll(rename.as_mut()), Poll::Ready(Err(Refused::FileClosed)));
+            } else {
+                // This engine never tells the rename that it was committed.
+                drop(rename);
+                assert_eq!(poll(close.as_mut()), Poll::Ready(Ok(())));
+            }
+        }
+        drop(file);
+        assert!(bench.opens.is_empty());
+        assert_eq!(refused(&tree, wish("dir\\file")).await, Refused::NotFound);
+        assert_eq!(refused(&tree, wish("moved")).await, Refused::NotFound);
+        bench.check_rows().await;
+    }
+}
+
+/// What is to be deleted at close is deleted, also if the close is dropped before its turn at the name has come.
+#[tokio::test]
+async fn a_close_that_is_dropped_while_it_waits_for_its_turn() {
+    let (bench, _) = waiting_bench().await;
+    let tree = tree(&bench).await;
+    let file = open(&tree, wish("dir\\file")).await;
+    file.set_delete_pending(true).await.unwrap();
+    let directory = file.handle.place().unwrap().above[0];
+    let name = NameKey { directory, folded: "FILE".into() };
+    let turn = bench.opens.turn(name.clone()).await.unwrap();
+    // However many wait for the name.
+    let mut others: Vec<_> = (1..TURNS_PER_NAME_MAX).map(|_| Box::pin(bench.opens.turn(name.clone()))).collect();
+    assert!(others.iter_mut().all(|other| poll(other.as_mut()).is_pending()));
+    {
+        let mut close = pin!(file.close());
+        assert!(poll(close.as_mut()).is_pending());
+    }
+    drop((file, turn, others));
+    assert!(tree.door.has_abandoned());
+    assert_eq!(refused(&tree, wish("dir\\file")).await, Refused::DeletePending);
+    tree.door.delete_abandoned().await.unwrap();
+    assert_eq!(refused(&tree, wish("dir\\file")).await, Refused::NotFound);
     assert!(bench.opens.is_empty());
+    bench.check_rows().await;
+}
+
+/// An engine that takes no commits while it is told so.
+#[derive(Debug)]
+struct Failing {
+    inner: Arc<MemoryEngine>,
+    error: Mutex<Option<EngineError>>,
+}
+
+impl Wrapper for Failing {
+    fn inner(&self) -> &dyn Engine {
+        &*self.inner
+    }
+
+    fn commit(&self, decision: Box<dyn Decision>) -> BoxFuture<'_, Result<(), EngineError>> {
+        match self.error.lock().unwrap().clone() {
+            None => self.inner.commit(decision),
+            Some(error) => Box::pin(async move { Err(error) }),
+        }
+    }
+}
+
+async fn failing_bench() -> (Bench, Arc<Failing>) {
+    let engine = Arc::new(MemoryEngine::default());
+    let failing = Arc::new(Failing { inner: Arc::clone(&engine), error: Mutex::default() });
+    let bench = Bench::over(Arc::clone(&failing) as Arc<dyn Engine>, engine);
+    bench.call("PUT", "share?restype=share", &[], b"").await.unwrap();
+    (bench, failing)
+}
+
+/// A deletion at close that fails for now is tried again until it is done; one that can never work is given up.
+#[tokio::test]
+async fn a_deletion_that_the_engine_refuses() {
+    let (bench, failing) = failing_bench().await;
+    let tree = tree(&bench).await;
+    let unavailable = EngineError::Unavailable("no connection".to_owned());
+    for error in [EngineError::Busy, unavailable, EngineError::Full, EngineError::Corrupt("row".to_owned())] {
+        let is_passing = !matches!(error, EngineError::Corrupt(_));
+        let file = open(&tree, CreateRequest { disposition: Disposition::OpenIf, ..wish("file") }).await;
+        file.set_delete_pending(true).await.unwrap();
+        *failing.error.lock().unwrap() = Some(error.clone());
+        assert_eq!(file.close().await, Err(Refused::Failed(error.clone())));
+        assert_eq!(tree.door.has_abandoned(), is_passing);
+        if is_passing {
+            assert_eq!(refused(&tree, wish("file")).await, Refused::DeletePending);
+            let not_deleted = tree.door.delete_abandoned().await.unwrap_err();
+            assert_eq!((not_deleted.path.as_str(), not_deleted.is_tried_again), ("file", true));
+            *failing.error.lock().unwrap() = None;
+            tree.door.delete_abandoned().await.unwrap();
+            assert_eq!(refused(&tree, wish("file")).await, Refused::NotFound);
+        } else {
+            *failing.error.lock().unwrap() = None;
+            drop(open(&tree, wish("file")).await);
+        }
+        assert!(bench.opens.is_empty());
+    }
+    bench.check_rows().await;
+}
+
+/// The same of handles that are closed by force, whose files are many: one that fails is counted and hinders no other, and a
+/// client that goes away loses none.
+#[tokio::test]
+async fn deletions_of_a_forced_close() {
+    const FILES: [&str; 3] = ["a", "b", "c"];
+    const CLOSE: (&str, &[(&str, &str)]) =
+        ("share?restype=directory&comp=forceclosehandles", &[("x-ms-handle-id", "*"), ("x-ms-recursive", "true")]);
+    let (bench, failing) = failing_bench().await;
+    let tree = tree(&bench).await;
+    let on_close = CreateRequest { options: options::DELETE_ON_CLOSE, ..created("") };
+    let mut files = Vec::new();
+    for path in FILES {
+        files.push(open(&tree, CreateRequest { path: path.to_owned(), ..on_close.clone() }).await);
+    }
+    *failing.error.lock().unwrap() = Some(EngineError::Busy);
+    let answer = bench.call("PUT", CLOSE.0, CLOSE.1, b"").await.unwrap();
+    assert_eq!(header(&answer, "x-ms-number-of-handles-closed"), Some("0"));
+    assert_eq!(header(&answer, "x-ms-number-of-handles-failed"), Some("3"));
+    *failing.error.lock().unwrap() = None;
+    for _ in FILES {
+        tree.door.delete_abandoned().await.unwrap();
+    }
+    assert!(bench.opens.is_empty());
+    assert_eq!(bench.names("").await, [""; 0]);
+
+    let (bench, waiting) = waiting_bench().await;
+    let tree = super::tree(&bench).await;
+    for path in FILES {
+        files.push(open(&tree, CreateRequest { path: path.to_owned(), ..on_close.clone() }).await);
+    }
+    begin_and_drop(&waiting, bench.call("PUT", CLOSE.0, CLOSE.1, b""));
+    waiting.run().await;
+    while tree.door.has_abandoned() {
+        tree.door.delete_abandoned().await.unwrap();
+    }
+    assert!(bench.opens.is_empty());
+    assert_eq!(bench.names("").await, ["dir"]);
     bench.check_rows().await;
 }
 
@@ -192,8 +494,10 @@ async fn keeps_its_budget(state: NodeState) {
         }};
     }
     let tree = within!("connect", (1, 1), bench.service.door().connect(1, "share"));
-    let file = within!("create", (10, 7), tree.open(created("a\\b\\c\\file"))).file;
-    let more = within!("create another", (10, 5), tree.open(created("a\\b\\c\\more"))).file;
+    let file = within!("create", (9, 6), tree.open(created("a\\b\\c\\file"))).file;
+    let more = within!("create another", (9, 4), tree.open(created("a\\b\\c\\more"))).file;
+    let missing = async || Ok::<_, Refused>(refused(&tree, wish("a\\b\\c\\missing")).await);
+    assert_eq!(within!("open what is missing", (5, 1), missing()), Refused::NotFound);
     within!("write", (7, 6), file.write(0, "bytes".into()));
     within!("write again", (6, 3), file.write(0, "bytes".into()));
     within!("read", (5, 2), file.read(0, 5));

@@ -172,14 +172,33 @@ async fn abandoned_files_are_deleted() {
     let on_close = CreateRequest { options: options::DELETE_ON_CLOSE, ..wish("dir\\file") };
     drop(open(&tree, on_close).await);
     assert_eq!(refused(&tree, wish("dir\\file")).await, Refused::DeletePending);
-    let door = tree.door.clone();
-    let task = tokio::spawn(async move { door.delete_abandoned().await });
-    while !bench.opens.is_empty() {
-        tokio::task::yield_now().await;
-    }
+    tree.door.delete_abandoned().await.unwrap();
+    assert!(bench.opens.is_empty());
     assert_eq!(refused(&tree, wish("dir\\file")).await, Refused::NotFound);
-    task.abort();
     bench.check_rows().await;
+}
+
+/// A pattern that nothing matches is not looked for in one go, however large the directory is.
+#[tokio::test]
+async fn a_listing_pauses_among_many_names_that_do_not_match() {
+    let (bench, tree) = bench().await;
+    for number in 0..2 * ROWS_PASSED_MAX + 1 {
+        bench.create(&format!("dir/{number:05}"), 0).await;
+    }
+    let dir = open(&tree, wish("dir")).await;
+    // `file` is the last of the directory.
+    for (pattern, last) in [("*x", Err(Refused::NoSuchFile)), ("*e", Ok(vec!["file"]))] {
+        assert_eq!(dir.list(pattern, true, 10).await, Ok(Vec::new()), "{pattern}");
+        assert_eq!(dir.list("", false, 10).await, Ok(Vec::new()), "{pattern}");
+        let listed = dir.list("", false, 10).await;
+        assert_eq!(listed.as_deref().map(shown).map_err(Clone::clone), last);
+        if let Ok(entries) = listed {
+            dir.advance(&entries[0]);
+            assert_eq!(dir.list("", false, 10).await, Err(Refused::NoMoreFiles));
+        }
+    }
+    dir.close().await.unwrap();
+    assert_eq!(dir.list("*x", true, 10).await, Err(Refused::FileClosed));
 }
 
 #[tokio::test]

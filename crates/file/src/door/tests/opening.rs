@@ -273,3 +273,26 @@ async fn handles_of_one_file_are_limited() {
     files.push(open(&tree, with("dir\\file", READ, ALL)).await);
     done(&bench, files).await;
 }
+
+/// A backslash at the end names a directory, and the unnamed stream is one of files.
+#[tokio::test]
+async fn paths_that_only_directories_have() {
+    let (bench, tree) = bench().await;
+    let only_files = |path| CreateRequest { options: options::NON_DIRECTORY_FILE, ..wish(path) };
+    for request in [
+        wish("dir\\file\\"),
+        wish("dir\\::$DATA"),
+        only_files("dir\\"),
+        created("dir\\new\\"),
+        CreateRequest { disposition: Disposition::OverwriteIf, ..wish("dir\\file\\") },
+    ] {
+        let path = request.path.clone();
+        assert_eq!(refused(&tree, request).await, Refused::NameInvalid, "{path}");
+    }
+    let (dir, new) = (open(&tree, wish("dir\\")).await, open(&tree, directory("dir\\new\\")).await);
+    let file = open(&tree, wish("dir\\file::$DATA")).await;
+    assert_eq!(file.rename("moved\\", false).await, Err(Refused::NameInvalid));
+    new.rename("moved\\", false).await.unwrap();
+    assert_eq!(new.query().await.unwrap().path, "moved");
+    done(&bench, [dir, new, file]).await;
+}

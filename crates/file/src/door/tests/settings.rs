@@ -65,7 +65,11 @@ async fn times_that_stand_still() {
         file.write(0, "x".into()).await.unwrap();
         file.set_end_of_file(20).await.unwrap();
         file.set_basic(BasicInfo { attributes: attributes::HIDDEN, ..BasicInfo::default() }).await.unwrap();
+        let descriptor = Descriptor::parse_sddl("O:BUG:BUD:P(A;;FA;;;BU)").unwrap().encode().unwrap();
+        file.set_security(security_parts::DACL, &descriptor).await.unwrap();
+        file.rename("dir\\moved", false).await.unwrap();
         assert_eq!(times().await, before);
+        file.rename("dir\\file", false).await.unwrap();
         file.set_basic(BasicInfo { written: TimeChange::Thaw, changed: TimeChange::Thaw, ..BasicInfo::default() })
             .await
             .unwrap();

@@ -1,6 +1,8 @@
 //! Change events: who is told what, and what a slow watcher loses.
 
-use super::super::events::{Above, Action, Aspects, EVENTS_PER_WATCHER_MAX, Event, Events, Notice, Watcher};
+use super::super::events::{
+    Above, Action, Aspects, EVENT_BYTES_PER_WATCHER_MAX, EVENTS_PER_WATCHER_MAX, Event, Events, Notice, Watcher,
+};
 use super::{Step, now};
 
 /// Root 1, in it `sub` 2, in it `deep` 3.
@@ -69,6 +71,26 @@ fn a_watcher_that_is_too_slow_is_told_once_and_goes_on() {
     assert!(is_silent(&mut watcher));
     publish(2);
     assert_eq!(told(&mut watcher).len(), 2);
+}
+
+/// Few events of a deep directory take as much room as many others.
+#[test]
+fn large_events_are_limited_by_their_size() {
+    let events = Events::default();
+    let mut watcher = events.watch(1, true, Aspects::FILE_NAME).unwrap();
+    let deep = Event {
+        directory: 300,
+        above: (1..255).rev().map(|directory| Above { directory, child: "12345678".to_owned() }).collect(),
+        action: Action::Renamed { from: "a".repeat(255), to: "b".repeat(255) },
+        aspects: Aspects::FILE_NAME,
+    };
+    let room = EVENT_BYTES_PER_WATCHER_MAX / (254 * (size_of::<Above>() + 8) + 510 + size_of::<Event>());
+    for round in 0..3 {
+        (0..room).for_each(|_| events.publish(deep.clone()));
+        assert_eq!(told(&mut watcher).len(), room, "{round}");
+        (0..=room).for_each(|_| events.publish(deep.clone()));
+        assert_eq!(now(watcher.next()), Notice::Overflow, "{round}");
+    }
 }
 
 #[test]
