@@ -7,12 +7,16 @@
 //!
 //! What is not known here goes the way of the collector. So the table may forget anything, and begins empty after a restart.
 
-use bytes::Bytes;
+use std::collections::HashSet;
+
 use engine::due::Due;
 use engine::{Changes, ContentId, Key, KeyReader, Part, space};
 
 /// How many contents are known at a time. In a simulation they meet in few slots, so that both ways are gone.
 const SLOTS_LOG2: u32 = if cfg!(feature = "simulation") { 4 } else { 16 };
+/// How many contents one decision drops. A step of a purge lets go of thousands, and other decisions would wait for it: the rest
+/// goes the way of the collector.
+const DROPS_MAX: usize = 64;
 /// The key of a reference: its space, what is referred to, and the owner.
 const REF_KEY_BYTES: usize = 1 + 8 + 8;
 
@@ -52,15 +56,21 @@ impl SoleOwners {
         let is_last = |key: &Key| reference(key).filter(|reference| *self.slot(reference.content) == *reference);
         let removed = changes.rows.iter().filter(|(_, value)| value.is_none());
         let last: Vec<u64> = removed.filter_map(|(key, _)| is_last(key)).map(|reference| reference.content).collect();
-        for content in last {
-            self.forget(content);
-            // Without the request to look at it, it is not known what the decision is about.
-            let asks = |(key, value): &(Key, Option<Bytes>)| value.is_some() && asks_for(key) == Some(content);
-            if changes.rows.iter().any(asks) {
-                changes.rows.retain(|row| !asks(row));
-                changes.dropped.push(ContentId(content));
-            }
+        if last.is_empty() {
+            return;
         }
+        last.iter().for_each(|content| self.forget(*content));
+        let last: HashSet<u64> = last.into_iter().take(DROPS_MAX).collect();
+        // Without the request to look at it, it is not known what the decision is about.
+        let mut dropped = HashSet::new();
+        changes.rows.retain(|(key, value)| {
+            let asked = value.as_ref().and_then(|_| asks_for(key)).filter(|content| last.contains(content));
+            dropped.extend(asked);
+            asked.is_none()
+        });
+        let mut dropped: Vec<u64> = dropped.into_iter().collect();
+        dropped.sort_unstable();
+        changes.dropped.extend(dropped.into_iter().map(ContentId));
     }
 
     /// The contents that these changes store with one reference. Large ones are left to the collector: dropping one changes as
@@ -122,8 +132,10 @@ fn asks_for(key: &Key) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use bytes::Bytes;
     use engine::{Staged, Timestamp};
+
+    use super::*;
 
     const NOW: Timestamp = Timestamp(100);
 
@@ -238,5 +250,22 @@ mod tests {
         }
         let dropped: usize = (1..=count).map(|id| committed(&mut owners, unrefer(id * 128, id)).0.len()).sum();
         assert!(dropped > 0 && dropped <= 1 << SLOTS_LOG2, "{dropped}");
+    }
+
+    /// The decider must not be busy with one decision for long.
+    #[test]
+    fn one_decision_drops_only_so_many() {
+        let mut owners = SoleOwners::default();
+        let ids: Vec<u64> = (1..=2 * DROPS_MAX as u64).collect();
+        for id in &ids {
+            committed(&mut owners, |changes| {
+                changes.store(&staged(*id), 1);
+            });
+        }
+        let all = |changes: &mut Changes| ids.iter().for_each(|id| _ = changes.unrefer(space::CONTENT, *id, 1, NOW));
+        let (dropped, rows) = committed(&mut owners, all);
+        assert!(!dropped.is_empty() && dropped.len() <= DROPS_MAX, "{}", dropped.len());
+        assert_eq!(rows, 2 * ids.len() - dropped.len(), "the collector is asked to look at the others");
+        assert!(owners.slots.iter().all(|slot| *slot == Reference::default()), "none is known any longer");
     }
 }
