@@ -69,9 +69,9 @@ def test_no_key_is_found_in_the_folder(server, blob):
     assert again.download_blob(cpk=given).readall().startswith(b"the treasure")
     # A running server writes and removes files of its own.
     server.kill9()
-    found = [path for path in server.folder.rglob("*") if path.is_file()]
+    found = {path: path.read_bytes() for path in server.folder.rglob("*") if path.is_file()}
+    server.restart()
     assert found
-    for path in found:
-        stored = path.read_bytes()
+    for path, stored in found.items():
         for text in (secret, given.key_value.encode(), b"treasure", b"northwest"):
             assert text not in stored, path
