@@ -149,7 +149,7 @@ fn action_of(action: CreateAction) -> Action {
 fn answers(asked: &RequestContexts, info: &FileInfo, volume: u64) -> Vec<ResponseContext> {
     let mut contexts = Vec::new();
     if asked.maximal_access.is_some() {
-        contexts.push(ResponseContext::MaximalAccess { status: Status::SUCCESS, access: access::FILE_ALL });
+        contexts.push(ResponseContext::MaximalAccess { status: Status::SUCCESS, access: access::FILE_ALL_ACCESS });
     }
     if asked.on_disk_id {
         contexts.push(ResponseContext::OnDiskId { file_id: info.id, volume_id: volume });

@@ -110,7 +110,7 @@ fn set_sparse(call: &Call, request: &ioctl::Request) -> Result<Vec<u8>> {
     if file.door.is_directory() {
         return Err(Status::INVALID_PARAMETER);
     }
-    if file.door.access() & (access::WRITE_DATA | access::APPEND_DATA | access::WRITE_ATTRIBUTES) == 0 {
+    if file.door.access() & (access::FILE_WRITE_DATA | access::FILE_APPEND_DATA | access::FILE_WRITE_ATTRIBUTES) == 0 {
         return Err(Status::ACCESS_DENIED);
     }
     Ok(Vec::new())

@@ -81,8 +81,10 @@ async fn file_info(open: &Open, tree: &Tree, class: FileClass) -> Result<FileInf
 /// The access that a class needs (MS-FSA 2.1.5.12).
 fn needed(class: FileClass) -> u32 {
     match class {
-        FileClass::Basic | FileClass::All | FileClass::NetworkOpen | FileClass::AttributeTag => access::READ_ATTRIBUTES,
-        FileClass::FullEa => access::READ_EA,
+        FileClass::Basic | FileClass::All | FileClass::NetworkOpen | FileClass::AttributeTag => {
+            access::FILE_READ_ATTRIBUTES
+        }
+        FileClass::FullEa => access::FILE_READ_EA,
         FileClass::Standard
         | FileClass::Internal
         | FileClass::Ea

@@ -20,7 +20,7 @@ pub(super) async fn run(call: &Call, request: &tree_connect::Request) -> Result<
     let caching = if share_type == ShareType::Disk { SHARE_NO_CACHING } else { 0 };
     let encryption = if user.session.encrypt { SHARE_ENCRYPT_DATA } else { 0 };
     let connected =
-        Connected { share_type, flags: caching | encryption, capabilities: 0, maximal_access: access::FILE_ALL };
+        Connected { share_type, flags: caching | encryption, capabilities: 0, maximal_access: access::FILE_ALL_ACCESS };
     let answer = Answer::new(Response::TreeConnect(connected));
     Ok(Answer { tree_id: Some(tree.id), ..answer })
 }

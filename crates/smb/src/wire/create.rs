@@ -49,30 +49,10 @@ pub mod oplock_level {
     pub const LEASE: u8 = 0xFF;
 }
 
-/// Bits of the desired access (MS-SMB2 2.2.13.1).
+/// Bits of the desired access (MS-SMB2 2.2.13.1): those of the File service, and what only messages have.
 pub mod access {
-    pub const READ_DATA: u32 = 0x1;
-    pub const WRITE_DATA: u32 = 0x2;
-    pub const APPEND_DATA: u32 = 0x4;
-    pub const READ_EA: u32 = 0x8;
-    pub const WRITE_EA: u32 = 0x10;
-    pub const EXECUTE: u32 = 0x20;
-    pub const DELETE_CHILD: u32 = 0x40;
-    pub const READ_ATTRIBUTES: u32 = 0x80;
-    pub const WRITE_ATTRIBUTES: u32 = 0x100;
-    pub const DELETE: u32 = 0x1_0000;
-    pub const READ_CONTROL: u32 = 0x2_0000;
-    pub const WRITE_DAC: u32 = 0x4_0000;
-    pub const WRITE_OWNER: u32 = 0x8_0000;
-    pub const SYNCHRONIZE: u32 = 0x10_0000;
-    pub const ACCESS_SYSTEM_SECURITY: u32 = 0x100_0000;
-    pub const MAXIMUM_ALLOWED: u32 = 0x200_0000;
-    pub const GENERIC_ALL: u32 = 0x1000_0000;
-    pub const GENERIC_EXECUTE: u32 = 0x2000_0000;
-    pub const GENERIC_WRITE: u32 = 0x4000_0000;
-    pub const GENERIC_READ: u32 = 0x8000_0000;
-    /// Everything that can be done with a file.
-    pub const FILE_ALL: u32 = 0x1F_01FF;
+    pub use file::door::access::*;
+
     pub const FILE_GENERIC_READ: u32 = 0x12_0089;
     pub const FILE_GENERIC_WRITE: u32 = 0x12_0116;
     pub const FILE_GENERIC_EXECUTE: u32 = 0x12_00A0;
@@ -103,13 +83,6 @@ pub mod option {
     pub const OPEN_REPARSE_POINT: u32 = 0x20_0000;
     pub const OPEN_NO_RECALL: u32 = 0x40_0000;
     pub const OPEN_FOR_FREE_SPACE_QUERY: u32 = 0x80_0000;
-}
-
-/// Bits of the share access.
-pub mod share {
-    pub const READ: u32 = 1;
-    pub const WRITE: u32 = 2;
-    pub const DELETE: u32 = 4;
 }
 
 /// The request.
