@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::{Instant, SystemTime};
@@ -266,7 +267,7 @@ impl Pipeline {
         let sources = CallersSources { pipeline: self, entered };
         let manners = self.house.manners;
         let asker = Asker { caller, now: *now, settings, secret, sources: &sources, manners };
-        let running = self.house.services.run(*op, asker, head, *account, body);
+        let running = pin!(self.house.services.run(*op, asker, head, *account, body));
         let reply = tokio::time::timeout(patience, running).await.map_err(|_| Stop::TimedOut)??;
         Ok(with_overrides(reply, caller, head))
     }
@@ -447,7 +448,11 @@ impl Answers for Pipeline {
         let mut progress =
             Progress::new(self.service, HeaderValue::from_static(version::NEWEST)).of_connection(&traffic.activity);
 
-        let outcome = caught(self.walk(&mut parts, &id, peer, &mut body, &mut progress)).await;
+        // Pinned here: as an argument it would be moved, and every request would have room for it twice.
+        let outcome = {
+            let walk = pin!(self.walk(&mut parts, &id, peer, &mut body, &mut progress));
+            caught(walk).await
+        };
         let is_timed_out = matches!(outcome, Ok(Err(Stop::TimedOut)));
         let rest = if is_timed_out { body.rest() } else { body.drain().await };
 
