@@ -23,7 +23,7 @@ use http::uri::Authority;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, Version};
 use hyper::body::Incoming;
 use wire::cors;
-use wire::http::{Body, BodyError, ErrorReply, Head, Query, Reply, header};
+use wire::http::{Body, BodyError, ErrorReply, Head, Query, Reply, find, header};
 
 use crate::access_log::{AccessLog, Line};
 use crate::activity::Activity;
@@ -443,7 +443,7 @@ impl Answers for Pipeline {
         traffic.tell_names(&mut parts.headers);
         let id = self.house.request_ids.next();
         let origin = parts.headers.get(header::ORIGIN).cloned();
-        let client_request_id = Envelope::echoed(parts.headers.get("x-ms-client-request-id"));
+        let client_request_id = Envelope::echoed(find(&parts.headers, "x-ms-client-request-id"));
         let mut body = RequestBody::new(incoming, &parts.headers, self.house.limits.body_pause);
         let mut progress =
             Progress::new(self.service, HeaderValue::from_static(version::NEWEST)).of_connection(&traffic.activity);
