@@ -303,6 +303,25 @@ mod tests {
     }
 
     #[test]
+    fn headers_are_found_whether_few_or_many_are_there() {
+        for others in [0, FEW_HEADERS, 4 * FEW_HEADERS] {
+            let mut headers = HeaderMap::new();
+            for (name, value) in [("x-ms-twice", "first"), ("x-ms-twice", "second"), ("host", "here")] {
+                headers.append(name, HeaderValue::from_static(value));
+            }
+            for other in 0..others {
+                let name = HeaderName::from_bytes(format!("x-ms-meta-{other}").as_bytes()).unwrap();
+                headers.append(name, HeaderValue::from_static("other"));
+            }
+            for name in
+                ["x-ms-twice", "X-Ms-Twice", "host", "x-ms-twic", "x-ms-meta-0", "content-length", "no name", ""]
+            {
+                assert_eq!(find(&headers, name), headers.get(name), "{name:?} beside {others} others");
+            }
+        }
+    }
+
+    #[test]
     fn what_is_empty_counts_as_absent() {
         let head =
             head(&[("x-ms-lease-id", ""), ("if-match", "*")], &[("snapshot", ""), ("Comp", ""), ("comp", "list")]);
