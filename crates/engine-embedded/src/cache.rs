@@ -78,9 +78,9 @@ impl Equivalent<CachedKey> for SoughtKey<'_> {
     }
 }
 
-/// Takes a [`KeyHash`] as the hash that it is.
+/// Takes a number that is a hash as it is.
 #[derive(Default)]
-struct HashAsGiven(u64);
+pub struct HashAsGiven(u64);
 
 impl Hasher for HashAsGiven {
     fn finish(&self) -> u64 {

@@ -17,6 +17,7 @@ use crate::background::{is_full, unavailable};
 use crate::door::Door;
 use crate::manifest::{ExtentPlace, Manifest, content_key};
 use crate::segment::{CRC_CHUNK, EXTENT_HEADER, ExtentHeader, PAGE, Segment, SegmentHold, SegmentKind, page_up};
+use crate::small_contents::SmallContents;
 use crate::sync::{self, Blocking, Mutex};
 
 /// The longest extent.
@@ -360,7 +361,11 @@ pub fn open(
     get: impl Fn(&[u8]) -> Result<Option<Bytes>, Unread>,
 ) -> Result<Content, Unread> {
     let missing = || EngineError::Corrupt(format!("content {} is not there", id.0));
-    let first = Manifest::decode(&get(content_key(id, 0).as_bytes())?.ok_or_else(missing)?)?;
+    let first = get(content_key(id, 0).as_bytes())?.ok_or_else(missing)?;
+    if let Some(content) = inner.small_contents.get(id) {
+        return Ok(Content::new(Arc::new(content)));
+    }
+    let first = Manifest::decode(&first)?;
     let mut extents = Vec::with_capacity(first.places.len());
     let mut start = 0;
     let mut add = |places: Vec<ExtentPlace>| -> Result<(), EngineError> {
@@ -385,13 +390,17 @@ pub fn open(
     if start != first.length {
         return Err(EngineError::Corrupt(format!("content {} has {start} of its {} bytes", id.0, first.length)).into());
     }
-    Ok(Content::new(Arc::new(OpenContent { length: first.length, extents: Arc::new(extents) })))
+    let is_small = extents.len() == 1 && SmallContents::takes(first.length);
+    let small = is_small.then(|| (id, Arc::clone(&inner.small_contents)));
+    Ok(Content::new(Arc::new(OpenContent { length: first.length, extents: Arc::new(extents), small })))
 }
 
 #[derive(Debug)]
 struct OpenContent {
     length: u64,
     extents: Arc<Vec<OpenExtent>>,
+    /// Where its bytes are kept once they were read, if it is small.
+    small: Option<(ContentId, Arc<SmallContents>)>,
 }
 
 #[derive(Debug)]
@@ -409,6 +418,15 @@ impl OpenContent {
         }
         Some(self.extents.partition_point(|extent| extent.start <= offset) - 1)
     }
+
+    /// These bytes were read: the next reader finds them in memory, if they are all.
+    fn was_read(&self, bytes: &Bytes) {
+        if let Some((id, contents)) = &self.small
+            && bytes.len() as u64 == self.length
+        {
+            contents.read(*id, bytes);
+        }
+    }
 }
 
 impl ContentReader for OpenContent {
@@ -422,14 +440,20 @@ impl ContentReader for OpenContent {
         Box::pin(async move {
             let read = move || extents[index].read(offset - extents[index].start, most, false);
             let bytes = sync::blocking(read).await;
-            bytes.map_err(|error| EngineError::Unavailable(error.to_string()))?.map(Option::unwrap_or_default)
+            let bytes = bytes.map_err(|error| EngineError::Unavailable(error.to_string()))??.unwrap_or_default();
+            self.was_read(&bytes);
+            Ok(bytes)
         })
     }
 
     fn read_now(&self, offset: u64, most: usize) -> Option<Result<Bytes, EngineError>> {
         let Some(index) = self.extent_at(offset) else { return Some(Ok(Bytes::new())) };
         let extent = &self.extents[index];
-        extent.read(offset - extent.start, most, true).transpose()
+        let bytes = extent.read(offset - extent.start, most, true).transpose()?;
+        if let Ok(bytes) = &bytes {
+            self.was_read(bytes);
+        }
+        Some(bytes)
     }
 }
 

@@ -36,6 +36,7 @@ pub mod probe;
 mod recovery;
 mod segment;
 mod segment_files;
+mod small_contents;
 mod sole_owners;
 mod sync;
 mod tree;
@@ -70,6 +71,7 @@ use free_space::Space;
 use pipeline::Pipeline;
 use probe::{Moment, Probe};
 use segment::Segments;
+use small_contents::SmallContents;
 use sync::{AtomicBool, AtomicU64, JoinHandle, Mutex};
 use tree::{Pin, Tree};
 
@@ -114,6 +116,8 @@ pub struct Options {
     pub durability: Durability,
     /// Rows kept decoded-ready in memory.
     pub row_cache_bytes: u64,
+    /// Small contents kept in memory.
+    pub content_cache_bytes: u64,
     /// Blocks of the tree kept in memory.
     pub block_cache_bytes: u64,
     /// A memtable is written out at this size.
@@ -146,7 +150,8 @@ impl Default for Options {
         Options {
             durability: Durability::Full,
             row_cache_bytes: 32 << 20,
-            block_cache_bytes: 64 << 20,
+            content_cache_bytes: 16 << 20,
+            block_cache_bytes: 48 << 20,
             memtable_bytes: 16 << 20,
             log_bytes: 64 << 20,
             segment_bytes: 256 << 20,
@@ -197,6 +202,7 @@ struct Inner {
     options: Options,
     tree: Tree,
     cache: RowCache,
+    small_contents: Arc<SmallContents>,
     segments: Segments,
     lanes: Lanes,
     pipeline: Pipeline,

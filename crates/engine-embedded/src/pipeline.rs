@@ -106,6 +106,8 @@ struct State {
     taken: usize,
     waiting: Waiting,
     slot: Slot,
+    /// The decider waits for the slot to be idle: without that the committer need not wake it.
+    awaits_slot: bool,
     closing: bool,
     broken: bool,
     decider_done: bool,
@@ -269,6 +271,7 @@ impl Pipeline {
     fn wait_until_idle(&self) -> bool {
         let mut state = self.lock();
         while !state.slot.is_idle() && !state.broken {
+            state.awaits_slot = true;
             state = Pipeline::wait(&self.decider, state);
         }
         !state.broken
@@ -385,6 +388,7 @@ impl Decider {
             if state.closing && state.waiting.count == 0 && state.heavy_count == 0 && self.open.is_none() {
                 return false;
             }
+            state.awaits_slot = self.open.is_some();
             state = Pipeline::wait(&inner.pipeline.decider, state);
         }
     }
@@ -789,8 +793,8 @@ impl Committer {
             }
             match std::mem::take(&mut state.slot) {
                 Slot::Full(closed) => return Some(Step::Commit(closed)),
-                Slot::Busy => pipeline.decider.notify_one(),
-                Slot::Idle => {}
+                Slot::Busy if state.awaits_slot => pipeline.decider.notify_one(),
+                Slot::Busy | Slot::Idle => {}
             }
             if state.decider_done {
                 return None;

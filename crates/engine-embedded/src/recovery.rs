@@ -20,6 +20,7 @@ use crate::folder::{Folder, KnownLog, OpenError, State, io_error};
 use crate::free_space::Space;
 use crate::pipeline::Pipeline;
 use crate::segment::{PAGE, Segment, SegmentFile, SegmentKind, Segments, list_segments, segment_path};
+use crate::small_contents::SmallContents;
 use crate::sync::{self, AtomicBool, AtomicU64, Mutex};
 use crate::tree::{self, Tree};
 use crate::{Counters, Inner, Options, stored_number};
@@ -58,6 +59,7 @@ pub fn open(path: &Path, options: Options) -> Result<Inner, OpenError> {
     }
     Ok(Inner {
         cache: RowCache::new(options.row_cache_bytes),
+        small_contents: Arc::new(SmallContents::new(options.content_cache_bytes)),
         lanes: Lanes::default(),
         pipeline: Pipeline::default(),
         guests: Arc::default(),

@@ -24,6 +24,7 @@ fn cramped() -> Options {
         log_bytes: 64 << 10,
         segment_bytes: 1 << 20,
         row_cache_bytes: 4 << 10,
+        content_cache_bytes: 4 << 10,
         ..Options::default()
     }
 }

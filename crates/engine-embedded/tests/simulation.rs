@@ -41,6 +41,7 @@ fn cramped(durability: Durability) -> Options {
         log_bytes: 64 << 10,
         segment_bytes: 1 << 20,
         row_cache_bytes: 4 << 10,
+        content_cache_bytes: 4 << 10,
         ..Options::default()
     }
 }

@@ -38,12 +38,11 @@ impl<A: Answers> Protocol for Http1<A> {
         let io = TokioIo::new(stream);
         let service = service_fn(|request| {
             traffic.begin();
-            let answer = self.0.answer(request, connection.peer, Arc::clone(&traffic));
             let traffic = &traffic;
             // Boxed: hyper keeps room for it as long as the connection lasts, and most connections are silent most of the
-            // time.
+            // time. The answer is begun inside: what is made outside is moved in, and takes its room twice.
             Box::pin(async move {
-                let mut response = answer.await;
+                let mut response = self.0.answer(request, connection.peer, Arc::clone(traffic)).await;
                 if traffic.answered.is_any() {
                     traffic.earlier_answers_flushed().await;
                 }

@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::{Instant, SystemTime};
@@ -22,7 +23,7 @@ use http::uri::Authority;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, Version};
 use hyper::body::Incoming;
 use wire::cors;
-use wire::http::{Body, BodyError, ErrorReply, Head, Query, Reply, header};
+use wire::http::{Body, BodyError, ErrorReply, Head, Query, Reply, find, header};
 
 use crate::access_log::{AccessLog, Line};
 use crate::activity::Activity;
@@ -266,7 +267,7 @@ impl Pipeline {
         let sources = CallersSources { pipeline: self, entered };
         let manners = self.house.manners;
         let asker = Asker { caller, now: *now, settings, secret, sources: &sources, manners };
-        let running = self.house.services.run(*op, asker, head, *account, body);
+        let running = pin!(self.house.services.run(*op, asker, head, *account, body));
         let reply = tokio::time::timeout(patience, running).await.map_err(|_| Stop::TimedOut)??;
         Ok(with_overrides(reply, caller, head))
     }
@@ -442,12 +443,16 @@ impl Answers for Pipeline {
         traffic.tell_names(&mut parts.headers);
         let id = self.house.request_ids.next();
         let origin = parts.headers.get(header::ORIGIN).cloned();
-        let client_request_id = Envelope::echoed(parts.headers.get("x-ms-client-request-id"));
+        let client_request_id = Envelope::echoed(find(&parts.headers, "x-ms-client-request-id"));
         let mut body = RequestBody::new(incoming, &parts.headers, self.house.limits.body_pause);
         let mut progress =
             Progress::new(self.service, HeaderValue::from_static(version::NEWEST)).of_connection(&traffic.activity);
 
-        let outcome = caught(self.walk(&mut parts, &id, peer, &mut body, &mut progress)).await;
+        // Pinned here: as an argument it would be moved, and every request would have room for it twice.
+        let outcome = {
+            let walk = pin!(self.walk(&mut parts, &id, peer, &mut body, &mut progress));
+            caught(walk).await
+        };
         let is_timed_out = matches!(outcome, Ok(Err(Stop::TimedOut)));
         let rest = if is_timed_out { body.rest() } else { body.drain().await };
 

@@ -4,7 +4,7 @@
 //! service spoke HTTP as it does now, or from a far future is refused.
 
 use http::{HeaderMap, HeaderValue};
-use wire::http::{ErrorReply, Query};
+use wire::http::{ErrorReply, Query, find};
 
 use crate::service::Service;
 
@@ -14,7 +14,7 @@ const LAST: &str = "2098-12-31";
 
 /// `x-ms-version`; without it what a shared access signature says (`api-version`, then `sv`); without that the newest.
 pub(crate) fn of(headers: &HeaderMap, query: &Query, service: Service) -> Result<HeaderValue, ErrorReply> {
-    if let Some(sent) = headers.get("x-ms-version") {
+    if let Some(sent) = find(headers, "x-ms-version") {
         return if is_spoken(sent.as_bytes(), service) { Ok(sent.clone()) } else { Err(bad_header(sent)) };
     }
     if let Some(sent) = query.get("api-version") {

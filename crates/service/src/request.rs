@@ -1,7 +1,7 @@
 //! What operations of all services take from a request: headers as values that cannot be wrong. A refusal names the header.
 
 use concurrency::{LeaseId, Timestamp};
-use wire::http::{Body, Head, header};
+use wire::http::{Body, Head, find, header};
 use wire::metadata::Metadata;
 use wire::ranges::RangeHeader;
 use wire::{base64, dates};
@@ -11,9 +11,8 @@ use crate::{Pairs, RequestError};
 /// A header as text, if it says anything. One that is not visible ASCII, or that is there twice, is refused and not passed
 /// over.
 pub fn text<'a>(head: &'a Head, name: &'static str) -> Result<Option<&'a str>, RequestError> {
-    let mut values = head.headers.get_all(name).iter();
-    let Some(value) = values.next() else { return Ok(None) };
-    match (value.to_str(), values.next()) {
+    let Some(value) = find(&head.headers, name) else { return Ok(None) };
+    match (value.to_str(), head.headers.get_all(name).iter().nth(1)) {
         (Ok(text), None) => Ok(Some(text).filter(|text| !text.is_empty())),
         _ => Err(RequestError::header(name, String::from_utf8_lossy(value.as_bytes()))),
     }

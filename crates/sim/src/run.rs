@@ -382,6 +382,7 @@ fn options(stage: &Arc<Stage>, profile: &Profile) -> Options {
     Options {
         durability: profile.durability,
         row_cache_bytes: 64 << 10,
+        content_cache_bytes: 16 << 10,
         block_cache_bytes: 64 << 10,
         memtable_bytes: 24 << 10,
         log_bytes: 128 << 10,

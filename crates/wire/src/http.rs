@@ -32,18 +32,30 @@ pub struct Head {
     pub https: bool,
 }
 
+/// Up to so many headers are compared one by one: that costs less than the hash by which the map finds a name.
+const FEW_HEADERS: usize = 16;
+
+/// The first value of a header.
+#[must_use]
+pub fn find<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a HeaderValue> {
+    if headers.len() > FEW_HEADERS {
+        return headers.get(name);
+    }
+    headers.iter().find(|(known, _)| known.as_str().eq_ignore_ascii_case(name)).map(|(_, value)| value)
+}
+
 impl Head {
     /// The header as text. A header that is not visible ASCII counts as absent, and so does an empty one: clients send
     /// `x-ms-proposed-lease-id:` and the like when they have no value.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers.get(name)?.to_str().ok().filter(|text| !text.is_empty())
+        find(&self.headers, name)?.to_str().ok().filter(|text| !text.is_empty())
     }
 
     /// Whether the header is there and not empty.
     #[must_use]
     pub fn has_header(&self, name: &str) -> bool {
-        self.headers.get(name).is_some_and(|value| !value.is_empty())
+        find(&self.headers, name).is_some_and(|value| !value.is_empty())
     }
 
     /// The first segment of the resource path: the container, queue, table or share.
@@ -287,6 +299,25 @@ mod tests {
             version: String::new(),
             request_id: String::new(),
             https: false,
+        }
+    }
+
+    #[test]
+    fn headers_are_found_whether_few_or_many_are_there() {
+        for others in [0, FEW_HEADERS, 4 * FEW_HEADERS] {
+            let mut headers = HeaderMap::new();
+            for (name, value) in [("x-ms-twice", "first"), ("x-ms-twice", "second"), ("host", "here")] {
+                headers.append(name, HeaderValue::from_static(value));
+            }
+            for other in 0..others {
+                let name = HeaderName::from_bytes(format!("x-ms-meta-{other}").as_bytes()).unwrap();
+                headers.append(name, HeaderValue::from_static("other"));
+            }
+            for name in
+                ["x-ms-twice", "X-Ms-Twice", "host", "x-ms-twic", "x-ms-meta-0", "content-length", "no name", ""]
+            {
+                assert_eq!(find(&headers, name), headers.get(name), "{name:?} beside {others} others");
+            }
         }
     }
 

@@ -28,6 +28,10 @@ pub fn decode_path(text: &str) -> Result<Cow<'_, str>, BadEncoding> {
 
 /// Decodes one name or value of a query. A plus sign becomes a space; a `%` that begins no escape stays as it is.
 pub fn decode_query(text: &str) -> Result<Cow<'_, str>, BadEncoding> {
+    // Most names and values have nothing to decode.
+    if !text.bytes().any(|byte| matches!(byte, b'%' | b'+')) {
+        return Ok(Cow::Borrowed(text));
+    }
     if !text.contains('+') {
         return percent_decode_str(text).decode_utf8().map_err(|_| BadEncoding);
     }

@@ -169,6 +169,7 @@ pub fn cramped_options() -> Options {
         log_bytes: 64 << 10,
         segment_bytes: 1 << 20,
         row_cache_bytes: 4 << 10,
+        content_cache_bytes: 4 << 10,
         ..Options::default()
     }
 }
