@@ -2,8 +2,17 @@
 //!
 //! What files do over SMB is tested by other clients (`tests/clients/python/test_smb*.py`) and in the crate `smb`.
 
+#[path = "../harness/client.rs"]
+#[allow(dead_code)]
+mod client;
+mod crash;
+mod floods;
 mod hostile;
+mod races;
 mod server;
+#[path = "../harness/xml.rs"]
+#[allow(dead_code)]
+mod xml;
 
 use std::net::Shutdown;
 use std::time::Duration;
