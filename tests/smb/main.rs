@@ -1,6 +1,7 @@
 //! SMB from outside: frames over TCP against the real program, those of a client that is well and those of one that is not.
 //!
-//! What files do over SMB is tested by other clients (`tests/clients/python/test_smb*.py`) and in the crate `smb`.
+//! `crash` kills the server under writers, `races` has REST and SMB at once, `floods` and `hostile` have what no client sends. What files
+//! do over SMB is tested by other clients (`tests/clients/python/test_smb*.py`) and in the crate `smb`.
 
 #[path = "../harness/client.rs"]
 #[allow(dead_code)]
