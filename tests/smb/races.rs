@@ -203,7 +203,7 @@ fn renames_are_seen_whole() {
                             let list = answer.ok().xml();
                             let text = |entry: &crate::xml::Element, name: &str| entry.text_of(name).expect("a value");
                             let entry = |entry| (text(entry, "Name"), text(entry, "FileId").parse().expect("a number"));
-                            list.all("Entries").into_iter().map(entry).collect()
+                            list.all("Entries").iter().map(entry).collect()
                         } else {
                             listed(&mut wire)
                         };
