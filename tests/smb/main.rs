@@ -1,9 +1,19 @@
 //! SMB from outside: frames over TCP against the real program, those of a client that is well and those of one that is not.
 //!
-//! What files do over SMB is tested by other clients (`tests/clients/python/test_smb*.py`) and in the crate `smb`.
+//! `crash` kills the server under writers, `races` has REST and SMB at once, `floods` and `hostile` have what no client sends. What files
+//! do over SMB is tested by other clients (`tests/clients/python/test_smb*.py`) and in the crate `smb`.
 
+#[path = "../harness/client.rs"]
+#[allow(dead_code)]
+mod client;
+mod crash;
+mod floods;
 mod hostile;
+mod races;
 mod server;
+#[path = "../harness/xml.rs"]
+#[allow(dead_code)]
+mod xml;
 
 use std::net::Shutdown;
 use std::time::Duration;

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use smb::Status;
-use smb::testing::{Client, Told, USUAL, body};
+use smb::testing::{Asked, Client, Told, USUAL, body};
 use smb::wire::header::Command;
 
 /// Only against hanging.
@@ -20,6 +20,15 @@ pub struct Program {
     folder: PathBuf,
     options: Vec<String>,
     pub smb: SocketAddr,
+    /// The File service over REST.
+    pub file: SocketAddr,
+    admin: SocketAddr,
+}
+
+/// Where a process listens.
+struct Ports {
+    smb: SocketAddr,
+    file: SocketAddr,
     admin: SocketAddr,
 }
 
@@ -29,20 +38,45 @@ impl Program {
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let folder = std::env::temp_dir().join(format!("lazurite-smb-{}-{number}", std::process::id()));
         let options: Vec<String> = options.iter().map(|option| (*option).to_owned()).collect();
-        let (process, smb, admin) = launch(&folder, &options);
-        Program { process, folder, options, smb, admin }
+        let (process, Ports { smb, file, admin }) = launch(&folder, &options);
+        Program { process, folder, options, smb, file, admin }
+    }
+
+    fn launch_again(&mut self) {
+        let (process, Ports { smb, file, admin }) = launch(&self.folder, &self.options);
+        (self.process, self.smb, self.file, self.admin) = (process, smb, file, admin);
     }
 
     /// `kill -9`, and a new process on what is left.
     pub fn kill_and_restart(&mut self) {
+        self.kill_and_check();
+        self.launch_again();
+    }
+
+    /// `kill -9`; what is left in the folder is whole.
+    pub fn kill_and_check(&mut self) {
         self.process.kill().and_then(|()| self.process.wait()).expect("killed");
-        (self.process, self.smb, self.admin) = launch(&self.folder, &self.options);
+        let checked = Process::new(env!("CARGO_BIN_EXE_lazurite")).env_clear().arg("check").arg(&self.folder).output();
+        let checked = checked.expect("the check runs");
+        assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stdout));
+    }
+
+    /// A new process on what is left.
+    pub fn restart(&mut self) {
+        self.launch_again();
+    }
+
+    /// Bytes that the process has in memory now.
+    pub fn memory(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.id())).expect("a process");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("its memory");
+        line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") << 10
     }
 
     /// Asks the server to end, and starts a new process on what it left. Whether it ended in good order.
     pub fn stop_and_restart(&mut self) -> bool {
         let was_well = self.ended();
-        (self.process, self.smb, self.admin) = launch(&self.folder, &self.options);
+        self.launch_again();
         was_well
     }
 
@@ -73,20 +107,22 @@ impl Drop for Program {
     }
 }
 
-fn launch(folder: &PathBuf, options: &[String]) -> (Child, SocketAddr, SocketAddr) {
+fn launch(folder: &PathBuf, options: &[String]) -> (Child, Ports) {
     let mut command = Process::new(env!("CARGO_BIN_EXE_lazurite"));
     command.env_clear().arg("--location").arg(folder).args(["--smb-port", "0", "--admin-port", "0", "--silent"]);
-    for service in ["blob", "queue", "table", "file", "dfs"] {
+    for service in ["blob", "queue", "table", "dfs"] {
         command.args([&format!("--{service}-port"), "off"]);
     }
+    command.args(["--file-port", "0"]);
     let mut process = command.args(options).stdout(Stdio::piped()).spawn().expect("the program starts");
     let mut lines = BufReader::new(process.stdout.take().expect("a pipe")).lines();
-    let (mut smb, mut admin) = (None, None);
+    let (mut smb, mut file, mut admin) = (None, None, None);
     loop {
         let line = lines.next().expect("the program gets ready").expect("a line");
         let address = |line: &str| line.split("://").nth(1)?.split(' ').next()?.parse().ok();
         match line.split(' ').next() {
             Some("SMB") => smb = address(&line),
+            Some("File") => file = address(&line),
             Some("Admin") => admin = address(&line),
             Some("Ready.") => break,
             _ => {}
@@ -94,7 +130,12 @@ fn launch(folder: &PathBuf, options: &[String]) -> (Child, SocketAddr, SocketAdd
     }
     // Nobody may block on a full pipe.
     std::thread::spawn(move || lines.for_each(drop));
-    (process, smb.expect("an SMB port"), admin.expect("an admin port"))
+    let ports = Ports {
+        smb: smb.expect("an SMB port"),
+        file: file.expect("a port for files"),
+        admin: admin.expect("an admin port"),
+    };
+    (process, ports)
 }
 
 /// A client with a socket.
@@ -139,12 +180,16 @@ impl Wire {
     }
 
     pub fn receive(&mut self) -> Vec<u8> {
+        self.try_receive().expect("a frame")
+    }
+
+    fn try_receive(&mut self) -> Option<Vec<u8>> {
         let mut frame = vec![0; 4];
-        self.socket.read_exact(&mut frame).expect("a prefix");
+        self.socket.read_exact(&mut frame).ok()?;
         let length = u32::from_be_bytes([0, frame[1], frame[2], frame[3]]) as usize;
         frame.resize(4 + length, 0);
-        self.socket.read_exact(&mut frame[4..]).expect("a frame");
-        frame
+        self.socket.read_exact(&mut frame[4..]).ok()?;
+        Some(frame)
     }
 
     pub fn exchange(&mut self, frame: &[u8]) -> Vec<u8> {
@@ -152,10 +197,38 @@ impl Wire {
         self.receive()
     }
 
+    /// The final answer to a request.
     pub fn ask(&mut self, command: Command, body: Vec<u8>) -> Told {
-        let frame = self.client.ask(command, body);
-        let frame = self.exchange(&frame);
-        self.client.answers(&frame).remove(0)
+        self.try_ask(command, body).expect("an answer")
+    }
+
+    /// The same, or nothing if the server is gone.
+    pub fn try_ask(&mut self, command: Command, body: Vec<u8>) -> Option<Told> {
+        self.try_ask_all(vec![Asked::new(command, body)])?.pop()
+    }
+
+    /// The final answers to the requests of one frame, in their order.
+    pub fn ask_all(&mut self, asked: Vec<Asked>) -> Vec<Told> {
+        self.try_ask_all(asked).expect("answers")
+    }
+
+    /// The same, or nothing if the server is gone.
+    pub fn try_ask_all(&mut self, asked: Vec<Asked>) -> Option<Vec<Told>> {
+        let count = asked.len();
+        let frame = self.client.frame(asked);
+        self.socket.write_all(&frame).ok()?;
+        let mut told = Vec::new();
+        while told.len() < count {
+            let frame = self.try_receive()?;
+            let answers = self.client.answers(&frame);
+            told.extend(answers.into_iter().filter(|answer| answer.status() != Status::PENDING));
+        }
+        Some(told)
+    }
+
+    /// Opens a file: access, share access, disposition and options as in CREATE.
+    pub fn open(&mut self, name: &str, access: u32, share: u32, disposition: u32, options: u32) -> Told {
+        self.ask(Command::Create, body::create(name, access, share, disposition, options))
     }
 
     /// Asks until there are credits for several large requests.
@@ -163,6 +236,13 @@ impl Wire {
         for _ in 0..20 {
             assert_eq!(self.ask(Command::Echo, body::empty()).status(), Status::SUCCESS);
         }
+    }
+
+    /// Logged on and connected to the share `data`.
+    pub fn on_data(program: &Program) -> Wire {
+        let mut wire = Wire::logged_on(program, crate::KEY);
+        wire.connect("data");
+        wire
     }
 
     pub fn connect(&mut self, share: &str) {

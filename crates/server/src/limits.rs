@@ -59,12 +59,12 @@ pub const SMB_IDLE: Duration = Duration::from_secs(15 * 60);
 pub const SMB_KEYS_PAUSE: Duration = Duration::from_secs(1);
 /// Room for the bytes of an SMB frame is made in steps of at least this size.
 pub const SMB_FRAME_ROOM_BYTES: usize = 1024 * 1024;
+/// An SMB client that takes nothing of its answers for this long loses its connection if requests of others wait for memory.
+pub const SMB_WRITE_PAUSE_SHORT_OF_MEMORY: Duration = Duration::from_secs(5);
 /// Files that SMB has marked for deletion and that are deleted at once in the background.
 pub const DELETIONS_AT_ONCE_MAX: usize = 64;
-/// How long each of those tasks rests after a failure; twice as long after each further one.
-pub const DELETION_PAUSE: Duration = Duration::from_secs(1);
-/// And never longer.
-pub const DELETION_PAUSE_MAX: Duration = Duration::from_secs(60);
+/// How often it is looked which of those that failed have rested for long enough.
+pub const DELETION_RESTS_LOOK: Duration = Duration::from_secs(1);
 /// How often shutdown looks whether they are done.
 pub const DELETIONS_LOOK: Duration = Duration::from_millis(20);
 /// How often the sweeper looks when nothing is due.

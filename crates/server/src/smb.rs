@@ -13,14 +13,16 @@ use ::smb::ntlm::ServerNames;
 use ::smb::outbox::Outbox;
 use ::smb::server::{Answered, Host, Server};
 use ::smb::wire::frame::{self, FRAME_PREFIX_BYTES, Frame};
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use concurrency::Timestamp;
 use engine::{BoxFuture, EngineError};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::timeout;
 
 use crate::SmbEncryption;
-use crate::limits::{Limits, SMB_FRAME_ROOM_BYTES, SMB_IDLE, SMB_KEYS_PAUSE, SMB_LOGON_TIME_MAX};
+use crate::limits::{
+    Limits, SMB_FRAME_ROOM_BYTES, SMB_IDLE, SMB_KEYS_PAUSE, SMB_LOGON_TIME_MAX, SMB_WRITE_PAUSE_SHORT_OF_MEMORY,
+};
 use crate::listener::{Connection, Protocol};
 use crate::pipeline::House;
 use crate::socket::Socket;
@@ -69,7 +71,8 @@ async fn talk(
 ) {
     let outbox = conversation.outbox();
     // One future from beginning to end: the frame that is being sent is in it, and would be cut with it.
-    let mut writing = Box::pin(write(&outbox, writer, &connection.limits));
+    let writes_for = conversation.watcher();
+    let mut writing = Box::pin(write(&outbox, writer, &connection.limits, &writes_for));
     let (ended, is_writing) = {
         let watcher = conversation.watcher();
         let silent_since = Mutex::new(Instant::now());
@@ -190,13 +193,13 @@ async fn body(reader: &mut (impl AsyncRead + Unpin), length: usize) -> std::io::
 }
 
 /// Sends frames until the outbox is closed and empty, or the client takes nothing for too long.
-async fn write(outbox: &Outbox, writer: &mut (impl AsyncWrite + Unpin), limits: &Limits) {
-    while let Some(frame) = outbox.next().await {
-        for mut part in frame {
+async fn write(outbox: &Outbox, writer: &mut (impl AsyncWrite + Unpin), limits: &Limits, watcher: &Watcher) {
+    while let Some(mut frame) = outbox.next().await {
+        for part in &mut frame.parts {
             while !part.is_empty() {
-                match timeout(limits.write_pause, writer.write_buf(&mut part)).await {
-                    Ok(Ok(written @ 1..)) => outbox.sent(written),
-                    Ok(Ok(0) | Err(_)) | Err(_) => {
+                match write_some(writer, part, limits, watcher).await {
+                    Some(written) => outbox.sent(written),
+                    None => {
                         outbox.abandon();
                         return;
                     }
@@ -204,6 +207,27 @@ async fn write(outbox: &Outbox, writer: &mut (impl AsyncWrite + Unpin), limits: 
             }
         }
         let _ = writer.flush().await;
+    }
+}
+
+/// How many bytes the client took; none if that took too long. There is less time while others wait for the memory of what it does not
+/// read.
+async fn write_some(
+    writer: &mut (impl AsyncWrite + Unpin),
+    part: &mut Bytes,
+    limits: &Limits,
+    watcher: &Watcher,
+) -> Option<usize> {
+    let mut writing = std::pin::pin!(writer.write_buf(part));
+    let mut left = limits.write_pause;
+    loop {
+        let pause = left.min(SMB_WRITE_PAUSE_SHORT_OF_MEMORY);
+        match timeout(pause, writing.as_mut()).await {
+            Ok(Ok(written @ 1..)) => return Some(written),
+            Ok(Ok(0) | Err(_)) => return None,
+            Err(_) if left == pause || watcher.is_memory_short() => return None,
+            Err(_) => left -= pause,
+        }
     }
 }
 

@@ -98,6 +98,27 @@ enum Stage {
     Negotiated(Arc<Negotiated>),
 }
 
+/// A frame that is not encrypted, or not any more.
+#[derive(Debug)]
+pub struct Plain {
+    bytes: Bytes,
+    encrypted: Option<Arc<Session>>,
+}
+
+impl Plain {
+    /// The frame, decrypted by the session that [`Connection::encrypted_by`] tells.
+    ///
+    /// # Errors
+    /// When the connection must end.
+    pub fn decrypted(frame: BytesMut, by: Option<Arc<Session>>) -> std::result::Result<Plain, Disconnect> {
+        let bytes = match &by {
+            Some(session) => session.keys.opener.as_ref().ok_or(Disconnect::BadMessage)?.open(frame)?,
+            None => frame.freeze(),
+        };
+        Ok(Plain { bytes, encrypted: by })
+    }
+}
+
 /// What a frame holds.
 #[derive(Debug)]
 pub enum Received {
@@ -138,27 +159,47 @@ impl Connection {
         }
     }
 
-    /// Takes a frame.
+    /// The session that a frame is encrypted by.
+    ///
+    /// # Errors
+    /// When the connection must end.
+    pub fn encrypted_by(&self, frame: &[u8]) -> std::result::Result<Option<Arc<Session>>, Disconnect> {
+        if frame.first_chunk::<4>() != Some(&PROTOCOL_TRANSFORM) {
+            return Ok(None);
+        }
+        let (transform, _) = Transform::decode(frame)?;
+        let session = self.sessions.get(&transform.session_id).ok_or(Disconnect::BadMessage)?;
+        Ok(Some(Arc::clone(session)))
+    }
+
+    /// Takes a frame as it came.
     ///
     /// # Errors
     /// When the connection must end.
     pub fn receive(&mut self, frame: BytesMut) -> std::result::Result<Received, Disconnect> {
-        let (encrypted, frame) = match frame.first_chunk::<4>() {
-            Some(&PROTOCOL_SMB1) => return self.receive_smb1(&frame),
-            Some(&PROTOCOL_TRANSFORM) => {
-                let (session, frame) = self.decrypt(frame)?;
-                (Some(session), frame)
-            }
-            _ => (None, frame.freeze()),
-        };
+        let encrypted = self.encrypted_by(&frame)?;
+        self.receive_plain(Plain::decrypted(frame, encrypted)?)
+    }
+
+    /// Takes a frame that is decrypted.
+    ///
+    /// # Errors
+    /// When the connection must end.
+    pub fn receive_plain(&mut self, frame: Plain) -> std::result::Result<Received, Disconnect> {
+        let Plain { bytes: frame, encrypted } = frame;
+        if encrypted.is_none() && frame.first_chunk::<4>() == Some(&PROTOCOL_SMB1) {
+            return self.receive_smb1(&frame);
+        }
         let messages = compound::split(&frame)?;
         let alone = messages.len() == 1;
         let mut requests: Vec<Incoming> = Vec::with_capacity(messages.len());
         for message in messages {
             let before = requests.last().and_then(|before| before.session.clone());
-            let first = requests.is_empty();
+            let (is_first, is_orphan) = (requests.is_empty(), before.is_none());
             let mut incoming = self.incoming(message, alone, before, encrypted.as_ref())?;
-            if first && incoming.header.flags.has(Flags::RELATED) && incoming.request.is_ok() {
+            // Related to nothing, or to a request without a session.
+            let is_related = incoming.header.flags.has(Flags::RELATED);
+            if is_related && (is_first && incoming.request.is_ok() || !is_first && is_orphan) {
                 incoming.request = Err(Status::INVALID_PARAMETER);
             }
             requests.push(incoming);
@@ -176,13 +217,6 @@ impl Connection {
             }
             Stage::New | Stage::MultiProtocol | Stage::Negotiated(_) => Err(Disconnect::OutOfTurn),
         }
-    }
-
-    fn decrypt(&self, frame: BytesMut) -> std::result::Result<(Arc<Session>, Bytes), Disconnect> {
-        let (transform, _) = Transform::decode(&frame)?;
-        let session = self.sessions.get(&transform.session_id).ok_or(Disconnect::BadMessage)?;
-        let opener = session.keys.opener.as_ref().ok_or(Disconnect::BadMessage)?;
-        Ok((session.clone(), opener.open(frame)?))
     }
 
     /// One message of a frame: its turn, its credits, its session, its signature, and at last what it asks for.

@@ -25,8 +25,9 @@ use engine::panics::{Panicked, caught};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 
-use crate::connection::{Connection, Disconnect, Incoming, Received};
+use crate::connection::{Connection, Disconnect, Incoming, Plain, Received};
 use crate::credits::CREDITS_MAX;
+use crate::memory::Memory;
 use crate::outbox::{OUTBOX_BYTES_MAX, OUTBOX_BYTES_MAX_BEFORE_LOGON, Outbox};
 use crate::server::{Server, filetime_now, hashes};
 use crate::session::{Reply, Session, frame_of};
@@ -39,9 +40,6 @@ pub const REQUESTS_MAX: usize = 128;
 
 /// Requests that wait after an interim answer. More are refused with INSUFFICIENT_RESOURCES.
 pub const WAITING_REQUESTS_MAX: usize = 1_024;
-
-/// Bytes of requests at work at once over all connections, by what their credits pay for. More wait for their turn.
-pub const WORK_BYTES_MAX: usize = 512 << 20;
 
 /// A request that is not done after this long gets an interim answer, so that its client does not take the server for dead.
 pub const INTERIM_AFTER: Duration = Duration::from_secs(1);
@@ -65,7 +63,7 @@ pub(crate) struct Shared {
     users: Mutex<HashMap<u64, Arc<User>>>,
     running: Mutex<HashMap<u64, Arc<Running>>>,
     places: Arc<Semaphore>,
-    /// Credits of the requests at work: [`CREDITS_MAX`].
+    /// Credits of the requests at work and of their answers until they are sent: [`CREDITS_MAX`].
     credits_at_work: Arc<Semaphore>,
     /// One logon at a time, with the time that its refusal is held back.
     logons: Arc<Semaphore>,
@@ -75,10 +73,12 @@ pub(crate) struct Shared {
     ending: watch::Sender<bool>,
 }
 
-/// What a frame has while it is at work: one of the places of its connection, and its share of the memory of the connection and of the
-/// server.
+/// What a frame has while it is at work: one of the places of its connection, and memory, which its answers keep.
 #[derive(Debug)]
-struct Place(#[expect(dead_code, reason = "held, not read")] [OwnedSemaphorePermit; 3]);
+struct Place {
+    _place: OwnedSemaphorePermit,
+    memory: Memory,
+}
 
 /// A request at work.
 #[derive(Debug)]
@@ -171,7 +171,10 @@ impl Conversation {
         while self.tasks.try_join_next().is_some() {}
         self.end_rotated_sessions().await;
         let shared = &self.shared;
-        let received = lock(&shared.connection).receive(frame)?;
+        // A large frame takes a while: those who send answers need the connection meanwhile.
+        let encrypted = lock(&shared.connection).encrypted_by(&frame)?;
+        let frame = Plain::decrypted(frame, encrypted)?;
+        let received = lock(&shared.connection).receive_plain(frame)?;
         let (mut requests, encrypted) = match received {
             Received::MultiProtocol => {
                 let message = lock(&shared.connection).multi_protocol(filetime_now());
@@ -273,6 +276,12 @@ impl Watcher {
         !lock(&self.0.running).is_empty() || lock(&self.0.users).values().any(|user| user.has_opens())
     }
 
+    /// Whether requests wait for memory that the answers of others keep.
+    #[must_use]
+    pub fn is_memory_short(&self) -> bool {
+        self.0.server.memory.is_short()
+    }
+
     /// Ends sessions whose account key was replaced.
     pub async fn end_rotated_sessions(&self) {
         self.0.end_rotated_sessions().await;
@@ -345,14 +354,9 @@ impl Shared {
     /// Waits for a place.
     async fn place(&self, requests: &[Incoming]) -> Place {
         let credits: usize = requests.iter().map(|incoming| usize::from(incoming.header.credit_charge.max(1))).sum();
-        let credits = u32::try_from(credits.min(CREDITS_MAX)).unwrap_or(u32::MAX);
-        let take = async |semaphore: &Arc<Semaphore>, count: u32| {
-            let taken = Arc::clone(semaphore).acquire_many_owned(count).await;
-            taken.expect("the semaphore is never closed")
-        };
-        let place = take(&self.places, 1).await;
-        let of_connection = take(&self.credits_at_work, credits).await;
-        Place([place, of_connection, take(&self.server.credits_at_work, credits).await])
+        let place = Arc::clone(&self.places).acquire_owned().await.expect("the semaphore is never closed");
+        let memory = self.server.memory.take(&self.credits_at_work, credits).await;
+        Place { _place: place, memory }
     }
 
     fn credits(&self, header: &Header) -> u16 {

@@ -30,6 +30,7 @@ pub mod crypto;
 pub mod fuzzing;
 pub mod logon;
 pub mod logon_throttle;
+pub mod memory;
 pub mod ntlm;
 mod open;
 pub mod outbox;

@@ -2,13 +2,17 @@
 //!
 //! Commands push frames and never wait. The connection reads no further request while more than [`OUTBOX_BYTES_MAX`] bytes wait (or
 //! [`OUTBOX_BYTES_MAX_BEFORE_LOGON`]), so a
-//! client that does not read its answers stops its own requests, and the time limit of writing ends its connection.
+//! client that does not read its answers stops its own requests, and the time limit of writing ends its connection. A frame keeps the
+//! memory that its requests were given until it is sent, so the answers of all connections together have a limit, too:
+//! [`crate::memory`].
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use tokio::sync::Notify;
+
+use crate::memory::Memory;
 
 /// Bytes of answers that may wait before no more requests are read.
 pub const OUTBOX_BYTES_MAX: usize = 32 << 20;
@@ -21,6 +25,14 @@ pub const FRAME_COST_BYTES: usize = 512;
 
 /// A frame in its parts, which are sent one after the other.
 pub type Frame = Vec<Bytes>;
+
+/// A frame in the queue.
+#[derive(Debug)]
+pub struct Queued {
+    pub parts: Frame,
+    /// Given back when the frame is sent.
+    _memory: Option<Memory>,
+}
 
 /// The queue. A clone is the same queue.
 #[derive(Clone, Debug, Default)]
@@ -37,7 +49,7 @@ struct Queue {
 
 #[derive(Debug, Default)]
 struct State {
-    frames: VecDeque<Frame>,
+    frames: VecDeque<Queued>,
     /// Of the frames in the queue, with [`FRAME_COST_BYTES`] for each, and of the one that is being sent.
     bytes: usize,
     is_closed: bool,
@@ -54,12 +66,17 @@ impl Outbox {
 
     /// Queues a frame. After [`Outbox::close`] it goes nowhere.
     pub fn push(&self, frame: Frame) {
+        self.push_paid(frame, None);
+    }
+
+    /// The same with the memory of its requests.
+    pub fn push_paid(&self, frame: Frame, memory: Option<Memory>) {
         let mut state = self.state();
         if state.is_closed {
             return;
         }
         state.bytes += length(&frame) + FRAME_COST_BYTES;
-        state.frames.push_back(frame);
+        state.frames.push_back(Queued { parts: frame, _memory: memory });
         drop(state);
         self.0.pushed.notify_one();
     }
@@ -73,8 +90,10 @@ impl Outbox {
 
     /// Closes, and forgets what is in the queue: nobody takes it any more.
     pub fn abandon(&self) {
-        self.state().frames.clear();
+        let frames = std::mem::take(&mut self.state().frames);
         self.close();
+        // Memory wakes those that wait for it: not under the mutex.
+        drop(frames);
     }
 
     /// Whether it was closed.
@@ -84,7 +103,7 @@ impl Outbox {
     }
 
     /// The next frame; none after the end. One task calls this.
-    pub async fn next(&self) -> Option<Frame> {
+    pub async fn next(&self) -> Option<Queued> {
         loop {
             {
                 let mut state = self.state();
@@ -133,9 +152,9 @@ mod tests {
         outbox.push(vec![Bytes::from_static(b"b")]);
         outbox.close();
         outbox.push(vec![Bytes::from_static(b"c")]);
-        assert_eq!(outbox.next().await, Some(vec![Bytes::from_static(b"a")]));
-        assert_eq!(outbox.next().await, Some(vec![Bytes::from_static(b"b")]));
-        assert_eq!(outbox.next().await, None);
+        assert_eq!(outbox.next().await.map(|frame| frame.parts), Some(vec![Bytes::from_static(b"a")]));
+        assert_eq!(outbox.next().await.map(|frame| frame.parts), Some(vec![Bytes::from_static(b"b")]));
+        assert!(outbox.next().await.is_none());
     }
 
     #[tokio::test]
@@ -161,6 +180,6 @@ mod tests {
         assert!(crate::conversation::poll_once(waiting.as_mut()).await.is_none());
         outbox.abandon();
         waiting.await;
-        assert_eq!(outbox.next().await, None, "what nobody takes is forgotten");
+        assert!(outbox.next().await.is_none(), "what nobody takes is forgotten");
     }
 }

@@ -11,12 +11,10 @@ use engine::{BoxFuture, EngineError};
 use file::door::Door;
 use ring::rand::{SecureRandom, SystemRandom};
 use service::current::Current;
-use tokio::sync::Semaphore;
 
 use crate::connection::{Drawn, Settings};
-use crate::conversation::WORK_BYTES_MAX;
-use crate::credits::CREDIT_BYTES;
 use crate::logon_throttle::LogonThrottle;
+use crate::memory::MemoryPool;
 use crate::ntlm::NtHash;
 use crate::status::Status;
 use crate::user::User;
@@ -57,8 +55,7 @@ pub struct Server {
     pub(crate) door: Door,
     pub(crate) host: Arc<dyn Host>,
     pub(crate) throttle: LogonThrottle,
-    /// Credits of the requests at work on all connections: [`WORK_BYTES_MAX`].
-    pub(crate) credits_at_work: Arc<Semaphore>,
+    pub(crate) memory: MemoryPool,
     accounts: AccountSource,
     sessions: Mutex<HashMap<u64, Weak<User>>>,
     random: SystemRandom,
@@ -80,7 +77,7 @@ impl Server {
             door,
             host,
             throttle: LogonThrottle::default(),
-            credits_at_work: Arc::new(Semaphore::new(WORK_BYTES_MAX / CREDIT_BYTES as usize)),
+            memory: MemoryPool::default(),
             accounts: AccountSource(accounts),
             sessions: Mutex::default(),
             random: SystemRandom::new(),

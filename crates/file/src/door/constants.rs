@@ -36,12 +36,29 @@ pub mod sharing {
     pub const DELETE: u32 = 0x4;
 }
 
-/// Create options.
+/// Create options. Those that the door does not look at are for the wire.
 pub mod options {
     pub const DIRECTORY_FILE: u32 = 0x1;
+    pub const WRITE_THROUGH: u32 = 0x2;
+    pub const SEQUENTIAL_ONLY: u32 = 0x4;
+    pub const NO_INTERMEDIATE_BUFFERING: u32 = 0x8;
+    pub const SYNCHRONOUS_IO_ALERT: u32 = 0x10;
+    pub const SYNCHRONOUS_IO_NONALERT: u32 = 0x20;
     pub const NON_DIRECTORY_FILE: u32 = 0x40;
+    pub const COMPLETE_IF_OPLOCKED: u32 = 0x100;
+    pub const NO_EA_KNOWLEDGE: u32 = 0x200;
+    pub const OPEN_REMOTE_INSTANCE: u32 = 0x400;
+    pub const RANDOM_ACCESS: u32 = 0x800;
     pub const DELETE_ON_CLOSE: u32 = 0x1000;
     pub const OPEN_BY_FILE_ID: u32 = 0x2000;
+    pub const OPEN_FOR_BACKUP_INTENT: u32 = 0x4000;
+    pub const NO_COMPRESSION: u32 = 0x8000;
+    pub const OPEN_REQUIRING_OPLOCK: u32 = 0x1_0000;
+    pub const DISALLOW_EXCLUSIVE: u32 = 0x2_0000;
+    pub const RESERVE_OPFILTER: u32 = 0x10_0000;
+    pub const OPEN_REPARSE_POINT: u32 = 0x20_0000;
+    pub const OPEN_NO_RECALL: u32 = 0x40_0000;
+    pub const OPEN_FOR_FREE_SPACE_QUERY: u32 = 0x80_0000;
 }
 
 /// File attributes.

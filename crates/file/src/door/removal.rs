@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use engine::{Changes, Commit, Engine, EngineError};
 use tokio::sync::Notify;
@@ -17,6 +18,11 @@ use crate::model::share_key;
 use crate::opens::events::{Aspects, Events};
 use crate::opens::{FileId, NameKey, Opens, Place, Removal};
 
+/// How long an abandoned file rests after the first attempt that failed; twice as long after each further one.
+pub const RETRY_PAUSE: Duration = Duration::from_secs(1);
+/// And never longer. It is never given up while the engine may recover: the file would be there again.
+pub const RETRY_PAUSE_MAX: Duration = Duration::from_secs(10 * 60);
+
 /// What is needed to delete a file.
 #[derive(Clone, Copy, Debug)]
 pub struct Remover<'a> {
@@ -29,10 +35,12 @@ pub struct Remover<'a> {
 impl Remover<'_> {
     /// A file that is to be deleted. It is not forgotten: dropped before [`Remover::remove`] has deleted it, it is abandoned.
     pub fn due(self, account: u64, share: &ShareName, removal: Removal) -> Due {
-        Due {
-            abandoned: Arc::clone(self.abandoned),
-            file: Mutex::new(Some(AbandonedFile { account, share: share.clone(), removal })),
-        }
+        self.due_again(AbandonedFile { account, share: share.clone(), removal, attempts: 0 })
+    }
+
+    /// The same for a file that was abandoned. If it cannot be deleted now it rests before the next attempt.
+    pub fn due_again(self, file: AbandonedFile) -> Due {
+        Due { abandoned: Arc::clone(self.abandoned), file: Mutex::new(Some(file)) }
     }
 
     /// Deletes the file, wherever it is by now. It stays pending until that is done. If the engine cannot do it now, or if the
@@ -111,7 +119,7 @@ struct Deletion {
 impl Due {
     fn deletion(&self) -> Option<Deletion> {
         let file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        file.as_ref().map(|AbandonedFile { account, share, removal }| Deletion {
+        file.as_ref().map(|AbandonedFile { account, share, removal, .. }| Deletion {
             account: *account,
             share: share.clone(),
             file: removal.file(),
@@ -147,8 +155,16 @@ fn name_of(place: &Place, share: u64) -> Option<NameKey> {
 /// Files to be deleted that nobody deletes yet: their last handle was dropped instead of closed, or the engine could not do it.
 #[derive(Debug, Default)]
 pub struct Abandoned {
-    files: Mutex<VecDeque<AbandonedFile>>,
+    files: Mutex<Files>,
     arrived: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Files {
+    /// To be deleted at once.
+    queue: VecDeque<AbandonedFile>,
+    /// Those of which an attempt failed, each with the time of its next one once that is known.
+    resting: Vec<(AbandonedFile, Option<Instant>)>,
 }
 
 #[derive(Debug)]
@@ -156,12 +172,42 @@ pub struct AbandonedFile {
     pub account: u64,
     pub share: ShareName,
     pub removal: Removal,
+    /// Attempts in the background that have begun.
+    pub attempts: u32,
 }
 
 impl Abandoned {
+    /// Has the file deleted in the background: at once, or after a rest if that was tried before.
     pub fn add(&self, file: AbandonedFile) {
-        self.files().push_back(file);
+        let mut files = self.files();
+        if file.attempts > 0 {
+            files.resting.push((file, None));
+            return;
+        }
+        files.queue.push_back(file);
+        drop(files);
         self.arrived.notify_one();
+    }
+
+    /// Ends the rest of those whose time has come. The rest of one that was not seen resting before begins now.
+    pub fn wake(&self, now: Instant) {
+        self.wake_where(|attempts, until| now >= *until.get_or_insert(now + retry_pause(attempts)));
+    }
+
+    /// Ends the rest of all.
+    pub fn wake_all(&self) {
+        self.wake_where(|_, _| true);
+    }
+
+    fn wake_where(&self, is_over: impl Fn(u32, &mut Option<Instant>) -> bool) {
+        let mut files = self.files();
+        let Files { queue, resting } = &mut *files;
+        queue.extend(resting.extract_if(.., |(file, until)| is_over(file.attempts, until)).map(|(file, _)| file));
+        let is_any = !queue.is_empty();
+        drop(files);
+        if is_any {
+            self.arrived.notify_one();
+        }
     }
 
     /// The one that has been there for longest, when there is one.
@@ -169,24 +215,44 @@ impl Abandoned {
         loop {
             let (file, is_more) = {
                 let mut files = self.files();
-                (files.pop_front(), !files.is_empty())
+                (files.queue.pop_front(), !files.queue.is_empty())
             };
             if is_more {
                 // Two that arrive at once may have woken only one of those who wait.
                 self.arrived.notify_one();
             }
             match file {
-                Some(file) => return file,
+                Some(file) => return AbandonedFile { attempts: file.attempts.saturating_add(1), ..file },
                 None => self.arrived.notified().await,
             }
         }
     }
 
+    /// Whether none waits or rests.
     pub fn is_empty(&self) -> bool {
-        self.files().is_empty()
+        let files = self.files();
+        files.queue.is_empty() && files.resting.is_empty()
     }
 
-    fn files(&self) -> MutexGuard<'_, VecDeque<AbandonedFile>> {
+    fn files(&self) -> MutexGuard<'_, Files> {
         self.files.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// How long a file rests after so many attempts.
+pub fn retry_pause(attempts: u32) -> Duration {
+    let doubled = 1u32.checked_shl(attempts.saturating_sub(1)).unwrap_or(u32::MAX);
+    RETRY_PAUSE.saturating_mul(doubled).min(RETRY_PAUSE_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_attempt_is_followed_by_a_longer_rest() {
+        for (attempts, seconds) in [(1, 1), (2, 2), (3, 4), (10, 512), (11, 600), (40, 600), (u32::MAX, 600)] {
+            assert_eq!(retry_pause(attempts), Duration::from_secs(seconds), "{attempts}");
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! The door itself, and shares that clients are connected to.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use engine::Engine;
 use wire::file_path::FilePath;
@@ -50,8 +51,10 @@ pub struct NotDeleted {
     pub share: String,
     pub path: String,
     pub error: Failure,
-    /// It is still to be deleted. If not, it stays and can be opened again.
-    pub is_tried_again: bool,
+    /// Attempts in the background so far, this one included.
+    pub attempts: u32,
+    /// It is still to be deleted, and rests for this long before the next attempt. If not, it stays and can be opened again.
+    pub tried_again_after: Option<Duration>,
 }
 
 /// A share that a client is connected to (TREE_CONNECT). A clone is the same connection. A share that is deleted and made again
@@ -101,21 +104,32 @@ impl Door {
 
     /// Waits for a file that is to be deleted and that nobody deletes, because its last handle was dropped instead of closed or
     /// because the engine could not do it, and deletes it. Until then nobody can open the file, so the server calls this again and
-    /// again, several times at once, with a pause after a failure.
+    /// again, several times at once. A file that could not be deleted rests, each time for longer: see [`Door::wake_abandoned`].
     pub async fn delete_abandoned(&self) -> Result<(), NotDeleted> {
-        let AbandonedFile { account, share, removal } = self.abandoned.next().await;
-        let path = removal.place().path.clone();
-        let due = self.remover().due(account, &share, removal);
-        self.remover().remove(due).await.map_err(|error| NotDeleted {
+        let file = self.abandoned.next().await;
+        let (account, share, attempts) = (file.account, file.share.clone(), file.attempts);
+        let path = file.removal.place().path.clone();
+        self.remover().remove(self.remover().due_again(file)).await.map_err(|error| NotDeleted {
             account,
             share: share.as_str().to_owned(),
             path,
-            is_tried_again: removal::is_passing(&error),
+            attempts,
+            tried_again_after: removal::is_passing(&error).then(|| removal::retry_pause(attempts)),
             error,
         })
     }
 
-    /// Whether there is a file that [`Door::delete_abandoned`] would delete.
+    /// Has those files tried again that have rested for long enough. Called from time to time.
+    pub fn wake_abandoned(&self, now: Instant) {
+        self.abandoned.wake(now);
+    }
+
+    /// Has all files tried again that rest: the server ends.
+    pub fn wake_all_abandoned(&self) {
+        self.abandoned.wake_all();
+    }
+
+    /// Whether there is a file that [`Door::delete_abandoned`] would delete, now or later.
     pub fn has_abandoned(&self) -> bool {
         !self.abandoned.is_empty()
     }
@@ -160,7 +174,12 @@ impl Tree {
     }
 
     pub(super) fn abandon(&self, removal: Removal) {
-        self.door.abandoned.add(AbandonedFile { account: self.account, share: self.share.clone(), removal });
+        self.door.abandoned.add(AbandonedFile {
+            account: self.account,
+            share: self.share.clone(),
+            removal,
+            attempts: 0,
+        });
     }
 }
 

@@ -110,10 +110,11 @@ impl Opens {
         self.table.with(share, |share| share.pending_among(ids))
     }
 
-    /// Whether something may be renamed to a name in the directory: to the handles of the directory that counts as one that deletes
-    /// and shares everything else, as Windows has it.
+    /// Whether something may be renamed to a name in the directory: for that the directory is opened to add to it, sharing reads and
+    /// writes (MS-FSA, FileRenameInformation). So a handle of the directory with DELETE access stands against it, and one that does
+    /// not share writes; one that only does not share deletion does not.
     pub fn check_rename_into(&self, directory: FileId) -> Result<(), Refusal> {
-        let renamer = Open { access: Access::DELETE, sharing: Access::READ.and(Access::WRITE) };
+        let renamer = Open { access: Access::WRITE, sharing: Access::READ.and(Access::WRITE) };
         let judge = |slot: &slot::Slot| slot.check_beside(renamer);
         self.table.with(directory.share, |share| share.slot(directory.id).map_or(Ok(()), judge))
     }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use file::door::{CreateAction, CreateRequest, FileInfo, HandleOwner, Tree};
+use file::door::{CreateRequest, FileInfo, HandleOwner, Tree};
 use file::opens::{Client, HandleId};
 
 use super::refusal::status_of;
@@ -12,7 +12,7 @@ use super::{Answer, Call, pipe};
 use crate::open::{FileOpen, Open, OpenKind};
 use crate::status::{Result, Status};
 use crate::user::TreeKind;
-use crate::wire::create::{self, Action, Disposition, access, oplock_level, option};
+use crate::wire::create::{self, access, oplock_level, option};
 use crate::wire::create_context::{RequestContexts, ResponseContext};
 use crate::wire::{Response, Times};
 
@@ -45,7 +45,7 @@ pub(super) async fn run(call: &Call, request: create::Request) -> Result<Answer>
     let open = user.add_open(tree.id, |id| Open::new(id, tree.id, OpenKind::File(Box::new(file)))).await?;
     let created = create::Response {
         oplock: oplock_level::NONE,
-        action: action_of(action),
+        action,
         times: times(&info),
         allocation_size: info.allocation,
         end_of_file: info.length,
@@ -91,14 +91,7 @@ fn asked(call: &Call, request: create::Request) -> Result<CreateRequest> {
         path: resolved(&request.name)?,
         access: request.desired_access,
         sharing: request.share_access,
-        disposition: match request.disposition {
-            Disposition::Supersede => file::door::Disposition::Supersede,
-            Disposition::Open => file::door::Disposition::Open,
-            Disposition::Create => file::door::Disposition::Create,
-            Disposition::OpenIf => file::door::Disposition::OpenIf,
-            Disposition::Overwrite => file::door::Disposition::Overwrite,
-            Disposition::OverwriteIf => file::door::Disposition::OverwriteIf,
-        },
+        disposition: request.disposition,
         options: request.options,
         attributes: request.attributes,
         security: request.contexts.security_descriptor.map(Bytes::from),
@@ -134,15 +127,6 @@ struct Owner;
 impl HandleOwner for Owner {
     fn closed(&self, handle: HandleId) {
         tracing::debug!(handle = handle.0, "an SMB handle was closed by force");
-    }
-}
-
-fn action_of(action: CreateAction) -> Action {
-    match action {
-        CreateAction::Superseded => Action::Superseded,
-        CreateAction::Opened => Action::Opened,
-        CreateAction::Created => Action::Created,
-        CreateAction::Overwritten => Action::Overwritten,
     }
 }
 

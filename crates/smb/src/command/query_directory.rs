@@ -40,8 +40,9 @@ pub(super) async fn run(call: &Call, request: query_directory::Request) -> Resul
         if let Some(last) = fitting.checked_sub(1) {
             file.door.advance(&entries[last]);
         }
-        // A short page is the end of the directory or of what the File service reads at once; it is asked again.
-        if is_single || fitting < entries.len() || entries.is_empty() {
+        // A short page is the end of the directory or of what the File service reads at once. It is not asked again for this answer:
+        // what was renamed meanwhile would be in it twice.
+        if is_single || fitting < entries.len() || entries.len() < most {
             break;
         }
     }

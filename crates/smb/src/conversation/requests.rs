@@ -127,7 +127,8 @@ impl Shared {
             }
             replies.push(reply);
         }
-        self.outbox.push(frame_of(replies.take(), encrypted.as_deref()));
+        let memory = place.map(|place| place.memory);
+        self.outbox.push_paid(frame_of(replies.take(), encrypted.as_deref()), memory);
     }
 
     /// The request with what it belongs to: its user, and, if it is related, the tree and the file of the one before.
@@ -261,9 +262,10 @@ impl Shared {
             Some(id) => asked.header.answer_async(status, 0, id),
             None => asked.header.answer(status, self.credits(&asked.header)),
         };
-        // A related request has all ones for what it takes over; its answer says what that was.
-        if let Some(session) = &asked.session {
-            header.session_id = session.id;
+        match &asked.session {
+            // A related request has all ones for what it takes over; its answer says what that was.
+            Some(session) => header.session_id = session.id,
+            None => header = header.with_signature_of(&asked.header),
         }
         if let (Some(tree), Route::Tree { process, .. }) = (tree_id.or(tree_of_chain), header.route) {
             header.route = Route::Tree { process, tree };

@@ -25,6 +25,7 @@ use crate::testing::{Asked, Client, Told, USUAL, body};
 use crate::user::{OPENS_PER_SESSION_MAX, TREES_PER_SESSION_MAX};
 use crate::wire::FileId;
 use crate::wire::fsctl::code;
+use crate::wire::header::Flags;
 use crate::wire::negotiate::Dialect;
 
 const KEY: &str = "a2V5";
@@ -115,8 +116,8 @@ impl Talk {
 
     async fn frame(&mut self) -> Vec<u8> {
         let frame = self.outbox.next().await.expect("an answer");
-        self.outbox.sent(frame.iter().map(Bytes::len).sum());
-        frame.concat()
+        self.outbox.sent(frame.parts.iter().map(Bytes::len).sum());
+        frame.parts.concat()
     }
 
     async fn exchange(&mut self, frame: Vec<u8>) -> Vec<u8> {
@@ -381,7 +382,10 @@ async fn logoff_and_tree_disconnect_close_what_is_open() {
     talk.open("a", 1, 0).await;
     assert_eq!(talk.ask(Command::Logoff, body::empty()).await.status(), Status::SUCCESS);
     assert!(!talk.conversation.is_in_use() && !talk.conversation.is_logged_on());
-    assert_eq!(talk.open("a", 1, 0).await.status(), Status::USER_SESSION_DELETED);
+    let told = talk.open("a", 1, 0).await;
+    assert_eq!(told.status(), Status::USER_SESSION_DELETED);
+    assert!(told.header.flags.has(Flags::SIGNED), "Samba's client drops an answer without the flag");
+    assert_ne!(told.header.signature, [0; 16], "the signature of the request");
 }
 
 #[tokio::test]
@@ -448,7 +452,7 @@ async fn a_negotiation_that_was_changed_ends_the_connection() {
     let frame = talk.client.ask(Command::Ioctl, validate(0x3F));
     talk.send(&frame).await.unwrap();
     assert!(talk.outbox.is_closed());
-    assert_eq!(talk.outbox.next().await, None, "no answer");
+    assert!(talk.outbox.next().await.is_none(), "no answer");
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! CREATE: opens a file, a directory or a pipe, and creates it if that is asked for (MS-SMB2 2.2.13).
 
 use bytes::Bytes;
+pub use file::door::{CreateAction as Action, Disposition, options as option};
 
 use super::create_context::{self, RequestContexts, ResponseContext};
 use super::cursor::{Put, len32, utf16};
@@ -12,32 +13,6 @@ const SIZE: u16 = 57;
 
 /// Bytes of the contexts of a request. A security descriptor has 64 KiB at most.
 pub const CONTEXTS_BYTES_MAX: usize = 128 << 10;
-
-/// What is done when the file exists, and when it does not.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u32)]
-pub enum Disposition {
-    Supersede = 0,
-    Open = 1,
-    Create = 2,
-    OpenIf = 3,
-    Overwrite = 4,
-    OverwriteIf = 5,
-}
-
-impl Disposition {
-    fn from_u32(value: u32) -> Result<Disposition> {
-        Ok(match value {
-            0 => Disposition::Supersede,
-            1 => Disposition::Open,
-            2 => Disposition::Create,
-            3 => Disposition::OpenIf,
-            4 => Disposition::Overwrite,
-            5 => Disposition::OverwriteIf,
-            _ => return Err(Status::INVALID_PARAMETER),
-        })
-    }
-}
 
 /// Levels of oplocks.
 pub mod oplock_level {
@@ -58,31 +33,6 @@ pub mod access {
     pub const FILE_GENERIC_EXECUTE: u32 = 0x12_00A0;
     /// Bits that stand for something.
     pub const KNOWN: u32 = 0xF31F_01FF;
-}
-
-/// Bits of the options.
-pub mod option {
-    pub const DIRECTORY_FILE: u32 = 0x1;
-    pub const WRITE_THROUGH: u32 = 0x2;
-    pub const SEQUENTIAL_ONLY: u32 = 0x4;
-    pub const NO_INTERMEDIATE_BUFFERING: u32 = 0x8;
-    pub const SYNCHRONOUS_IO_ALERT: u32 = 0x10;
-    pub const SYNCHRONOUS_IO_NONALERT: u32 = 0x20;
-    pub const NON_DIRECTORY_FILE: u32 = 0x40;
-    pub const COMPLETE_IF_OPLOCKED: u32 = 0x100;
-    pub const NO_EA_KNOWLEDGE: u32 = 0x200;
-    pub const RANDOM_ACCESS: u32 = 0x800;
-    pub const DELETE_ON_CLOSE: u32 = 0x1000;
-    pub const OPEN_BY_FILE_ID: u32 = 0x2000;
-    pub const OPEN_FOR_BACKUP_INTENT: u32 = 0x4000;
-    pub const NO_COMPRESSION: u32 = 0x8000;
-    pub const OPEN_REMOTE_INSTANCE: u32 = 0x400;
-    pub const OPEN_REQUIRING_OPLOCK: u32 = 0x1_0000;
-    pub const DISALLOW_EXCLUSIVE: u32 = 0x2_0000;
-    pub const RESERVE_OPFILTER: u32 = 0x10_0000;
-    pub const OPEN_REPARSE_POINT: u32 = 0x20_0000;
-    pub const OPEN_NO_RECALL: u32 = 0x40_0000;
-    pub const OPEN_FOR_FREE_SPACE_QUERY: u32 = 0x80_0000;
 }
 
 /// The request.
@@ -128,7 +78,7 @@ impl Request {
         if impersonation > 3 {
             return Err(Status::BAD_IMPERSONATION_LEVEL);
         }
-        let disposition = Disposition::from_u32(disposition)?;
+        let disposition = Disposition::from_number(disposition).ok_or(Status::INVALID_PARAMETER)?;
         if !name_length.is_multiple_of(2) || contexts_length > CONTEXTS_BYTES_MAX {
             return Err(Status::INVALID_PARAMETER);
         }
@@ -151,16 +101,6 @@ impl Request {
     }
 }
 
-/// What was done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u32)]
-pub enum Action {
-    Superseded = 0,
-    Opened = 1,
-    Created = 2,
-    Overwritten = 3,
-}
-
 /// The answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Response {
@@ -180,7 +120,7 @@ impl Response {
         out.put_u16(89);
         out.put_u8(self.oplock);
         out.put_u8(0);
-        out.put_u32(self.action as u32);
+        out.put_u32(self.action.number());
         self.times.encode(out);
         out.put_u64(self.allocation_size);
         out.put_u64(self.end_of_file);

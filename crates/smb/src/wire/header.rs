@@ -206,6 +206,16 @@ impl Header {
         }
     }
 
+    /// The same for a request whose session is not there, so that nothing can be signed. It has the signature of the request, as Windows
+    /// sends it: clients that sign take the status out of it and trust nothing else.
+    #[must_use]
+    pub fn with_signature_of(self, request: &Header) -> Header {
+        match request.flags.has(Flags::SIGNED) {
+            true => Header { flags: self.flags.with(Flags::SIGNED), signature: request.signature, ..self },
+            false => self,
+        }
+    }
+
     /// The header of an asynchronous answer: the interim one (`PENDING`, with credits) or the final one (without).
     #[must_use]
     pub fn answer_async(&self, status: Status, credits: u16, async_id: u64) -> Header {

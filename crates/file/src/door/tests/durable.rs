@@ -1,6 +1,7 @@
 use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
 
 use concurrency::range_lock::LockKind;
 use engine::loads::{Budget, NodeState, Tally};
@@ -338,8 +339,20 @@ async fn a_deletion_that_the_engine_refuses() {
         assert_eq!(tree.door.has_abandoned(), is_passing);
         if is_passing {
             assert_eq!(refused(&tree, wish("file")).await, Refused::DeletePending);
-            let not_deleted = tree.door.delete_abandoned().await.unwrap_err();
-            assert_eq!((not_deleted.path.as_str(), not_deleted.is_tried_again), ("file", true));
+            let mut now = Instant::now();
+            for (attempt, seconds) in [(1, 1), (2, 2), (3, 4)] {
+                let not_deleted = tree.door.delete_abandoned().await.unwrap_err();
+                let rest = Duration::from_secs(seconds);
+                assert_eq!((not_deleted.path.as_str(), not_deleted.attempts), ("file", attempt));
+                assert_eq!(not_deleted.tried_again_after, Some(rest));
+                // It rests: until then nothing is tried.
+                tree.door.wake_abandoned(now);
+                tree.door.wake_abandoned(now + rest - Duration::from_millis(1));
+                assert!(poll(pin!(tree.door.delete_abandoned()).as_mut()).is_pending());
+                assert!(tree.door.has_abandoned());
+                now += rest;
+                tree.door.wake_abandoned(now);
+            }
             *failing.error.lock().unwrap() = None;
             tree.door.delete_abandoned().await.unwrap();
             assert_eq!(refused(&tree, wish("file")).await, Refused::NotFound);

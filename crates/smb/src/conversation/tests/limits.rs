@@ -2,8 +2,8 @@
 
 use crate::connection::UNPAID_BYTES_MAX;
 use crate::logon_throttle::FAILED_LOGONS_BURST;
+use crate::memory::WORK_BYTES_MAX;
 use crate::user::PIPES_PER_SESSION_MAX;
-use crate::wire::header::Flags;
 use crate::wire::{Request, change_notify};
 
 use super::*;
@@ -33,10 +33,10 @@ async fn a_request_that_begins_to_wait_at_the_end_is_cancelled() {
     assert!(poll_once(end.as_mut()).await.is_none(), "TREE_CONNECT is at work");
     drop(gate);
     end.await;
-    let frames = [talk.outbox.next().await.unwrap().concat(), talk.outbox.next().await.unwrap().concat()];
+    let frames = [talk.outbox.next().await.unwrap().parts.concat(), talk.outbox.next().await.unwrap().parts.concat()];
     let told: Vec<Told> = frames.iter().flat_map(|frame| talk.client.answers(frame)).collect();
     assert_eq!(statuses(&told), [Status::SUCCESS, Status::SUCCESS, Status::PENDING, Status::CANCELLED]);
-    assert_eq!(talk.outbox.next().await, None);
+    assert!(talk.outbox.next().await.is_none());
 }
 
 /// Without [`Conversation::end`], as after a panic.
@@ -182,17 +182,21 @@ async fn a_listing_that_takes_long_can_be_cancelled() {
 async fn requests_at_work_have_a_share_of_memory() {
     let bench = bench(true).await;
     let mut talk = bench.connected().await;
-    let all = bench.server.credits_at_work.available_permits();
-    assert_eq!(all, WORK_BYTES_MAX / 65_536);
+    let all = bench.server.memory.available();
+    assert_eq!(all, WORK_BYTES_MAX);
     let gate = bench.host.gate.lock().await;
     let charged = Asked { charge: 20, ..Asked::new(Command::TreeConnect, body::tree_connect("data")) };
     let frame = talk.client.frame(vec![charged]);
     talk.send(&frame).await.unwrap();
-    assert_eq!(bench.server.credits_at_work.available_permits(), all - 20);
+    assert_eq!(bench.server.memory.available(), all - 20 * 65_536);
     drop(gate);
-    assert_eq!(statuses(&talk.answers().await), [Status::SUCCESS]);
+    let frame = talk.outbox.next().await.unwrap();
+    assert_eq!(bench.server.memory.available(), all - 20 * 65_536, "the answer keeps it until it is sent");
+    assert_eq!(statuses(&talk.client.answers(&frame.parts.concat())), [Status::SUCCESS]);
+    drop(frame);
+    assert_eq!(bench.server.memory.available(), all);
     talk.conversation.end().await;
-    assert_eq!(bench.server.credits_at_work.available_permits(), all);
+    assert_eq!(bench.server.memory.available(), all);
 }
 
 #[tokio::test]
@@ -301,7 +305,7 @@ async fn a_refusal_that_is_held_back_stops_no_other_session() {
     talk.client.next_id = stranger.next_id;
     assert_eq!(talk.ask(Command::Echo, body::empty()).await.status(), Status::SUCCESS);
     talk.conversation.end().await;
-    let refusal = talk.outbox.next().await.unwrap().concat();
+    let refusal = talk.outbox.next().await.unwrap().parts.concat();
     assert_eq!(Header::decode(&refusal[4..]).unwrap().status, Status::LOGON_FAILURE);
 }
 
