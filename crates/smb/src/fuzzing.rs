@@ -100,7 +100,7 @@ pub fn info(bytes: &[u8]) {
     }
     let _ = (QuotaRequest::decode(bytes), fsctl::ValidateNegotiate::decode(bytes), fsctl::CopyChunks::decode(bytes));
     let _ = (fsctl::set_zero_data(bytes), fsctl::query_allocated_ranges(bytes), fsctl::pipe_wait(bytes));
-    let _ = (fsctl::set_sparse(bytes), fsctl::DuplicateExtents::decode(bytes));
+    let _ = (fsctl::set_sparse(bytes), fsctl::set_compression(bytes), fsctl::DuplicateExtents::decode(bytes));
     if let Ok(text) = std::str::from_utf8(bytes) {
         let (path, time) = snapshot_token::split(text);
         assert!(path.len() <= text.len());

@@ -28,8 +28,8 @@ const GROUPS_PER_READ: usize = if cfg!(test) { 2 } else { 1_000 };
 /// Groups of the map that one request for allocated ranges looks at.
 const GROUPS_LISTED_MAX: usize = if cfg!(test) { 4 } else { 64_000 };
 
-const READS: u32 = access::FILE_READ_DATA | access::FILE_EXECUTE;
-const WRITES: u32 = access::FILE_WRITE_DATA | access::FILE_APPEND_DATA;
+pub(super) const READS: u32 = access::FILE_READ_DATA | access::FILE_EXECUTE;
+pub(super) const WRITES: u32 = access::FILE_WRITE_DATA | access::FILE_APPEND_DATA;
 
 /// Bytes of a file.
 impl OpenFile {

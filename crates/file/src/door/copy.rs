@@ -7,7 +7,7 @@ use content::map::{ByteSpan, GATHERED_BYTES_MAX};
 use content::source::Extent;
 use engine::Changes;
 
-use super::bytes::span;
+use super::bytes::{READS, WRITES, span};
 use super::decide::{ended, refuse};
 use super::{FileInfo, OpenFile, Refused, access, attributes};
 use crate::announcement::Effect;
@@ -62,7 +62,7 @@ impl OpenFile {
     /// Copies ranges of `source`, one after the other, to this file, which becomes longer if they reach beyond its end. Also says how
     /// far it has come: what was copied before a refusal stays. A range that is not wholly in the source is [`Refused::BeyondEnd`].
     ///
-    /// Needs FILE_READ_DATA of the source, and FILE_WRITE_DATA or FILE_APPEND_DATA here. A range that overlaps its source is read
+    /// Needs FILE_READ_DATA or FILE_EXECUTE of the source, and FILE_WRITE_DATA or FILE_APPEND_DATA here. A range that overlaps its source is read
     /// whole before it is written.
     pub async fn copy_chunks(
         &self,
@@ -81,8 +81,8 @@ impl OpenFile {
     fn check_copy(&self, source: &OpenFile, needs: CopyAccess) -> Result<(), Refused> {
         source.need_file()?;
         self.need_file()?;
-        source.need(access::FILE_READ_DATA)?;
-        self.need(access::FILE_WRITE_DATA | access::FILE_APPEND_DATA)?;
+        source.need(READS)?;
+        self.need(WRITES)?;
         match needs {
             CopyAccess::ReadAndWrite => self.need(access::FILE_READ_DATA),
             CopyAccess::Write => Ok(()),
@@ -192,8 +192,8 @@ impl OpenFile {
     }
 
     /// Makes a range of this file, which stays as long as it is, the same as one of `source`, in the same share
-    /// (FSCTL_DUPLICATE_EXTENTS_TO_FILE). Both ranges may end where the last cluster of their files does. It is done in steps of
-    /// [`COPY_STEP_BYTES_MAX`], one commit each; a refusal leaves those before it.
+    /// (FSCTL_DUPLICATE_EXTENTS_TO_FILE). The source may end with its last cluster; what lies behind the end of this file is left out. It
+    /// is done in steps of [`COPY_STEP_BYTES_MAX`], one commit each; a refusal leaves those before it.
     ///
     /// Needs FILE_READ_DATA of the source and FILE_WRITE_DATA here. A sparse file is not duplicated into one that is not, and no range
     /// into one that overlaps it: [`Refused::NotSupported`].
@@ -213,7 +213,7 @@ impl OpenFile {
         let (before, target) = (source.query().await?, self.query().await?);
         let is_overlapping = source.is_same_file(self) && from.start < to.end && to.start < from.end;
         let would_lose_holes = is_sparse(&before) && !is_sparse(&target);
-        if is_overlapping || would_lose_holes || from.end > before.cluster_end() || to.end > target.cluster_end() {
+        if is_overlapping || would_lose_holes || from.end > before.cluster_end() {
             return Err(Refused::NotSupported);
         }
         // The rest of the last cluster of the source is zeros.

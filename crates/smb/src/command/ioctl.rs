@@ -44,6 +44,14 @@ pub(super) async fn run(call: &Call, request: ioctl::Request) -> Result<Answer> 
             call.open(request.file_id)?.file()?;
             (fsctl::compression(), Status::SUCCESS)
         }
+        // No file is compressed, and none can be.
+        code::SET_COMPRESSION => {
+            call.open(request.file_id)?.file()?;
+            match fsctl::set_compression(&request.input)? {
+                false => (Vec::new(), Status::SUCCESS),
+                true => return Err(Status::NOT_SUPPORTED),
+            }
+        }
         other => return refused(call, &request, other),
     };
     if output.len() > request.max_output as usize {
@@ -63,7 +71,7 @@ fn refused(call: &Call, request: &ioctl::Request, code: u32) -> Result<Answer> {
     call.open(request.file_id)?.file()?;
     Err(match code {
         code::GET_REPARSE_POINT | code::DELETE_REPARSE_POINT => Status::NOT_A_REPARSE_POINT,
-        code::SET_REPARSE_POINT | code::SET_COMPRESSION => Status::NOT_SUPPORTED,
+        code::SET_REPARSE_POINT => Status::NOT_SUPPORTED,
         _ => Status::INVALID_DEVICE_REQUEST,
     })
 }

@@ -421,6 +421,7 @@ async fn controls_have_the_statuses_that_clients_expect() {
         (code::SRV_READ_HASH, file, Status::INVALID_DEVICE_REQUEST),
         (code::LMR_REQUEST_RESILIENCY, file, Status::INVALID_DEVICE_REQUEST),
         (code::SRV_COPYCHUNK, file, Status::INVALID_PARAMETER),
+        (code::SET_COMPRESSION, file, Status::INVALID_PARAMETER),
         (code::DUPLICATE_EXTENTS_TO_FILE, file, Status::INVALID_PARAMETER),
         (code::SRV_REQUEST_RESUME_KEY, FileId::RELATED, Status::FILE_CLOSED),
         (code::SET_SPARSE, file, Status::SUCCESS),

@@ -332,6 +332,14 @@ pub fn pipe_peek(available: usize) -> Vec<u8> {
     out
 }
 
+/// SET_COMPRESSION: whether the file is to be compressed.
+///
+/// # Errors
+/// INVALID_PARAMETER.
+pub fn set_compression(input: &[u8]) -> Result<bool> {
+    Ok(Reader::new(input).u16()? != 0)
+}
+
 /// GET_COMPRESSION: none.
 #[must_use]
 pub fn compression() -> Vec<u8> {
