@@ -15,7 +15,7 @@ use engine::memory::MemoryEngine;
 
 use crate::Failure;
 use crate::check::check;
-use crate::door::{self, BasicInfo, CreateRequest, Disposition, Refused, attributes, options};
+use crate::door::{self, BasicInfo, Chunk, CopyAccess, CreateRequest, Disposition, Refused, attributes, options};
 use crate::testing::{Bench, between, header, text};
 
 /// One request of the story.
@@ -200,6 +200,29 @@ const SMB_STORY: &[Act] = &[
     ("PUT", SHARE, &[], b""),
 ];
 
+/// So much that a copy of it moves no bytes.
+const LARGE: &[u8] = &[b'x'; 70_000];
+/// Copies inside of the server, by reference and as bytes, beside snapshots.
+const COPY_STORY: &[Act] = &[
+    ("PUT", SHARE, &[], b""),
+    (SMB, "create other", &[], b""),
+    (SMB, "write other", &[], LARGE),
+    (SMB, "create file", &[], b""),
+    (SMB, "copy other file", &[], b""),
+    ("PUT", SNAPSHOT, &[], b""),
+    (SMB, "write other", &[], b"after the snapshot"),
+    (SMB, "sparse file", &[], b""),
+    (SMB, "copy other file", &[], b""),
+    (SMB, "cut other", &[], b""),
+    SWEEP,
+    (SMB, "copy other file", &[], b""),
+    ("DELETE", "share?restype=share&sharesnapshot=TIME", &[], b""),
+    SWEEP,
+    (SMB, "delete other", &[], b""),
+    SWEEP,
+    ("DELETE", SHARE, &[], b""),
+];
+
 /// What an SMB client does with a file.
 async fn act_by_handle(bench: &Bench, act: &str, body: &'static [u8]) -> Result<(), Refused> {
     let words: Vec<&str> = act.split(' ').collect();
@@ -219,6 +242,14 @@ async fn act_by_handle(bench: &Bench, act: &str, body: &'static [u8]) -> Result<
         "clear" => file.set_zero_data(2, 5).await?,
         "hide" => file.set_basic(BasicInfo { attributes: attributes::HIDDEN, ..BasicInfo::default() }).await?,
         "rename" => file.rename(words[2], true).await?,
+        "sparse" => file.set_sparse(true).await?,
+        "copy" => {
+            let target = tree.open(door::tests::wish(words[2])).await?.file;
+            let length = file.query().await?.length;
+            let all = [Chunk { from: 0, to: Some(0), length }];
+            target.copy_chunks(&file, &all, CopyAccess::ReadAndWrite).await.1?;
+            target.close().await?;
+        }
         _ => {}
     }
     file.close().await
@@ -344,6 +375,11 @@ async fn every_failure_of_links_in_snapshots_leaves_before_or_after() {
 #[tokio::test]
 async fn every_failure_of_what_smb_does_leaves_before_or_after() {
     every_failure_of(SMB_STORY).await;
+}
+
+#[tokio::test]
+async fn every_failure_of_copies_leaves_before_or_after() {
+    every_failure_of(COPY_STORY).await;
 }
 
 async fn every_failure_of(story: &[Act]) {

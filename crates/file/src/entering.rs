@@ -463,7 +463,7 @@ impl Operation for RenamingNode {
 
 /// Where handles find what now stands at a path: its directories as they are spelled, and their ids.
 pub fn place(rows: &dyn Rows, spot: &Spot, path: &FilePath) -> Result<Place, Halt> {
-    let mut names = tree::spelled_directories(rows, spot.share, path)?;
+    let mut names = tree::spelled_directories(rows, spot.share, None, path)?;
     names.extend(path.names().last().map(|name| name.as_str().to_owned()));
     Ok(Place { path: names.join("/"), above: spot.above.iter().rev().copied().collect() })
 }

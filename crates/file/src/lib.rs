@@ -85,7 +85,7 @@ pub use op::Op;
 pub use ops::{
     CreatePermission, CreateShare, DeleteShare, DeleteSnapshots, GetPermission, GetShareStats, LeaseShare, ListShares,
     ListedShare, ReadShare, RestoreShare, SetShareAcl, SetShareMetadata, SetShareProperties, SharePlace, ShareRemoval,
-    ShareVersion, SharesPage, WriteShare,
+    ShareVersion, SharesPage, SnapshotShare, WriteShare,
 };
 pub use share_settings::ShareSettings;
 pub use source::FileReader;

@@ -160,12 +160,32 @@ pub fn directory_above(rows: &dyn Rows, spot: &Spot) -> Result<Node, Unread> {
     found.ok_or_else(|| codec::corrupt("a directory that holds something is not there"))
 }
 
-/// The names of the directories that a path leads through, as they are spelled.
-pub fn spelled_directories(rows: &dyn Rows, share: ShareGuard, path: &FilePath) -> Result<Vec<String>, Halt> {
+/// What stands at a name of a directory in the snapshot of the epoch `at`. An empty `above` stands for the root.
+pub fn find_past(
+    rows: &dyn Rows,
+    share: ShareGuard,
+    at: u64,
+    (above, name): (&[u64], &FoldedName),
+) -> Result<Option<Spot>, Unread> {
+    let directory = above.last().copied().unwrap_or(share.generation);
+    let Some(past::Seen { node, is_past }) = past::see(rows, share.generation, Some(at), directory, name)? else {
+        return Ok(None);
+    };
+    let (above, name, spelling) = (above.to_vec(), name.clone(), node.name.clone());
+    Ok(Some(Spot { share, above, parent: None, name, spelling, node: Some(node), at: Some(at), is_past }))
+}
+
+/// The names of the directories that a path leads through, in the share or in the snapshot of the epoch `at`, as they are spelled.
+pub fn spelled_directories(
+    rows: &dyn Rows,
+    share: ShareGuard,
+    at: Option<u64>,
+    path: &FilePath,
+) -> Result<Vec<String>, Halt> {
     let directories = path.names().split_last().map_or(&[][..], |(_, directories)| directories);
     let (mut above, mut names) = (vec![share.generation], Vec::with_capacity(directories.len() + 1));
     for directory in directories {
-        let found = descend(rows, share, None, &above, directory)?;
+        let found = descend(rows, share, at, &above, directory)?;
         above.push(found.id);
         names.push(found.name);
     }
@@ -277,7 +297,7 @@ mod tests {
             Ok((of(&spot)?, of(&by_id)?))
         });
         assert_eq!(above.await, ("Two".to_owned(), "Two".to_owned()));
-        let spelled = look(&bench, |rows, share| spelled_directories(rows, share, &path("one/TWO/new"))).await;
+        let spelled = look(&bench, |rows, share| spelled_directories(rows, share, None, &path("one/TWO/new"))).await;
         assert_eq!(spelled, ["One", "Two"]);
         let root = look(&bench, |rows, share| find_in(rows, share, &path(""))).await;
         assert!(root.is_root() && root.read_directory().is_ok());

@@ -22,7 +22,7 @@ use crate::wire::info::quota::QuotaRequest;
 use crate::wire::info::set::SetFile;
 use crate::wire::negotiate_context::{CipherId, Contexts, SigningId};
 use crate::wire::transform::Transform;
-use crate::wire::{FileId, Request, fsctl, smb1};
+use crate::wire::{FileId, Request, fsctl, smb1, snapshot_token};
 
 /// A frame: its prefix, its messages, and each of them as a request of its own and of every other command.
 pub fn packet(bytes: &[u8]) {
@@ -93,14 +93,21 @@ pub fn contexts(bytes: &[u8]) {
     }
 }
 
-/// What SET_INFO, QUERY_INFO and IOCTL carry.
+/// What SET_INFO, QUERY_INFO and IOCTL carry, and tokens of snapshots in paths.
 pub fn info(bytes: &[u8]) {
     for class in 0..=u8::MAX {
         let _ = SetFile::decode(class, bytes);
     }
     let _ = (QuotaRequest::decode(bytes), fsctl::ValidateNegotiate::decode(bytes), fsctl::CopyChunks::decode(bytes));
     let _ = (fsctl::set_zero_data(bytes), fsctl::query_allocated_ranges(bytes), fsctl::pipe_wait(bytes));
-    let _ = fsctl::set_sparse(bytes);
+    let _ = (fsctl::set_sparse(bytes), fsctl::set_compression(bytes), fsctl::DuplicateExtents::decode(bytes));
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        let (path, time) = snapshot_token::split(text);
+        assert!(path.len() <= text.len());
+        if let Some(again) = time.map(snapshot_token::of) {
+            assert!(text.contains(&again), "a token that was read is written the same");
+        }
+    }
 }
 
 /// Encrypted frames and signatures: nothing opens but what was sealed.
@@ -191,7 +198,16 @@ pub fn context_samples() -> Vec<Vec<u8>> {
 /// What mutation of [`info`] begins with.
 #[must_use]
 pub fn info_samples() -> Vec<Vec<u8>> {
-    vec![samples::rename("dir\\new"), vec![0; 40], samples::validate_negotiate(), samples::copy_chunks()]
+    let token = b"dir\\@GMT-2026.01.02-03.04.05\\file".to_vec();
+    let extents = [1_i64, 2, 4_096, 0, 65_536].map(i64::to_le_bytes).concat();
+    vec![
+        samples::rename("dir\\new"),
+        vec![0; 40],
+        samples::validate_negotiate(),
+        samples::copy_chunks(),
+        extents,
+        token,
+    ]
 }
 
 /// What mutation of [`transform`] begins with.

@@ -149,6 +149,14 @@ impl Told {
         &self.bytes[HEADER_BYTES + 16..HEADER_BYTES + 16 + length as usize]
     }
 
+    /// The output that an answer of IOCTL has.
+    #[must_use]
+    pub fn output(&self) -> &[u8] {
+        let number = |at: usize| u32::from_le_bytes(self.bytes[at..at + 4].try_into().expect("four bytes")) as usize;
+        let (offset, length) = (number(HEADER_BYTES + 32), number(HEADER_BYTES + 36));
+        &self.bytes[offset..offset + length]
+    }
+
     /// The buffer that an answer of QUERY_DIRECTORY, QUERY_INFO or CHANGE_NOTIFY has.
     #[must_use]
     pub fn buffer(&self) -> &[u8] {
@@ -377,6 +385,23 @@ pub mod body {
         out.put_u32(0);
         out.put(&name);
         out.put_zeros(2);
+        out
+    }
+
+    /// CREATE of something that is there, in the snapshot that the context `TWrp` names by its FILETIME.
+    #[must_use]
+    pub fn create_in_snapshot(name: &str, access: u32, disposition: u32, time: i64) -> Vec<u8> {
+        let mut out = create(name, access, 7, disposition, 0);
+        out.align(0, 8);
+        let offset = len32(HEADER_BYTES + out.len());
+        out.replace(48, &offset.to_le_bytes());
+        out.replace(52, &32_u32.to_le_bytes());
+        out.put_u32(0);
+        [16, 4, 0, 24].into_iter().for_each(|number| out.put_u16(number));
+        out.put_u32(8);
+        out.put(b"TWrp");
+        out.put_u32(0);
+        out.put(&time.to_le_bytes());
         out
     }
 

@@ -169,6 +169,11 @@ impl User {
         open.filter(|open| open.id == id && open.tree_id == tree_id).ok_or(Status::FILE_CLOSED)
     }
 
+    /// An open of any tree of the session.
+    pub fn open_anywhere(&self, id: FileId) -> Option<Arc<Open>> {
+        self.state().opens.get(&id.volatile).filter(|open| open.id == id).cloned()
+    }
+
     /// Takes an open out. The caller closes it.
     pub fn remove_open(&self, tree_id: u32, id: FileId) -> Result<Arc<Open>> {
         let mut state = self.state();

@@ -40,6 +40,7 @@ STATUS = {
     "DIRECTORY_NOT_EMPTY": 0xC0000101, "NOT_A_DIRECTORY": 0xC0000103, "CANCELLED": 0xC0000120, "CANNOT_DELETE": 0xC0000121,
     "FILE_CLOSED": 0xC0000128, "USER_SESSION_DELETED": 0xC0000203, "INVALID_INFO_CLASS": 0xC0000003,
     "INVALID_DEVICE_REQUEST": 0xC0000010, "NO_MORE_FILES": 0x80000006, "NETWORK_NAME_DELETED": 0xC00000C9,
+    "INVALID_VIEW_SIZE": 0xC000001F, "FILE_INVALID": 0xC0000098, "MEDIA_WRITE_PROTECTED": 0xC00000A2,
 }
 
 
@@ -187,3 +188,25 @@ def element(offset, length, exclusive, wait):
 def changes(watcher):
     """What a watcher was told: pairs of action and name."""
     return [(entry["action"].get_value(), entry["file_name"].get_value()) for entry in watcher.wait()]
+
+
+# Fixtures of modules that have a fixture `server` with the share `data`.
+
+
+@pytest.fixture(scope="module")
+def client(server):
+    client = SmbClient(server, "data")
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def share(server):
+    return server.shares().get_share_client("data")
+
+
+@pytest.fixture
+def name(request):
+    """A name that no other test of this server has."""
+    made = "".join(letter if letter.isalnum() else "-" for letter in request.node.name)
+    return made[:100]

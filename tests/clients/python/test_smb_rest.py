@@ -8,7 +8,8 @@ from azure.storage.fileshare import ContentSettings, ShareLeaseClient
 
 from harness import Server, refused
 from smb_share import (
-    ALL, CREATE, DELETE, DELETE_ON_CLOSE, DIRECTORY, OPEN, READ, READ_ATTRIBUTES, SHARE_ALL, WRITE, SmbClient, changes, denied,
+    ALL, CREATE, DELETE, DELETE_ON_CLOSE, DIRECTORY, OPEN, READ, READ_ATTRIBUTES, SHARE_ALL, WRITE, SmbClient, changes, client,
+    denied, name, share,
 )
 
 SHARE_MASKS = range(8)
@@ -23,25 +24,6 @@ def server(tmp_path_factory):
     server = Server(folder, "--smb-port", "0", "--create", "share:data").start()
     yield server
     assert server.stop() == 0, server.log.read_text()
-
-
-@pytest.fixture(scope="module")
-def client(server):
-    client = SmbClient(server, "data")
-    yield client
-    client.close()
-
-
-@pytest.fixture
-def share(server):
-    return server.shares().get_share_client("data")
-
-
-@pytest.fixture
-def name(request):
-    """A name that no other test of this server has."""
-    made = "".join(letter if letter.isalnum() else "-" for letter in request.node.name)
-    return made[:100]
 
 
 @pytest.fixture

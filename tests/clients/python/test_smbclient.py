@@ -158,3 +158,30 @@ def test_volume_and_attributes(smbclient, tmp_path):
     assert any(line.split()[:2] == ["a", "AHR"] for line in shown.splitlines()), shown
     smbclient("setmode a -rh", "del a")
     assert "|NTFS|" in smbclient("volume") or smbclient("volume")
+
+
+def test_a_copy_inside_of_the_server(smbclient, server, tmp_path):
+    content = os.urandom(5 * 1024 * 1024 + 3)
+    (tmp_path / "a.bin").write_bytes(content)
+    smbclient("put a.bin", "scopy a.bin b.bin", "del a.bin", "get b.bin c.bin")
+    assert (tmp_path / "c.bin").read_bytes() == content
+    share = server.shares().get_share_client("data")
+    assert share.get_file_client("b.bin").download_file().readall() == content
+
+
+def test_previous_versions(smbclient, server, tmp_path):
+    share = server.shares().get_share_client("data")
+    share.create_directory("dir").get_file_client("a.txt").upload_file(b"before")
+    taken = share.create_snapshot()["snapshot"]
+    token = f"@GMT-{taken[:10].replace('-', '.')}-{taken[11:19].replace(':', '.')}"
+    share.get_file_client("dir/a.txt").upload_range(b"after!", 0, 6)
+    share.get_file_client("dir/new.txt").upload_file(b"new")
+    assert token in smbclient("allinfo dir\\a.txt")
+    smbclient(f"get {token}\\dir\\a.txt old.txt", "get dir\\a.txt live.txt")
+    assert (tmp_path / "old.txt").read_bytes() == b"before" and (tmp_path / "live.txt").read_bytes() == b"after!"
+    listed = smbclient(f"ls {token}\\dir\\*")
+    assert "a.txt" in listed and "new.txt" not in listed
+    assert "NT_STATUS_MEDIA_WRITE_PROTECTED" in smbclient.run("-c", f"put old.txt {token}\\dir\\b.txt").stdout
+    server.shares().get_share_client("data", snapshot=taken).delete_share()
+    gone = smbclient.run("-c", f"get {token}\\dir\\a.txt old.txt").stdout
+    assert "NT_STATUS_OBJECT_NAME_NOT_FOUND" in gone, gone

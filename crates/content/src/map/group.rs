@@ -132,7 +132,8 @@ impl Group {
         runs
     }
 
-    fn painted(&self, from: u64, to: u64, with: impl IntoIterator<Item = Run>) -> Vec<Run> {
+    /// The runs once what lies from `from` up to `to` is these.
+    pub fn painted(&self, from: u64, to: u64, with: impl IntoIterator<Item = Run>) -> Vec<Run> {
         let mut runs = Vec::with_capacity(self.runs.len() + 2);
         runs.extend(self.runs_within(0, from));
         runs.extend(with);
@@ -142,8 +143,7 @@ impl Group {
 
     /// What is known to be cleared once what lies from `from` up to `to` is written.
     pub fn cleared_after_write(&self, from: u64, to: u64) -> Vec<Cleared> {
-        let parts = self.cleared.iter().flat_map(|mark| [mark.within(0, from), mark.within(to, u64::MAX)]);
-        parts.flatten().collect()
+        outside(&self.cleared, from, to)
     }
 
     /// What is known to be cleared once what lies from `from` up to `to` is unwritten by the tick with the stamp `at`. What
@@ -191,6 +191,11 @@ impl Group {
         };
         positions.iter().map(at).collect()
     }
+}
+
+/// Marks without what lies from `from` up to `to`.
+pub(super) fn outside(marks: &[Cleared], from: u64, to: u64) -> Vec<Cleared> {
+    marks.iter().flat_map(|mark| [mark.within(0, from), mark.within(to, u64::MAX)]).flatten().collect()
 }
 
 /// The whole pages of `page` units from `from` up to `to`. If there are none, both are the same border and all of it counts

@@ -53,9 +53,24 @@ impl<const UNIT: u64> View<UNIT> {
     /// The pages of `span` that are written, as ranges that are merged where they touch, at most `most`; and where to go on
     /// if there are more. The span ends where the resource does: so does the last page.
     pub fn ranges(self, rows: &dyn Rows, span: ByteSpan, most: usize) -> Result<(Vec<ByteSpan>, Option<u64>), Unread> {
+        self.some_ranges(rows, span, (most, usize::MAX))
+    }
+
+    /// The same, and no more than `groups` written groups are looked at. A range is cut where that ends.
+    pub fn some_ranges(
+        self,
+        rows: &dyn Rows,
+        span: ByteSpan,
+        (most, mut groups): (usize, usize),
+    ) -> Result<(Vec<ByteSpan>, Option<u64>), Unread> {
         let mut listing = Listing { span, most, found: Vec::new() };
         let mut next = None;
         self.groups(rows, span, &mut |group, row| {
+            if groups == 0 {
+                next = Some((group * GROUP_BYTES).max(span.start));
+                return false;
+            }
+            groups -= 1;
             let pages = row.group.runs.iter().map(|run| Self::bytes_of(group, run.first, run.end()).outwards(u64::MAX));
             next = pages.map(|pages| listing.add(pages, false)).find_map(Result::err);
             next.is_none()

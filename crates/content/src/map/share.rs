@@ -1,4 +1,4 @@
-//! What copies inside the server refer to: contents of another resource, as runs of a new map.
+//! What copies inside the server refer to: contents of another resource, or of another place in it, as runs of a map.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,8 +6,9 @@ use bytes::Bytes;
 use engine::{Changes, IDS_PER_TICK, Rows, Tick, Unread};
 use service::codec;
 
-use super::compact::{RUNS_DUE, due_row, is_due};
+use super::compact::{RUNS_DUE, RUNS_MAX, due_row, is_due};
 use super::group::{Group, Run, ZEROS};
+use super::write::Change;
 use super::{ByteSpan, FRESH_IDS, FileView, View, key};
 use crate::source::Extent;
 
@@ -51,7 +52,36 @@ impl FileView {
         Ok(!is_written && self.share_new((span, extents), tick, changes))
     }
 
-    /// The same for a map that is created in the same decision: there is nothing to look at.
+    /// Makes the bytes of `span` those of some contents, as [`FileView::share`] does, whatever is written there. `false`: there are too
+    /// many groups or runs for that, and nothing has changed.
+    pub fn share_over(
+        self,
+        rows: &dyn Rows,
+        (span, extents): (ByteSpan, &[Extent]),
+        tick: Tick,
+        changes: &mut Changes,
+    ) -> Result<bool, Unread> {
+        let (first, end) = span.groups();
+        let shared = runs_by_group(extents);
+        if end - first > SHARED_GROUPS_MAX || shared.values().any(|runs| runs.len() > RUNS_DUE) {
+            return Ok(false);
+        }
+        let mut before = self.load(rows, span, true)?;
+        let runs_of = |group: u64| shared.get(&group).map_or(&[][..], Vec::as_slice);
+        // A run that the span cuts in two counts twice.
+        if before.iter().any(|(group, found)| found.group.runs.len() + 1 + runs_of(*group).len() > RUNS_MAX) {
+            return Ok(false);
+        }
+        for group in first..end {
+            let (from, to) = Self::units_in(span, group);
+            let id = tick.id(FRESH_IDS + group - first);
+            let change = Change::Share(from, to, runs_of(group));
+            self.paint(group, before.remove(&group), change, (id, tick), changes);
+        }
+        Ok(true)
+    }
+
+    /// The same as [`FileView::share`] for a map that is created in the same decision: there is nothing to look at.
     pub fn share_new(self, (span, extents): (ByteSpan, &[Extent]), tick: Tick, changes: &mut Changes) -> bool {
         let (first, end) = span.groups();
         let groups = runs_by_group(extents);

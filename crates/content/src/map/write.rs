@@ -8,31 +8,34 @@ use engine::{Changes, Rows, Staged, Tick, Unread};
 use service::{codec, space};
 
 use super::compact;
-use super::group::{Group, Run, whole_pages};
+use super::group::{Group, Run, outside, whole_pages};
 use super::read::{Found, live_epochs};
 use super::{ByteSpan, FRESH_IDS, GROUP_BYTES, PAGE_BYTES, View, key};
 
 /// What becomes of some units of a group, from the first up to the second.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Change {
+pub(super) enum Change<'a> {
     Write(Run),
+    /// What lies from the first unit up to the second is these runs, and unwritten between them.
+    Share(u64, u64, &'a [Run]),
     /// Zeros. Pages that are cleared as a whole are unwritten; those that are cleared in part stay written.
     Clear(u64, u64),
     /// Cut off: unwritten, in part or not.
     Cut(u64, u64),
 }
 
-impl Change {
+impl Change<'_> {
     fn runs(self, before: &Group, page: u64, at: Timestamp) -> Vec<Run> {
         match self {
             Change::Write(run) => before.written(run),
+            Change::Share(from, to, runs) => before.painted(from, to, runs.iter().copied()),
             Change::Clear(from, to) => before.zeroed(from, to, page, at),
             Change::Cut(from, to) => before.cut_out(from, to),
         }
     }
 
     fn is_write(self) -> bool {
-        matches!(self, Change::Write(_))
+        matches!(self, Change::Write(_) | Change::Share(..))
     }
 }
 
@@ -104,7 +107,7 @@ impl<const UNIT: u64> View<UNIT> {
         self,
         group: u64,
         found: Found,
-        change: Change,
+        change: Change<'_>,
         (span, tick): (ByteSpan, Tick),
         changes: &mut Changes,
     ) {
@@ -132,11 +135,11 @@ impl<const UNIT: u64> View<UNIT> {
     }
 
     /// Stores the row of a group after a change. `fresh` is its id if it needs a new one.
-    fn paint(
+    pub(super) fn paint(
         self,
         group: u64,
         before: Option<Found>,
-        change: Change,
+        change: Change<'_>,
         (fresh, tick): (u64, Tick),
         changes: &mut Changes,
     ) {
@@ -148,6 +151,10 @@ impl<const UNIT: u64> View<UNIT> {
         let cleared = match change {
             _ if !before.keeps_marks => Vec::new(),
             Change::Write(run) => before.group.cleared_after_write(run.first, run.end()),
+            Change::Share(from, to, runs) => {
+                let unwritten = before.group.cleared_after_clear(from, to, tick.stamp);
+                runs.iter().fold(unwritten, |marks, run| outside(&marks, run.first, run.end()))
+            }
             Change::Cut(from, to) => before.group.cleared_after_clear(from, to, tick.stamp),
             Change::Clear(from, to) => {
                 let (from, to) = whole_pages(from, to, Self::PAGE_UNITS);

@@ -236,7 +236,7 @@ impl Copying {
             (AttributesSetting::New, _) | (AttributesSetting::OfSource, None) => Attributes::ARCHIVE,
         };
         let archive = if self.sets_archive { Attributes::ARCHIVE } else { Attributes::NONE };
-        attributes.with(archive).without(Attributes::DIRECTORY)
+        attributes.with(archive).without(Attributes::DIRECTORY).as_sparse_as(Attributes::NONE)
     }
 }
 

@@ -119,7 +119,7 @@ impl SmbSettings {
     /// Sets attributes and times of what is there. The change time and the stamp move with every change.
     pub fn set(&self, node: &mut Node, tick: Tick) {
         if let Some(attributes) = self.attributes {
-            node.attributes = of_kind(attributes, node.is_directory());
+            node.attributes = of_kind(attributes, node.is_directory()).as_sparse_as(node.attributes);
         }
         node.created = self.created.over(node.created, tick.now);
         node.written = self.written.over(node.written, tick.now);

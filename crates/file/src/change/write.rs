@@ -2,11 +2,12 @@
 
 use concurrency::{LeaseId, Timestamp};
 use content::map::{ByteSpan, Crowded, Gathered, Gathering, PAGE_BYTES};
+use content::source::Extent;
 use engine::{Changes, Rows, Staged, Tick};
 
 use super::{entry, set};
 use crate::error::FileError;
-use crate::model::{FileState, Halt, Node, NodeKind, refuse};
+use crate::model::{Attributes, FileState, Halt, Node, NodeKind, refuse};
 use crate::past;
 use crate::tree::Spot;
 
@@ -90,6 +91,24 @@ impl RangeChange {
         })
     }
 
+    /// Makes the bytes those that some contents hold, and zeros where they hold none: a copy that moves no bytes. `false`: the map does
+    /// not take so much at once. The caller forgets the changes then.
+    pub fn share(
+        &self,
+        spot: &Spot,
+        extents: &[Extent],
+        rows: &dyn Rows,
+        tick: Tick,
+        changes: &mut Changes,
+    ) -> Result<bool, Halt> {
+        let mut is_shared = false;
+        self.change(spot, rows, tick, changes, |state, changes| {
+            is_shared = state.view.share_over(rows, (self.span(), extents), tick, changes)?;
+            Ok(())
+        })?;
+        Ok(is_shared)
+    }
+
     /// Makes the bytes zeros. Whole pages of them are not stored any longer; the last page of the file is whole where the file ends.
     /// What it costs does not depend on how much was written there.
     pub fn clear(&self, spot: &Spot, rows: &dyn Rows, tick: Tick, changes: &mut Changes) -> Result<Node, Halt> {
@@ -144,6 +163,28 @@ impl WrittenBy {
             WrittenBy::Handle { moves_change, .. } => moves_change,
         }
     }
+}
+
+/// Makes the file that a handle has sparse, or no longer. What its map holds stays as it is.
+pub fn set_sparse(
+    spot: &Spot,
+    is_sparse: bool,
+    moves_change: bool,
+    rows: &dyn Rows,
+    tick: Tick,
+    changes: &mut Changes,
+) -> Result<(), Halt> {
+    let mut node = set::file_of_handle(spot, tick.now).map_err(refuse)?;
+    if node.attributes.contains(Attributes::SPARSE) == is_sparse {
+        return Ok(());
+    }
+    entry::begin(spot, &mut node, rows, changes)?;
+    let plain = node.attributes.without(Attributes::SPARSE);
+    node.attributes = if is_sparse { plain.with(Attributes::SPARSE) } else { plain };
+    node.stamp = tick.stamp;
+    node.changed = if moves_change { tick.now } else { node.changed };
+    entry::replace(spot, &node, changes);
+    Ok(())
 }
 
 /// Gives the file that a handle has another length.

@@ -1,7 +1,9 @@
 //! Bytes of an open file: read, written, cut, cleared, locked.
 
+use std::sync::Arc;
+
 use ::bytes::Bytes;
-use concurrency::range_lock::{LockKind, LockRange, Transfer};
+use concurrency::range_lock::{LockKind, LockRange};
 use content::map::{ByteSpan, Crowded, Gathered, compact};
 use content::pieces;
 use engine::{Engine, EngineError, Staged};
@@ -10,7 +12,8 @@ use super::decide::{ended, refuse};
 use super::{Lock, OpenFile, Refused, TRANSFER_BYTES_MAX, access};
 use crate::announcement::Effect;
 use crate::change::write::{self, PreparedWrite, RangeChange, WrittenBy};
-use crate::model::refuse as halt;
+use crate::model::{Attributes, refuse as halt};
+use crate::opens::Handle;
 use crate::opens::events::Aspects;
 use crate::request::FILE_BYTES_MAX;
 
@@ -20,9 +23,13 @@ const OFFSET_MAX: u64 = i64::MAX as u64;
 const REWRITES_MAX: usize = 4;
 /// Ranges that one request for allocated ranges is answered.
 const RANGES_MAX: usize = 10_000;
+/// Groups of the map, of 1 MiB each, that one read for allocated ranges looks at. Tests have few.
+const GROUPS_PER_READ: usize = if cfg!(test) { 2 } else { 1_000 };
+/// Groups of the map that one request for allocated ranges looks at.
+const GROUPS_LISTED_MAX: usize = if cfg!(test) { 4 } else { 64_000 };
 
-const READS: u32 = access::FILE_READ_DATA | access::FILE_EXECUTE;
-const WRITES: u32 = access::FILE_WRITE_DATA | access::FILE_APPEND_DATA;
+pub(super) const READS: u32 = access::FILE_READ_DATA | access::FILE_EXECUTE;
+pub(super) const WRITES: u32 = access::FILE_WRITE_DATA | access::FILE_APPEND_DATA;
 
 /// Bytes of a file.
 impl OpenFile {
@@ -32,7 +39,7 @@ impl OpenFile {
         self.need_file()?;
         self.need(READS)?;
         let wanted = transfer(offset, length as usize)?;
-        self.handle.check_io(offset, u64::from(length), Transfer::Read)?;
+        self.check_read(offset, u64::from(length))?;
         let look = self.look(move |spot, rows, _| {
             let state = spot.existing().and_then(|node| node.as_read_file()).map_err(|error| ended(halt(error)))?;
             let end = wanted.end.min(state.length);
@@ -120,6 +127,20 @@ impl OpenFile {
         changed.await
     }
 
+    /// FSCTL_SET_SPARSE: the attribute by which clients know that holes are worth asking for. Needs FILE_WRITE_DATA, FILE_APPEND_DATA or
+    /// FILE_WRITE_ATTRIBUTES.
+    pub async fn set_sparse(&self, is_sparse: bool) -> Result<(), Refused> {
+        if self.is_directory() {
+            return Err(Refused::InvalidParameter);
+        }
+        self.need(WRITES | access::FILE_WRITE_ATTRIBUTES)?;
+        let (_, moves_change) = self.moved_times();
+        let set = self.change(Effect::changed(Aspects::ATTRIBUTES), move |spot, rows, tick, changes| {
+            write::set_sparse(spot, is_sparse, moves_change, rows, tick, changes).map_err(ended)
+        });
+        set.await
+    }
+
     /// Makes bytes zeros, up to the end of the file at most (FSCTL_SET_ZERO_DATA). `end` is behind the last. Needs FILE_WRITE_DATA.
     pub async fn set_zero_data(&self, start: u64, end: u64) -> Result<(), Refused> {
         self.need_file()?;
@@ -140,8 +161,10 @@ impl OpenFile {
         cleared.await
     }
 
-    /// The written ranges in a part of the file, as offsets and lengths, at most `most` of them (FSCTL_QUERY_ALLOCATED_RANGES). The
-    /// second value: there are more. Needs FILE_READ_DATA.
+    /// The ranges of a part of the file that take space, as offsets and lengths, at most `most` of them (FSCTL_QUERY_ALLOCATED_RANGES):
+    /// what is written of a sparse file, all of another one. The second value: there are more. Needs FILE_READ_DATA.
+    ///
+    /// One call looks at [`GROUPS_LISTED_MAX`] groups of the map, and at more only while it finds nothing.
     pub async fn allocated_ranges(
         &self,
         offset: u64,
@@ -152,18 +175,42 @@ impl OpenFile {
         self.need(access::FILE_READ_DATA)?;
         let wanted = span(offset, length)?;
         let most = most.clamp(1, RANGES_MAX);
-        let look = self.look(move |spot, rows, _| {
-            let state = spot.existing().and_then(|node| node.as_read_file()).map_err(|error| ended(halt(error)))?;
-            let end = wanted.end.min(state.length);
-            if wanted.start >= end {
-                return Ok((Vec::new(), false));
+        let (mut found, mut next): (Vec<ByteSpan>, _) = (Vec::new(), Some(wanted.start));
+        let mut steps = 0;
+        while let Some(start) = next.filter(|_| found.is_empty() || steps * GROUPS_PER_READ < GROUPS_LISTED_MAX) {
+            // One more than there is room for may go on where the last one ends.
+            let room = most - found.len() + usize::from(!found.is_empty());
+            let (ranges, more) = self.written_ranges(ByteSpan { start, ..wanted }, room).await?;
+            for range in ranges {
+                let is_full = found.len() == most;
+                match found.last_mut() {
+                    Some(last) if last.end == range.start => last.end = range.end,
+                    Some(_) if is_full => return Ok((lengths(&found), true)),
+                    Some(_) | None => found.push(range),
+                }
             }
-            let (ranges, next) = state.view.ranges(rows, ByteSpan { start: wanted.start, end }, most)?;
-            let clipped = ranges.into_iter().map(|range| {
-                let (from, to) = (range.start.max(wanted.start), range.end.min(end));
-                (from, to.saturating_sub(from))
-            });
-            Ok((clipped.collect(), next.is_some()))
+            next = more;
+            steps += 1;
+        }
+        Ok((lengths(&found), next.is_some()))
+    }
+
+    /// Some of the ranges that take space, and where to go on.
+    async fn written_ranges(&self, wanted: ByteSpan, most: usize) -> Result<(Vec<ByteSpan>, Option<u64>), Refused> {
+        let look = self.look(move |spot, rows, _| {
+            let node = spot.existing().map_err(|error| ended(halt(error)))?;
+            let state = node.as_read_file().map_err(|error| ended(halt(error)))?;
+            let wanted = ByteSpan { end: wanted.end.min(state.length), ..wanted };
+            if wanted.start >= wanted.end {
+                return Ok((Vec::new(), None));
+            }
+            if !node.attributes.contains(Attributes::SPARSE) {
+                return Ok((vec![wanted], None));
+            }
+            let (ranges, next) = state.view.some_ranges(rows, wanted, (most, GROUPS_PER_READ))?;
+            let cut =
+                |range: ByteSpan| ByteSpan { start: range.start.max(wanted.start), end: range.end.min(wanted.end) };
+            Ok((ranges.into_iter().map(cut).collect(), next))
         });
         Ok(look.await?.0)
     }
@@ -183,7 +230,7 @@ impl OpenFile {
         }
     }
 
-    fn range_change(&self, span: ByteSpan) -> RangeChange {
+    pub(super) fn range_change(&self, span: ByteSpan) -> RangeChange {
         let (moves_last_write, moves_change) = self.moved_times();
         let only_appends = self.access() & access::FILE_WRITE_DATA == 0;
         let by = WrittenBy::Handle { moves_change, only_appends };
@@ -201,32 +248,35 @@ impl OpenFile {
 impl OpenFile {
     /// Takes all of the locks or none, at once or not at all ([`Refused::LockNotGranted`]). Needs FILE_READ_DATA or FILE_WRITE_DATA.
     pub async fn lock(&self, locks: &[Lock]) -> Result<(), Refused> {
-        self.need_lockable()?;
+        let handle = self.lockable()?;
         let ranges: Result<Vec<(LockRange, LockKind)>, Refused> = locks.iter().map(range_of).collect();
-        Ok(self.handle.lock_now(&ranges?).await?)
+        Ok(handle.lock_now(&ranges?).await?)
     }
 
     /// Takes a lock and waits while another one overlaps it. Dropping the future withdraws it. Closing the handle ends it with
     /// [`Refused::FileClosed`].
     pub async fn lock_waiting(&self, lock: Lock) -> Result<(), Refused> {
-        self.need_lockable()?;
+        let handle = self.lockable()?;
         let (range, kind) = range_of(&lock)?;
-        Ok(self.handle.lock(range, kind).await?)
+        Ok(handle.lock(range, kind).await?)
     }
 
     /// Gives up locks, given by offset and length, one after the other. The first that is not held ends it; those before it are
     /// given up.
     pub fn unlock(&self, ranges: &[(u64, u64)]) -> Result<(), Refused> {
         self.need_file()?;
+        let handle = self.live().ok_or(Refused::NotSupported)?;
         for (offset, length) in ranges {
-            self.handle.unlock(LockRange::new(*offset, *length)?)?;
+            handle.unlock(LockRange::new(*offset, *length)?)?;
         }
         Ok(())
     }
 
-    fn need_lockable(&self) -> Result<(), Refused> {
+    /// The handle of a file whose bytes may be locked. Locks live in the table of opens, so there are none in share snapshots.
+    fn lockable(&self) -> Result<&Handle, Refused> {
         self.need_file()?;
-        self.need(READS | WRITES)
+        self.need(READS | WRITES)?;
+        self.live().map(Arc::as_ref).ok_or(Refused::NotSupported)
     }
 }
 
@@ -239,11 +289,16 @@ fn transfer(start: u64, length: usize) -> Result<ByteSpan, Refused> {
     if length > TRANSFER_BYTES_MAX { Err(Refused::InvalidParameter) } else { span(start, length as u64) }
 }
 
-fn span(start: u64, length: u64) -> Result<ByteSpan, Refused> {
+pub(super) fn span(start: u64, length: u64) -> Result<ByteSpan, Refused> {
     match start.checked_add(length) {
         Some(end) if end <= OFFSET_MAX => Ok(ByteSpan { start, end }),
         Some(_) | None => Err(Refused::InvalidParameter),
     }
+}
+
+/// Offsets and lengths.
+fn lengths(ranges: &[ByteSpan]) -> Vec<(u64, u64)> {
+    ranges.iter().map(|range| (range.start, range.length())).collect()
 }
 
 /// Stores bytes as one content. Nothing is seen of it until a commit says so.

@@ -25,6 +25,8 @@ pub mod access {
     pub const GENERIC_EXECUTE: u32 = 0x2000_0000;
     pub const GENERIC_WRITE: u32 = 0x4000_0000;
     pub const GENERIC_READ: u32 = 0x8000_0000;
+    /// Everything that reads, and nothing that changes.
+    pub const READ_AND_EXECUTE: u32 = 0x12_00A9;
     /// Everything that there is to be granted on a file: what the owner of the account key may.
     pub const FILE_ALL_ACCESS: u32 = 0x1F_01FF;
 }
@@ -71,6 +73,7 @@ pub mod attributes {
     /// A file without any attribute has this one over SMB.
     pub const NORMAL: u32 = 0x80;
     pub const TEMPORARY: u32 = 0x100;
+    pub const SPARSE_FILE: u32 = 0x200;
 }
 
 /// Which parts of a security descriptor are read or set.

@@ -41,14 +41,14 @@ const GENERICS: [(u32, u32); 4] = [
 
 /// A CREATE whose parts fit together.
 #[derive(Debug)]
-struct Wish {
-    path: FilePath,
+pub(super) struct Wish {
+    pub path: FilePath,
     /// The path is one that only a directory can have.
     names_directory: bool,
     /// Without generic bits.
-    access: u32,
+    pub access: u32,
     /// Whatever there is to be had, too.
-    wants_all: bool,
+    pub wants_all: bool,
     sharing: Access,
     disposition: Disposition,
     options: u32,
@@ -57,14 +57,14 @@ struct Wish {
 
 /// What becomes of what stands at the name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Plan {
+pub(super) enum Plan {
     Open,
     Create { is_directory: bool },
     Overwrite,
 }
 
 impl Wish {
-    fn new(request: &CreateRequest) -> Result<Wish, Refused> {
+    pub fn new(request: &CreateRequest) -> Result<Wish, Refused> {
         let path = parse_path(&request.path)?;
         if request.access == 0 || request.access & ACCESS_BITS_UNKNOWN != 0 {
             return Err(Refused::AccessDenied);
@@ -112,12 +112,12 @@ impl Wish {
         self.options & option != 0
     }
 
-    fn deletes_on_close(&self) -> bool {
+    pub fn deletes_on_close(&self) -> bool {
         self.has(options::DELETE_ON_CLOSE)
     }
 
     /// What to do with what was found. `created` is what an earlier attempt of this request has created.
-    fn plan(&self, spot: &Spot, created: Option<u64>) -> Result<Plan, Refused> {
+    pub fn plan(&self, spot: &Spot, created: Option<u64>) -> Result<Plan, Refused> {
         let Some(node) = &spot.node else { return self.plan_new() };
         if created == Some(node.id) {
             return Ok(Plan::Open);
@@ -229,17 +229,23 @@ fn permission(binary: &[u8]) -> Result<PermissionSetting, Refused> {
 
 /// Where a path led.
 #[derive(Clone, Debug)]
-struct Found {
-    spot: Spot,
+pub(super) struct Found {
+    pub spot: Spot,
     /// The names of the path as they are spelled. The last is the one of the request where nothing stands.
-    names: Vec<String>,
+    pub names: Vec<String>,
     now: Timestamp,
 }
 
 impl Found {
-    fn look(rows: &dyn Rows, share: ShareGuard, path: &FilePath, now: Timestamp) -> Result<Found, Stopped> {
-        let spot = tree::find_in(rows, share, path).map_err(ended)?;
-        let mut names = tree::spelled_directories(rows, share, path).map_err(ended)?;
+    /// Looks a path up in the share, or in the snapshot of the epoch `at`.
+    pub fn look(
+        rows: &dyn Rows,
+        (share, at): (ShareGuard, Option<u64>),
+        path: &FilePath,
+        now: Timestamp,
+    ) -> Result<Found, Stopped> {
+        let spot = tree::find_at(rows, share, at, path).map_err(ended)?;
+        let mut names = tree::spelled_directories(rows, share, at, path).map_err(ended)?;
         if !spot.is_root() {
             names.push(spot.node.as_ref().map_or(&spot.spelling, |node| &node.name).clone());
         }
@@ -305,7 +311,7 @@ struct Opening<'a> {
 impl Opening<'_> {
     async fn look(&self) -> Result<Found, Refused> {
         let wish = Arc::clone(&self.wish);
-        Ok(self.tree.read(move |rows, share, now| Found::look(rows, share, &wish.path, now)).await?)
+        Ok(self.tree.read(move |rows, share, now| Found::look(rows, (share, None), &wish.path, now)).await?)
     }
 
     /// Whether something must be there and is not, or is there and must not. That needs no turn: it was so at the moment of the look.

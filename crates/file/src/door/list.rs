@@ -127,7 +127,7 @@ fn part(
     }
     if let Some(only) = pattern.only() {
         if after.is_none_or(|after| after < only) {
-            let found = past::see(rows, spot.share.generation, None, own.id, &FoldedName::stored(&only))?;
+            let found = past::see(rows, spot.share.generation, spot.at, own.id, &FoldedName::stored(&only))?;
             // The root's own row has no name.
             let found = found.map(|seen| seen.node).filter(|_| !only.is_empty());
             entries.extend(found.map(|node| DirectoryEntry::named(&node)));

@@ -10,10 +10,12 @@
 //! - REST and SMB share the functions in `change`: nothing is decided twice, and share snapshots see the same from both.
 //! - Every change is one commit, and a method that changes something is ready when its commit is durable.
 //! - A future that is dropped leaves nothing behind in the table of opens; a commit that was under way keeps its entries until it ends.
+//! - What is opened in a share snapshot never changes, and the table of opens does not know of it.
 //! - A file is found by its id in every request, so renames, also of directories above it, do not matter to its handles.
 
 mod bytes;
 mod constants;
+mod copy;
 mod create;
 mod decide;
 mod list;
@@ -23,6 +25,7 @@ mod properties;
 mod refused;
 mod removal;
 mod rename;
+mod snapshot;
 #[cfg(test)]
 pub(crate) mod tests;
 mod tree;
@@ -30,13 +33,14 @@ mod values;
 mod watch;
 
 pub use constants::{access, attributes, notify_filter, options, security_parts, sharing};
+pub use copy::{COPY_STEP_BYTES_MAX, Chunk, Copied, CopyAccess, DUPLICATED_BYTES_MAX};
 pub use open_file::OpenFile;
 pub use refused::Refused;
 pub(crate) use removal::{Abandoned, Due, Remover};
 pub use tree::{Door, NotDeleted, SHARES_LISTED_MAX, Tree};
 pub use values::{
     BasicInfo, Change, ChangeKind, Changes, CreateAction, CreateRequest, DirectoryEntry, Disposition, FileInfo,
-    HandleOwner, Lock, Opened, Space, TimeChange, filetime,
+    HandleOwner, Lock, Opened, Space, TimeChange, filetime, time_of,
 };
 
 /// Reads a path and a pattern.

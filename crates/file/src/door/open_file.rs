@@ -13,7 +13,7 @@ use wire::fold::fold;
 
 use super::decide::{Ended, SETTLINGS_MAX, Stopped, refuse};
 use super::list::Listing;
-use super::{FileInfo, HandleOwner, Refused, Tree};
+use super::{FileInfo, HandleOwner, Refused, Tree, snapshot};
 use crate::announcement::{Announcement, Effect};
 use crate::model::{ShareGuard, share_key};
 use crate::opens::events::Watcher;
@@ -28,7 +28,7 @@ use crate::tree::{self, Spot};
 #[must_use = "the file is closed when this is dropped"]
 pub struct OpenFile {
     pub(super) tree: Tree,
-    pub(super) handle: Arc<Handle>,
+    subject: Subject,
     access: u32,
     is_directory: bool,
     /// Held for reading by every change under way, until its commit has ended. Close and flush wait for all of them.
@@ -37,6 +37,15 @@ pub struct OpenFile {
     state: Mutex<HandleState>,
     /// Made by the first request for changes of the directory.
     pub(super) watcher: tokio::sync::Mutex<Option<Watcher>>,
+}
+
+/// What is open.
+#[derive(Debug)]
+enum Subject {
+    /// Something in the share. The handle is in the table of opens.
+    Live(Arc<Handle>),
+    /// Something in a share snapshot. It never changes, and the table does not know of it.
+    Snapshot(Location),
 }
 
 /// What a handle remembers between requests.
@@ -115,27 +124,47 @@ pub(super) struct Location {
     name: FoldedName,
     /// The path, as it is spelled.
     pub names: Vec<String>,
+    /// The time of the share snapshot that it is in. `None`: it is in the share.
+    snapshot: Option<Timestamp>,
 }
 
 impl Location {
     fn new(id: u64, place: &Place) -> Location {
         let names: Vec<String> = place.path.split('/').map(str::to_owned).collect();
         let name = FoldedName::stored(&fold(names.last().map_or("", String::as_str)));
-        Location { id, above: place.above.iter().rev().copied().collect(), name, names }
+        Location { id, above: place.above.iter().rev().copied().collect(), name, names, snapshot: None }
+    }
+
+    /// What was found in a share snapshot.
+    pub fn in_snapshot(snapshot: Timestamp, spot: &Spot, names: Vec<String>) -> Location {
+        let id = spot.id().unwrap_or_default();
+        Location { id, above: spot.above.clone(), name: spot.name.clone(), names, snapshot: Some(snapshot) }
     }
 
     /// The directory that it is in. The root is in itself.
     pub fn find_directory(&self, rows: &dyn Rows, share: ShareGuard) -> Result<Spot, Stopped> {
         let Some((directory, higher)) = self.above.split_last() else { return self.find(rows, share) };
         let name = self.names.len().checked_sub(2).and_then(|at| self.names.get(at)).map_or("", String::as_str);
-        let found = tree::find_open(rows, share, (higher, &FoldedName::stored(&fold(name))), *directory)?;
-        found.ok_or(refuse(Refused::FileClosed))
+        self.find_node(rows, share, (higher, &FoldedName::stored(&fold(name))), *directory)
     }
 
     /// The file. It is gone if a rename has replaced it.
     pub fn find(&self, rows: &dyn Rows, share: ShareGuard) -> Result<Spot, Stopped> {
-        let found = tree::find_open(rows, share, (&self.above, &self.name), self.id)?;
-        found.ok_or(refuse(Refused::FileClosed))
+        self.find_node(rows, share, (&self.above, &self.name), self.id)
+    }
+
+    fn find_node(
+        &self,
+        rows: &dyn Rows,
+        share: ShareGuard,
+        place: (&[u64], &FoldedName),
+        id: u64,
+    ) -> Result<Spot, Stopped> {
+        let Some(time) = self.snapshot else {
+            return tree::find_open(rows, share, place, id)?.ok_or(refuse(Refused::FileClosed));
+        };
+        let epoch = snapshot::epoch(rows, share, time, Refused::SnapshotGone)?;
+        tree::find_past(rows, share, epoch, place)?.ok_or(refuse(Refused::SnapshotGone))
     }
 }
 
@@ -147,9 +176,18 @@ impl OpenFile {
         access: u32,
         is_directory: bool,
     ) -> OpenFile {
+        OpenFile::of(tree, (Subject::Live(handle), closing), access, is_directory)
+    }
+
+    /// Something in a share snapshot.
+    pub(super) fn in_snapshot(tree: Tree, location: Location, access: u32, is_directory: bool) -> OpenFile {
+        OpenFile::of(tree, (Subject::Snapshot(location), Arc::default()), access, is_directory)
+    }
+
+    fn of(tree: Tree, (subject, closing): (Subject, Arc<Closing>), access: u32, is_directory: bool) -> OpenFile {
         OpenFile {
             tree,
-            handle,
+            subject,
             access,
             is_directory,
             changing: Arc::default(),
@@ -159,14 +197,22 @@ impl OpenFile {
         }
     }
 
-    /// The number that List Handles shows. Never 0, never given out twice.
-    pub fn handle_id(&self) -> HandleId {
-        self.handle.id()
+    /// The number that List Handles shows. Never 0, never given out twice. What is in a share snapshot has none.
+    pub fn handle_id(&self) -> Option<HandleId> {
+        self.live().map(|handle| handle.id())
+    }
+
+    /// Whether it is in a share snapshot, where nothing changes: what would change it is [`Refused::WriteProtected`].
+    pub fn is_in_snapshot(&self) -> bool {
+        self.live().is_none()
     }
 
     /// The id of the file, as [`FileInfo::id`].
     pub fn file_id(&self) -> u64 {
-        self.handle.file().id
+        match &self.subject {
+            Subject::Live(handle) => handle.file().id,
+            Subject::Snapshot(location) => location.id,
+        }
     }
 
     pub fn is_directory(&self) -> bool {
@@ -198,7 +244,7 @@ impl OpenFile {
         self.location()?;
         self.closing.close();
         let all_ended = self.changing.write().await;
-        let removal = self.handle.close();
+        let removal = self.live().and_then(|handle| handle.close());
         // The removal waits for the turn at the name, and a rename that has the turn may wait for its own change to begin.
         drop(all_ended);
         self.tell_watchers_of_deletion();
@@ -227,8 +273,35 @@ impl OpenFile {
 
     /// Where the file is, unless the handle is closed.
     pub(super) fn location(&self) -> Result<Location, Refused> {
-        let place = self.handle.place().ok_or(Refused::FileClosed)?;
-        Ok(Location::new(self.file_id(), &place))
+        match &self.subject {
+            Subject::Live(handle) => {
+                let place = handle.place().ok_or(Refused::FileClosed)?;
+                Ok(Location::new(self.file_id(), &place))
+            }
+            Subject::Snapshot(_) if self.closing.is_closed.load(Ordering::SeqCst) => Err(Refused::FileClosed),
+            Subject::Snapshot(location) => Ok(location.clone()),
+        }
+    }
+
+    /// Its handle in the table of opens, unless it is in a share snapshot.
+    pub(super) fn live(&self) -> Option<&Arc<Handle>> {
+        match &self.subject {
+            Subject::Live(handle) => Some(handle),
+            Subject::Snapshot(_) => None,
+        }
+    }
+
+    /// The same for a change.
+    pub(super) fn handle(&self) -> Result<&Arc<Handle>, Refused> {
+        self.live().ok_or(Refused::WriteProtected)
+    }
+
+    /// Refuses a read that the byte-range locks of others stand against.
+    pub(super) fn check_read(&self, offset: u64, length: u64) -> Result<(), Refused> {
+        match self.live() {
+            Some(handle) => Ok(handle.check_io(offset, length, Transfer::Read)?),
+            None => Ok(()),
+        }
     }
 
     /// Ready when the handle is closed.
@@ -237,7 +310,7 @@ impl OpenFile {
     }
 
     pub(super) fn is_delete_pending(&self) -> bool {
-        self.tree.door.opens.is_delete_pending(self.handle.file())
+        self.live().is_some_and(|handle| self.tree.door.opens.is_delete_pending(handle.file()))
     }
 
     /// A client that watches a directory holds it open, and lets it go when it hears that it is to be deleted.
@@ -248,19 +321,19 @@ impl OpenFile {
     }
 
     /// A change begins, and is under way until this is dropped.
-    pub(super) async fn under_way(&self) -> UnderWay {
-        (Arc::clone(&self.handle), Arc::clone(&self.changing).read_owned().await)
+    pub(super) async fn under_way(&self) -> Result<UnderWay, Refused> {
+        Ok((Arc::clone(self.handle()?), Arc::clone(&self.changing).read_owned().await))
     }
 
     /// A change begins, of these bytes if they are known. Refused if others have locked them.
     pub(super) async fn begin_change(&self, span: Option<ByteSpan>) -> Result<Changing, Refused> {
-        let under_way = self.under_way().await;
+        let under_way = self.under_way().await?;
         let span = span.map(|ByteSpan { start, end }| Span {
             offset: start,
             length: end.saturating_sub(start),
             transfer: Transfer::Write,
         });
-        let entry = self.handle.begin_write(span)?;
+        let entry = under_way.0.begin_write(span)?;
         Ok((under_way, entry))
     }
 
@@ -277,7 +350,7 @@ impl OpenFile {
         let location = self.location()?;
         let names = location.names.clone();
         let read = self.tree.read(move |rows, share, now| look(&location.find(rows, share)?, rows, now));
-        Ok((read.await?, if self.handle.file().is_root() { Vec::new() } else { names }))
+        Ok((read.await?, if self.file_id() == self.tree.generation { Vec::new() } else { names }))
     }
 
     /// Commits a change of the file, none of its bytes in particular.

@@ -18,6 +18,7 @@ impl OpenFile {
     /// FileBasicInformation. Needs FILE_WRITE_ATTRIBUTES.
     pub async fn set_basic(&self, info: BasicInfo) -> Result<(), Refused> {
         self.need(access::FILE_WRITE_ATTRIBUTES)?;
+        self.handle()?;
         let is_other_kind = !self.is_directory() && info.attributes & attributes::DIRECTORY != 0
             || self.is_directory() && info.attributes & attributes::TEMPORARY != 0;
         if is_other_kind {
@@ -58,16 +59,17 @@ impl OpenFile {
     /// FileDispositionInformation: the file is deleted when its last handle closes, or no longer. Needs DELETE.
     pub async fn set_delete_pending(&self, pending: bool) -> Result<(), Refused> {
         self.need(access::DELETE)?;
+        let handle = self.handle()?;
         let mut _judgement = None;
         if pending {
             self.check_deletion().await?;
             if self.is_directory() {
                 // Something may have come into it since, or be on its way.
-                _judgement = Some(self.handle.judge_deletion().await?);
+                _judgement = Some(handle.judge_deletion().await?);
                 self.check_deletion().await?;
             }
         }
-        self.handle.set_delete_pending(pending)?;
+        handle.set_delete_pending(pending)?;
         self.tell_watchers_of_deletion();
         Ok(())
     }

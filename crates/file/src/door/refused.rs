@@ -18,6 +18,8 @@ pub enum Refused {
     DirectoryNotEmpty,
     /// The quota of the share is used up, or the file would be longer than a file can be: `DISK_FULL`.
     DiskFull,
+    /// A copy reads beyond the last byte of its source: `INVALID_VIEW_SIZE`.
+    BeyondEnd,
     /// A read begins behind the last byte: `END_OF_FILE`.
     EndOfFile,
     /// The handle was closed, perhaps by Force Close Handles: `FILE_CLOSED`. CHANGE_NOTIFY answers `NOTIFY_CLEANUP` instead.
@@ -56,12 +58,16 @@ pub enum Refused {
     ShareGone,
     /// No share of the account has this name, or it is one for NFS: `BAD_NETWORK_NAME`.
     ShareNotFound,
+    /// The share snapshot was deleted since the file was opened in it: `FILE_INVALID`.
+    SnapshotGone,
     /// Another handle or a REST lease stands against it: `SHARING_VIOLATION`.
     SharingViolation,
     /// A limit is reached: `INSUFFICIENT_RESOURCES`.
     TooMany,
     /// The file changed under the request again and again; the client may try again: `RETRY`.
     TryAgain,
+    /// Nothing changes in a share snapshot: `MEDIA_WRITE_PROTECTED`.
+    WriteProtected,
     /// The engine failed; it was not the client's fault: `UNEXPECTED_IO_ERROR`, or `DISK_FULL` if the disk is full.
     Failed(EngineError),
 }
@@ -70,6 +76,7 @@ impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Refused::AccessDenied => "the handle does not have the access that this needs",
+            Refused::BeyondEnd => "the copy reads beyond the last byte",
             Refused::CannotDelete => "the file cannot be deleted",
             Refused::Collision => "the name is taken",
             Refused::DeletePending => "the file is to be deleted when its last handle closes",
@@ -94,9 +101,11 @@ impl fmt::Display for Refused {
             Refused::RangeNotLocked => "the handle has no lock of exactly this range",
             Refused::ShareGone => "the share was deleted",
             Refused::ShareNotFound => "the account has no such share for SMB",
+            Refused::SnapshotGone => "the share snapshot was deleted",
             Refused::SharingViolation => "another handle or a lease stands against it",
             Refused::TooMany => "a limit is reached",
             Refused::TryAgain => "the file changed under the request",
+            Refused::WriteProtected => "nothing changes in a share snapshot",
             Refused::Failed(error) => return error.fmt(f),
         })
     }

@@ -51,7 +51,7 @@ impl OpenFile {
     async fn rename_to(&self, to: FilePath, replaces: bool) -> Result<(), Refused> {
         let opens = &self.tree.door.opens;
         // Before any turn: close waits for what is under way, and what it deletes then waits for the turn.
-        let under_way = Arc::new(self.under_way().await);
+        let under_way = Arc::new(self.under_way().await?);
         let mut turn: Option<((NameKey, NameKey), Arc<Turn>)> = None;
         for _ in 0..ATTEMPTS_MAX {
             let way = Arc::new(Way { from: self.location()?, to: to.clone() });
@@ -64,7 +64,7 @@ impl OpenFile {
             }
             let held = turn.as_ref().map(|(_, turn)| Arc::clone(turn));
             let reach = if self.is_directory() { Reach::Tree } else { Reach::Node };
-            let source = self.handle.begin_rename(reach)?;
+            let source = self.handle()?.begin_rename(reach)?;
             let replaced = self.enter_target(&from, &to, replaces).await?;
             let held = (replaced, held, Arc::clone(&under_way));
             match self.commit_rename(way, (from, to), replaces, (source, held)).await {

@@ -3,14 +3,15 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use concurrency::Timestamp;
 use engine::Engine;
 use wire::file_path::FilePath;
 use wire::names::ShareName;
 
 use super::decide::Ended;
 use super::removal::{self, Abandoned, AbandonedFile, Remover};
-use super::{CreateRequest, Opened, Refused, Space, create};
-use crate::model::{Protocol, find_share, find_usage};
+use super::{CreateRequest, Opened, Refused, Space, create, snapshot};
+use crate::model::{Protocol, find_share, find_usage, snapshots};
 use crate::opens::events::Events;
 use crate::opens::{Opens, Removal};
 use crate::{Failure, FileError, FileService, ListShares, ShareVersion, tree};
@@ -162,9 +163,19 @@ impl Tree {
 
     /// Opens a file or directory, and creates, empties or replaces it first if the disposition says so.
     ///
-    /// It waits for REST operations that are at work on the file; dropping the future withdraws the open.
+    /// It waits for REST operations that are at work on the file; dropping the future withdraws the open. In a share snapshot there
+    /// is nothing to wait for, and nothing is created: [`Refused::WriteProtected`].
     pub async fn open(&self, request: CreateRequest) -> Result<Opened, Refused> {
-        Box::pin(create::open(self, request)).await
+        match request.snapshot {
+            Some(time) => Box::pin(snapshot::open(self, request, time)).await,
+            None => Box::pin(create::open(self, request)).await,
+        }
+    }
+
+    /// The times of the share's snapshots, newest first.
+    pub async fn snapshots(&self) -> Result<Vec<Timestamp>, Refused> {
+        let found = self.read(|rows, share, _| Ok(snapshots(rows, share.generation)?));
+        Ok(found.await?.into_iter().rev().map(|(time, _)| time).collect())
     }
 
     /// Deletes a file whose last handle is closed.

@@ -75,6 +75,8 @@ impl CreateAction {
 pub struct CreateRequest {
     /// From the root of the share, with backslashes between the names and none in front. Empty: the root.
     pub path: String,
+    /// The time of the share snapshot in which the path is. `None`: it is in the share.
+    pub snapshot: Option<Timestamp>,
     /// The desired access as it came. Generic rights and MAXIMUM_ALLOWED are replaced by what they stand for.
     pub access: u32,
     /// The share access as it came.
@@ -158,6 +160,11 @@ impl FileInfo {
         }
     }
 
+    /// Where the last cluster of the file ends.
+    pub(super) fn cluster_end(&self) -> u64 {
+        allocated(self.length)
+    }
+
     /// The same, with the allocation size that the client has asked for, if that is larger.
     pub(super) fn with_allocation(self, asked: u64) -> FileInfo {
         if self.is_directory {
@@ -201,9 +208,14 @@ impl TimeChange {
             0 => TimeChange::Keep,
             -1 => TimeChange::Freeze,
             -2 => TimeChange::Thaw,
-            number => TimeChange::At(Timestamp(u64::try_from(number).ok()?.checked_add(TICKS_UNTIL_1601)?)),
+            number => TimeChange::At(time_of(number)?),
         })
     }
+}
+
+/// The time of a FILETIME. `None` for negative numbers and for times that no date has.
+pub fn time_of(filetime: i64) -> Option<Timestamp> {
+    Some(Timestamp(u64::try_from(filetime).ok()?.checked_add(TICKS_UNTIL_1601)?))
 }
 
 /// A time as FILETIME. What was before 1601 is 0.

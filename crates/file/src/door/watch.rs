@@ -10,12 +10,16 @@ use crate::opens::events::{Action, Aspects, Event, Notice};
 impl OpenFile {
     /// Waits for changes in the directory (CHANGE_NOTIFY). Filter and depth are those of the first call of the handle; what happens
     /// between two calls is kept. Dropping the future loses nothing. Closing the handle ends it with [`Refused::FileClosed`].
-    /// [`Refused::DeletePending`] ends it when the directory is to be deleted. Needs FILE_READ_DATA.
+    /// [`Refused::DeletePending`] ends it when the directory is to be deleted. In a share
+    /// snapshot nothing changes, and nothing is waited for: [`Refused::NotSupported`]. Needs FILE_READ_DATA.
     pub async fn changes(&self, filter: u32, is_recursive: bool) -> Result<Changes, Refused> {
         if !self.is_directory() {
             return Err(Refused::InvalidParameter);
         }
         self.need(access::FILE_READ_DATA)?;
+        if self.is_in_snapshot() {
+            return Err(Refused::NotSupported);
+        }
         // One request of a handle after the other: each change is told once.
         let mut watcher = self.watcher.lock().await;
         self.location()?;

@@ -29,6 +29,9 @@ impl Attributes {
     pub const SYSTEM: Attributes = Attributes(0x4);
     pub const DIRECTORY: Attributes = Attributes(0x10);
     pub const ARCHIVE: Attributes = Attributes(0x20);
+    /// What was not written takes no space, as an SMB client has asked for (FSCTL_SET_SPARSE). REST has no word for it, and no list of
+    /// attributes sets it or takes it away.
+    pub const SPARSE: Attributes = Attributes(0x200);
 
     /// Takes `ReadOnly | Archive`: words in any case, with or without blanks. `None` for text that is no list of attributes.
     pub fn parse(text: &str) -> Option<Attributes> {
@@ -57,6 +60,12 @@ impl Attributes {
     #[must_use]
     pub fn with(self, other: Attributes) -> Attributes {
         Attributes(self.0 | other.0)
+    }
+
+    /// These, and [`Attributes::SPARSE`] if `before` has it.
+    #[must_use]
+    pub fn as_sparse_as(self, before: Attributes) -> Attributes {
+        Attributes(self.0 & !Self::SPARSE.0 | before.0 & Self::SPARSE.0)
     }
 
     #[must_use]
@@ -102,5 +111,9 @@ mod tests {
             set.contains(Attributes::READ_ONLY) && !set.without(Attributes::READ_ONLY).contains(Attributes::READ_ONLY)
         );
         assert_eq!(Attributes::ARCHIVE.with(Attributes::READ_ONLY).to_string(), "ReadOnly | Archive");
+        let sparse = Attributes::ARCHIVE.with(Attributes::SPARSE);
+        assert_eq!((sparse.to_string().as_str(), Attributes::SPARSE.to_string().as_str()), ("Archive", "None"));
+        assert_eq!(Attributes::HIDDEN.as_sparse_as(sparse), Attributes::HIDDEN.with(Attributes::SPARSE));
+        assert_eq!(sparse.as_sparse_as(Attributes::HIDDEN), Attributes::ARCHIVE);
     }
 }

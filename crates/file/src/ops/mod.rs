@@ -59,6 +59,7 @@ pub use restore_share::RestoreShare;
 pub use set_share_acl::SetShareAcl;
 pub use set_share_metadata::{SetShareMetadata, WriteShare};
 pub use set_share_properties::SetShareProperties;
+pub use snapshot_share::SnapshotShare;
 
 use std::ops::Deref;
 use std::sync::Arc;

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use concurrency::Timestamp;
 use file::door::{CreateRequest, FileInfo, HandleOwner, Tree};
 use file::opens::{Client, HandleId};
 
@@ -14,7 +15,7 @@ use crate::status::{Result, Status};
 use crate::user::TreeKind;
 use crate::wire::create::{self, access, oplock_level, option};
 use crate::wire::create_context::{RequestContexts, ResponseContext};
-use crate::wire::{Response, Times};
+use crate::wire::{Response, Times, snapshot_token};
 
 /// Options that no client may send, and those that are not there, as Windows answers them.
 const OPTIONS_INVALID: u32 = 0xFF00_0000;
@@ -40,7 +41,7 @@ pub(super) async fn run(call: &Call, request: create::Request) -> Result<Answer>
     user.may_open()?;
     let (mode, contexts) = (request.options & MODE_OPTIONS, request.contexts.clone());
     let opened = Box::pin(share.open(asked(call, request)?)).await.map_err(status_of)?;
-    let (action, info) = (opened.action, opened.info);
+    let (action, info, is_in_snapshot) = (opened.action, opened.info, opened.file.is_in_snapshot());
     let file = FileOpen::new(opened.file, mode);
     let open = user.add_open(tree.id, |id| Open::new(id, tree.id, OpenKind::File(Box::new(file)))).await?;
     let created = create::Response {
@@ -51,7 +52,7 @@ pub(super) async fn run(call: &Call, request: create::Request) -> Result<Answer>
         end_of_file: info.length,
         attributes: info.attributes,
         file_id: open.id,
-        contexts: answers(&contexts, &info, volume),
+        contexts: answers(&contexts, &info, (volume, is_in_snapshot)),
     };
     Ok(Answer::new(Response::Create(Box::new(created))))
 }
@@ -74,8 +75,8 @@ fn check(request: &create::Request) -> Result<()> {
         return Err(Status::NOT_SUPPORTED);
     }
     let contexts = &request.contexts;
-    // A durable handle that nobody has, and a snapshot that is not offered.
-    if contexts.reconnect.is_some() || contexts.reconnect_v2.is_some() || contexts.timewarp.is_some() {
+    // A durable handle that nobody has.
+    if contexts.reconnect.is_some() || contexts.reconnect_v2.is_some() {
         return Err(Status::OBJECT_NAME_NOT_FOUND);
     }
     if contexts.extended_attributes.as_ref().is_some_and(|attributes| !attributes.is_empty()) {
@@ -87,8 +88,10 @@ fn check(request: &create::Request) -> Result<()> {
 fn asked(call: &Call, request: create::Request) -> Result<CreateRequest> {
     let session = &call.user()?.session;
     let address = call.conversation.peer;
+    let (path, snapshot) = snapshot(&request)?;
     Ok(CreateRequest {
-        path: resolved(&request.name)?,
+        path,
+        snapshot,
         access: request.desired_access,
         sharing: request.share_access,
         disposition: request.disposition,
@@ -99,6 +102,20 @@ fn asked(call: &Call, request: create::Request) -> Result<CreateRequest> {
         client: Client { session: session.id, address, name: address.ip().to_string() },
         owner: Arc::new(Owner),
     })
+}
+
+/// The path, and the time of the snapshot that it is in: as the context `TWrp` says it, or a token in the path.
+fn snapshot(request: &create::Request) -> Result<(String, Option<Timestamp>)> {
+    let (path, token) = snapshot_token::split(&request.name);
+    let named = match request.contexts.timewarp {
+        None | Some(0) => token,
+        // Snapshots are taken at whole seconds. No snapshot is of a time that no date has.
+        Some(time) => {
+            let time = file::door::time_of(time).ok_or(Status::OBJECT_NAME_NOT_FOUND)?;
+            Some(time.whole_seconds())
+        }
+    };
+    Ok((resolved(&path)?, named))
 }
 
 /// The path without `.` and `..`, which no client needs and Windows takes.
@@ -130,10 +147,11 @@ impl HandleOwner for Owner {
     }
 }
 
-fn answers(asked: &RequestContexts, info: &FileInfo, volume: u64) -> Vec<ResponseContext> {
+fn answers(asked: &RequestContexts, info: &FileInfo, (volume, is_in_snapshot): (u64, bool)) -> Vec<ResponseContext> {
     let mut contexts = Vec::new();
     if asked.maximal_access.is_some() {
-        contexts.push(ResponseContext::MaximalAccess { status: Status::SUCCESS, access: access::FILE_ALL_ACCESS });
+        let access = if is_in_snapshot { access::READ_AND_EXECUTE } else { access::FILE_ALL_ACCESS };
+        contexts.push(ResponseContext::MaximalAccess { status: Status::SUCCESS, access });
     }
     if asked.on_disk_id {
         contexts.push(ResponseContext::OnDiskId { file_id: info.id, volume_id: volume });

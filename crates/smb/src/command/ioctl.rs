@@ -1,13 +1,17 @@
 //! IOCTL: file system controls and pipes (MS-SMB2 3.3.5.15).
 
+use file::door::{Chunk, CopyAccess};
+
 use super::refusal::status_of;
-use super::{Answer, Call, pipe};
+use super::{Answer, Call, create, pipe};
 use crate::open::OpenKind;
 use crate::status::{Result, Status};
-use crate::wire::create::access;
-use crate::wire::fsctl::{self, NetworkInterface, Range, ValidateNegotiate, code};
+use crate::wire::fsctl::{
+    self, COPY_BYTES_MAX, COPY_CHUNK_BYTES_MAX, COPY_CHUNKS_MAX, COPY_TO_END, CopyChunk, DuplicateExtents,
+    NetworkInterface, Range, ResumeKey, ValidateNegotiate, code,
+};
 use crate::wire::negotiate::Dialect;
-use crate::wire::{Response, ioctl};
+use crate::wire::{Response, ioctl, snapshot_token};
 
 /// Ranges in one answer of QUERY_ALLOCATED_RANGES; a client asks again from the end of the last one.
 const ALLOCATED_RANGES_MAX: usize = 4_096;
@@ -28,12 +32,25 @@ pub(super) async fn run(call: &Call, request: ioctl::Request) -> Result<Answer> 
                 false => return Err(Status::OBJECT_NAME_NOT_FOUND),
             }
         }
-        code::SET_SPARSE => (set_sparse(call, &request)?, Status::SUCCESS),
+        code::SRV_REQUEST_RESUME_KEY => (resume_key(call, &request)?, Status::SUCCESS),
+        code::SRV_COPYCHUNK => copy_chunks(call, &request, CopyAccess::ReadAndWrite).await?,
+        code::SRV_COPYCHUNK_WRITE => copy_chunks(call, &request, CopyAccess::Write).await?,
+        code::DUPLICATE_EXTENTS_TO_FILE => (duplicate_extents(call, &request).await?, Status::SUCCESS),
+        code::SRV_ENUMERATE_SNAPSHOTS => (snapshots(call, &request).await?, Status::SUCCESS),
+        code::SET_SPARSE => (set_sparse(call, &request).await?, Status::SUCCESS),
         code::SET_ZERO_DATA => (set_zero_data(call, &request).await?, Status::SUCCESS),
         code::QUERY_ALLOCATED_RANGES => allocated_ranges(call, &request).await?,
         code::GET_COMPRESSION => {
             call.open(request.file_id)?.file()?;
             (fsctl::compression(), Status::SUCCESS)
+        }
+        // No file is compressed, and none can be.
+        code::SET_COMPRESSION => {
+            call.open(request.file_id)?.file()?;
+            match fsctl::set_compression(&request.input)? {
+                false => (Vec::new(), Status::SUCCESS),
+                true => return Err(Status::NOT_SUPPORTED),
+            }
         }
         other => return refused(call, &request, other),
     };
@@ -54,7 +71,7 @@ fn refused(call: &Call, request: &ioctl::Request, code: u32) -> Result<Answer> {
     call.open(request.file_id)?.file()?;
     Err(match code {
         code::GET_REPARSE_POINT | code::DELETE_REPARSE_POINT => Status::NOT_A_REPARSE_POINT,
-        code::SET_REPARSE_POINT | code::SET_COMPRESSION => Status::NOT_SUPPORTED,
+        code::SET_REPARSE_POINT => Status::NOT_SUPPORTED,
         _ => Status::INVALID_DEVICE_REQUEST,
     })
 }
@@ -103,16 +120,69 @@ fn peek(call: &Call, request: &ioctl::Request) -> Result<Vec<u8>> {
     Ok(fsctl::pipe_peek(pipe::available(pipe)))
 }
 
-/// Every file is sparse as it is: what was not written takes no space.
-fn set_sparse(call: &Call, request: &ioctl::Request) -> Result<Vec<u8>> {
+/// The key by which a copy names its source.
+fn resume_key(call: &Call, request: &ioctl::Request) -> Result<Vec<u8>> {
     let open = call.open(request.file_id)?;
-    let file = open.file()?;
-    if file.door.is_directory() {
+    open.file()?;
+    let key = fsctl::resume_key(&ResumeKey { file_id: open.id, session_id: call.user()?.session.id });
+    if (request.max_output as usize) < key.len() { Err(Status::INVALID_PARAMETER) } else { Ok(key) }
+}
+
+/// Copies inside of the server. A refusal also says how far the copy has come, and INVALID_PARAMETER what the limits are.
+async fn copy_chunks(call: &Call, request: &ioctl::Request, needs: CopyAccess) -> Result<(Vec<u8>, Status)> {
+    let open = call.open(request.file_id)?;
+    let target = open.file()?;
+    let key = fsctl::copy_source(&request.input)?;
+    let user = call.user()?;
+    let source = user.open_anywhere(key.file_id).filter(|_| key.session_id == user.session.id);
+    let source = source.ok_or(Status::OBJECT_NAME_NOT_FOUND)?;
+    let limits = fsctl::copied(COPY_CHUNKS_MAX, COPY_CHUNK_BYTES_MAX, COPY_BYTES_MAX);
+    if (request.max_output as usize) < limits.len() {
         return Err(Status::INVALID_PARAMETER);
     }
-    if file.door.access() & (access::FILE_WRITE_DATA | access::FILE_APPEND_DATA | access::FILE_WRITE_ATTRIBUTES) == 0 {
-        return Err(Status::ACCESS_DENIED);
-    }
+    let copy = match (fsctl::CopyChunks::decode(&request.input), source.is_pipe()) {
+        (Ok(copy), false) => copy,
+        (Ok(_) | Err(_), _) => return Ok((limits, Status::INVALID_PARAMETER)),
+    };
+    let chunks: Vec<Chunk> = copy.chunks.iter().map(chunk).collect();
+    let (copied, result) = Box::pin(target.door.copy_chunks(&source.file()?.door, &chunks, needs)).await;
+    let number = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
+    let told = fsctl::copied(number(copied.chunks as u64), 0, number(copied.bytes));
+    Ok(match result.map_err(status_of) {
+        Ok(()) => (told, Status::SUCCESS),
+        Err(Status::INVALID_PARAMETER) => (limits, Status::INVALID_PARAMETER),
+        Err(status) => (told, status),
+    })
+}
+
+fn chunk(chunk: &CopyChunk) -> Chunk {
+    let to = Some(chunk.target_offset).filter(|offset| *offset != COPY_TO_END);
+    Chunk { from: chunk.source_offset, to, length: chunk.length.into() }
+}
+
+async fn duplicate_extents(call: &Call, request: &ioctl::Request) -> Result<Vec<u8>> {
+    let open = call.open(request.file_id)?;
+    let target = open.file()?;
+    let DuplicateExtents { source, source_offset, target_offset, length } = DuplicateExtents::decode(&request.input)?;
+    let source = call.user()?.open_anywhere(source).ok_or(Status::INVALID_HANDLE)?;
+    let done = target.door.duplicate_extents(&source.file()?.door, source_offset, target_offset, length);
+    Box::pin(done).await.map_err(status_of)?;
+    Ok(Vec::new())
+}
+
+/// The share's snapshots: previous versions of everything in it.
+async fn snapshots(call: &Call, request: &ioctl::Request) -> Result<Vec<u8>> {
+    call.open(request.file_id)?.file()?;
+    let tree = call.tree()?;
+    let (share, _) = create::share(&tree.kind)?;
+    let times = share.snapshots().await.map_err(status_of)?;
+    let names: Vec<String> = times.into_iter().map(snapshot_token::of).collect();
+    fsctl::snapshots(&names, request.max_output as usize)
+}
+
+async fn set_sparse(call: &Call, request: &ioctl::Request) -> Result<Vec<u8>> {
+    let open = call.open(request.file_id)?;
+    open.file()?.door.set_sparse(fsctl::set_sparse(&request.input)).await.map_err(status_of)?;
     Ok(Vec::new())
 }
 

@@ -73,9 +73,19 @@ async fn file_info(open: &Open, tree: &Tree, class: FileClass) -> Result<FileInf
         mode: file.mode,
         reparse_tag: 0,
         path: format!("\\{}", found.path),
-        short_name: None,
+        short_name: short_name(&found.path),
         streams: if found.is_directory { Vec::new() } else { vec![data] },
     })
+}
+
+/// The name that MS-DOS would have for a file: its own, if that is of 8 and 3 characters at most. Others have none.
+fn short_name(path: &str) -> Option<String> {
+    let name = path.rsplit('\\').next()?;
+    let (base, extension) = name.rsplit_once('.').unwrap_or((name, ""));
+    let is_plain =
+        |text: &str| text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'()-@^_`{}~".contains(&byte));
+    let fits = (1..=8).contains(&base.len()) && extension.len() <= 3 && !name.ends_with('.');
+    (fits && is_plain(base) && is_plain(extension)).then(|| name.to_owned())
 }
 
 /// The access that a class needs (MS-FSA 2.1.5.12).
@@ -126,4 +136,28 @@ async fn security(call: &Call, file: &FileOpen, request: &query_info::Request) -
         return Ok(Answer::with(Status::BUFFER_TOO_SMALL, Response::Error(error::Response { data })));
     }
     Ok(Answer::new(Response::QueryInfo(query_info::Response { buffer: descriptor.to_vec() })))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_names_are_names_that_are_short() {
+        for (path, short) in [
+            ("a.txt", Some("a.txt")),
+            ("dir.long\\FILE_123.bin", Some("FILE_123.bin")),
+            ("README", Some("README")),
+            ("", None),
+            ("123456789", None),
+            ("a.html", None),
+            ("a.b.c", None),
+            (".git", None),
+            ("a.", None),
+            ("a b", None),
+            ("\u{e4}.txt", None),
+        ] {
+            assert_eq!(short_name(path).as_deref(), short, "{path}");
+        }
+    }
 }

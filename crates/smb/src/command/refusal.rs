@@ -9,6 +9,7 @@ use crate::status::Status;
 pub(super) fn status_of(refused: Refused) -> Status {
     match refused {
         Refused::AccessDenied => Status::ACCESS_DENIED,
+        Refused::BeyondEnd => Status::INVALID_VIEW_SIZE,
         Refused::CannotDelete => Status::CANNOT_DELETE,
         Refused::Collision => Status::OBJECT_NAME_COLLISION,
         Refused::DeletePending => Status::DELETE_PENDING,
@@ -33,9 +34,11 @@ pub(super) fn status_of(refused: Refused) -> Status {
         Refused::RangeNotLocked => Status::RANGE_NOT_LOCKED,
         Refused::ShareGone => Status::NETWORK_NAME_DELETED,
         Refused::ShareNotFound => Status::BAD_NETWORK_NAME,
+        Refused::SnapshotGone => Status::FILE_INVALID,
         Refused::SharingViolation => Status::SHARING_VIOLATION,
         Refused::TooMany => Status::INSUFFICIENT_RESOURCES,
         Refused::TryAgain => Status::RETRY,
+        Refused::WriteProtected => Status::MEDIA_WRITE_PROTECTED,
         Refused::Failed(error) => failed(&error),
     }
 }

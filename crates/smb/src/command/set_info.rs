@@ -10,7 +10,7 @@ use crate::open::{FileOpen, OpenKind};
 use crate::status::{Result, Status};
 use crate::wire::info::set::{NewName, SetFile};
 use crate::wire::query_info::InfoType;
-use crate::wire::{Response, Times, set_info};
+use crate::wire::{Response, Times, set_info, snapshot_token};
 
 /// Owner, group, DACL and SACL. Other parts of a descriptor are not kept.
 const SECURITY_PARTS: u32 = 0xF;
@@ -71,10 +71,13 @@ fn basic(times: Times, attributes: u32) -> Result<BasicInfo> {
     })
 }
 
-/// The new path. Names relative to another open are not sent over the network.
+/// The new path. Names relative to another open are not sent over the network, and nothing comes into a snapshot.
 fn target(name: &NewName) -> Result<&str> {
-    match name.root {
-        0 => Ok(&name.name),
-        _ => Err(Status::INVALID_PARAMETER),
+    if name.root != 0 {
+        return Err(Status::INVALID_PARAMETER);
+    }
+    match snapshot_token::split(&name.name) {
+        (_, None) => Ok(&name.name),
+        (_, Some(_)) => Err(Status::MEDIA_WRITE_PROTECTED),
     }
 }

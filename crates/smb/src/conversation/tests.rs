@@ -1,5 +1,6 @@
 //! Conversations over the File service in memory: compounds, requests that wait, limits, sessions that end.
 
+mod controls;
 mod limits;
 
 use std::net::SocketAddr;
@@ -421,7 +422,12 @@ async fn controls_have_the_statuses_that_clients_expect() {
         (code::GET_REPARSE_POINT, file, Status::NOT_A_REPARSE_POINT),
         (code::GET_REPARSE_POINT, FileId::RELATED, Status::FILE_CLOSED),
         (code::CREATE_OR_GET_OBJECT_ID, file, Status::INVALID_DEVICE_REQUEST),
-        (code::SRV_REQUEST_RESUME_KEY, file, Status::INVALID_DEVICE_REQUEST),
+        (code::SRV_READ_HASH, file, Status::INVALID_DEVICE_REQUEST),
+        (code::LMR_REQUEST_RESILIENCY, file, Status::INVALID_DEVICE_REQUEST),
+        (code::SRV_COPYCHUNK, file, Status::INVALID_PARAMETER),
+        (code::SET_COMPRESSION, file, Status::INVALID_PARAMETER),
+        (code::DUPLICATE_EXTENTS_TO_FILE, file, Status::INVALID_PARAMETER),
+        (code::SRV_REQUEST_RESUME_KEY, FileId::RELATED, Status::FILE_CLOSED),
         (code::SET_SPARSE, file, Status::SUCCESS),
         (code::PIPE_TRANSCEIVE, file, Status::INVALID_DEVICE_REQUEST),
         (code::SET_ZERO_DATA, file, Status::INVALID_PARAMETER),

@@ -2,7 +2,8 @@
 
 use std::net::IpAddr;
 
-use super::cursor::{Put, Reader, len16, len32, part, utf16};
+use super::FileId;
+use super::cursor::{Put, Reader, Short, len16, len32, part, utf16};
 use crate::status::{Result, Status};
 
 /// Codes of file system controls.
@@ -69,13 +70,25 @@ pub fn validate_negotiate(capabilities: u32, server_guid: u128, security_mode: u
     out
 }
 
-/// A key that names the source of a copy.
-pub type ResumeKey = [u8; 24];
+/// A key that names the source of a copy: the id of its open, and that of its session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ResumeKey {
+    pub file_id: FileId,
+    pub session_id: u64,
+}
+
+impl ResumeKey {
+    fn decode(reader: &mut Reader<'_>) -> std::result::Result<ResumeKey, Short> {
+        Ok(ResumeKey { file_id: FileId::decode(reader)?, session_id: reader.u64()? })
+    }
+}
 
 /// SRV_REQUEST_RESUME_KEY: the key, and a context that is empty; clients want its four bytes nevertheless.
 #[must_use]
 pub fn resume_key(key: &ResumeKey) -> Vec<u8> {
-    let mut out = key.to_vec();
+    let mut out = Vec::with_capacity(32);
+    key.file_id.encode(&mut out);
+    out.put_u64(key.session_id);
     out.put_zeros(8);
     out
 }
@@ -100,47 +113,71 @@ pub struct CopyChunks {
     pub chunks: Vec<CopyChunk>,
 }
 
-/// Why a copy is not read: its answer has the limits when there are too many chunks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BadCopy {
-    Invalid,
-    AboveLimits,
+/// A target offset that stands for the end of the file.
+pub const COPY_TO_END: u64 = u64::MAX;
+
+/// The source of SRV_COPYCHUNK and SRV_COPYCHUNK_WRITE, which is looked for before the rest is judged.
+///
+/// # Errors
+/// INVALID_PARAMETER.
+pub fn copy_source(input: &[u8]) -> Result<ResumeKey> {
+    Ok(ResumeKey::decode(&mut Reader::new(input))?)
 }
 
 impl CopyChunks {
     /// Reads the input.
     ///
     /// # Errors
-    /// INVALID_PARAMETER in both cases.
-    pub fn decode(input: &[u8]) -> std::result::Result<CopyChunks, BadCopy> {
+    /// INVALID_PARAMETER, also for what is above the limits; it is answered with the limits.
+    pub fn decode(input: &[u8]) -> Result<CopyChunks> {
         let mut reader = Reader::new(input);
-        let copy = || -> std::result::Result<_, super::cursor::Short> {
-            let source: ResumeKey = reader.array()?;
-            let count = reader.u32()?;
-            reader.skip(4)?;
-            Ok((source, count))
-        };
-        let (source, count) = { copy }().map_err(|_| BadCopy::Invalid)?;
+        let source = ResumeKey::decode(&mut reader)?;
+        let count = reader.u32()?;
+        reader.skip(4)?;
         if count > COPY_CHUNKS_MAX {
-            return Err(BadCopy::AboveLimits);
+            return Err(Status::INVALID_PARAMETER);
         }
-        let bytes = reader.take(count as usize * 24).map_err(|_| BadCopy::Invalid)?;
-        let chunks = bytes.chunks_exact(24).map(chunk).collect::<std::result::Result<Vec<_>, _>>();
-        let chunks = chunks.map_err(|_| BadCopy::Invalid)?;
+        let bytes = reader.take(count as usize * 24)?;
+        let chunks = bytes.chunks_exact(24).map(chunk).collect::<std::result::Result<Vec<_>, _>>()?;
+        let is_good = |chunk: &CopyChunk| {
+            let is_place = |offset: u64| i64::try_from(offset).is_ok();
+            (1..=COPY_CHUNK_BYTES_MAX).contains(&chunk.length)
+                && is_place(chunk.source_offset)
+                && (is_place(chunk.target_offset) || chunk.target_offset == COPY_TO_END)
+        };
         let total: u64 = chunks.iter().map(|chunk| u64::from(chunk.length)).sum();
-        if total > u64::from(COPY_BYTES_MAX) || chunks.iter().any(|chunk| chunk.length > COPY_CHUNK_BYTES_MAX) {
-            return Err(BadCopy::AboveLimits);
-        }
-        if chunks.iter().any(|chunk| chunk.length == 0) {
-            return Err(BadCopy::AboveLimits);
+        if total > u64::from(COPY_BYTES_MAX) || !chunks.iter().all(is_good) {
+            return Err(Status::INVALID_PARAMETER);
         }
         Ok(CopyChunks { source, chunks })
     }
 }
 
-fn chunk(bytes: &[u8]) -> std::result::Result<CopyChunk, super::cursor::Short> {
+fn chunk(bytes: &[u8]) -> std::result::Result<CopyChunk, Short> {
     let mut reader = Reader::new(bytes);
     Ok(CopyChunk { source_offset: reader.u64()?, target_offset: reader.u64()?, length: reader.u32()? })
+}
+
+/// DUPLICATE_EXTENTS_TO_FILE.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DuplicateExtents {
+    pub source: FileId,
+    pub source_offset: u64,
+    pub target_offset: u64,
+    pub length: u64,
+}
+
+impl DuplicateExtents {
+    /// Reads the input.
+    ///
+    /// # Errors
+    /// INVALID_PARAMETER, also for negative places and lengths.
+    pub fn decode(input: &[u8]) -> Result<DuplicateExtents> {
+        let mut reader = Reader::new(input);
+        let source = FileId::decode(&mut reader)?;
+        let mut place = || u64::try_from(reader.i64()?).map_err(|_| Status::INVALID_PARAMETER);
+        Ok(DuplicateExtents { source, source_offset: place()?, target_offset: place()?, length: place()? })
+    }
 }
 
 /// What was copied; or, with INVALID_PARAMETER, the limits.
@@ -295,6 +332,14 @@ pub fn pipe_peek(available: usize) -> Vec<u8> {
     out
 }
 
+/// SET_COMPRESSION: whether the file is to be compressed.
+///
+/// # Errors
+/// INVALID_PARAMETER.
+pub fn set_compression(input: &[u8]) -> Result<bool> {
+    Ok(Reader::new(input).u16()? != 0)
+}
+
 /// GET_COMPRESSION: none.
 #[must_use]
 pub fn compression() -> Vec<u8> {
@@ -332,12 +377,40 @@ mod tests {
         };
         let copy = CopyChunks::decode(&input(2, 5)).unwrap();
         assert_eq!(copy.chunks[1], CopyChunk { source_offset: 1, target_offset: 2, length: 5 });
-        assert_eq!(CopyChunks::decode(&input(257, 5)), Err(BadCopy::AboveLimits));
-        assert_eq!(CopyChunks::decode(&input(1, (1 << 20) + 1)), Err(BadCopy::AboveLimits));
-        assert_eq!(CopyChunks::decode(&input(17, 1 << 20)), Err(BadCopy::AboveLimits));
-        assert_eq!(CopyChunks::decode(&input(1, 0)), Err(BadCopy::AboveLimits));
-        assert_eq!(CopyChunks::decode(&input(2, 5)[..79]), Err(BadCopy::Invalid));
+        assert_eq!(CopyChunks::decode(&input(257, 5)), Err(Status::INVALID_PARAMETER));
+        assert_eq!(CopyChunks::decode(&input(1, (1 << 20) + 1)), Err(Status::INVALID_PARAMETER));
+        assert_eq!(CopyChunks::decode(&input(17, 1 << 20)), Err(Status::INVALID_PARAMETER));
+        assert_eq!(CopyChunks::decode(&input(1, 0)), Err(Status::INVALID_PARAMETER));
+        assert_eq!(CopyChunks::decode(&input(2, 5)[..79]), Err(Status::INVALID_PARAMETER));
         assert!(CopyChunks::decode(&input(0, 0)).unwrap().chunks.is_empty());
+        for (at, offset, is_good) in [(32, -1, false), (40, -1, true), (40, -2, false), (40, i64::MAX, true)] {
+            let mut placed = input(1, 5);
+            placed[at..at + 8].copy_from_slice(&i64::to_le_bytes(offset));
+            assert_eq!(CopyChunks::decode(&placed).is_ok(), is_good, "{at} {offset}");
+        }
+    }
+
+    #[test]
+    fn a_key_is_read_as_it_was_written() {
+        let key = ResumeKey { file_id: FileId { persistent: 1, volatile: 2 }, session_id: 3 };
+        let told = resume_key(&key);
+        assert_eq!((told.len(), &told[24..]), (32, &[0; 8][..]));
+        let input = [&told[..24], &[0; 8]].concat();
+        assert_eq!(CopyChunks::decode(&input).map(|copy| copy.source), Ok(key));
+    }
+
+    #[test]
+    fn extents_are_not_negative() {
+        let input = |numbers: [i64; 5]| numbers.map(i64::to_le_bytes).concat();
+        let source = FileId { persistent: 1, volatile: 2 };
+        assert_eq!(
+            DuplicateExtents::decode(&input([1, 2, 3, 4, 5])),
+            Ok(DuplicateExtents { source, source_offset: 3, target_offset: 4, length: 5 })
+        );
+        for bad in [[1, 2, -3, 4, 5], [1, 2, 3, -4, 5], [1, 2, 3, 4, -5]] {
+            assert_eq!(DuplicateExtents::decode(&input(bad)), Err(Status::INVALID_PARAMETER));
+        }
+        assert_eq!(DuplicateExtents::decode(&input([1; 5])[..39]), Err(Status::INVALID_PARAMETER));
     }
 
     #[test]

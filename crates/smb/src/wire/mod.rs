@@ -29,6 +29,7 @@ pub mod read;
 pub mod session_setup;
 pub mod set_info;
 pub mod smb1;
+pub mod snapshot_token;
 pub mod transform;
 pub mod tree_connect;
 pub mod tree_disconnect;

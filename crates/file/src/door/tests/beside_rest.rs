@@ -199,10 +199,10 @@ async fn handles_are_listed_and_closed_by_force() {
     let request = CreateRequest { owner: Arc::clone(&session) as Arc<dyn HandleOwner>, ..wish("DIR\\FILE") };
     let file = open(&tree, request).await;
     let listed = bench.text("GET", "share/dir/file?comp=listhandles").await;
-    assert!(listed.contains(&format!("<HandleId>{}</HandleId>", file.handle_id().0)), "{listed}");
+    assert!(listed.contains(&format!("<HandleId>{}</HandleId>", file.handle_id().unwrap().0)), "{listed}");
     assert!(listed.contains("<Path>dir/file</Path>"), "{listed}");
     bench.call("PUT", "share/dir/file?comp=forceclosehandles", &[("x-ms-handle-id", "*")], b"").await.unwrap();
-    assert_eq!(*session.closed.lock().unwrap(), [file.handle_id()]);
+    assert_eq!(*session.closed.lock().unwrap(), [file.handle_id().unwrap()]);
     assert_eq!(file.read(0, 1).await, Err(Refused::FileClosed));
     assert_eq!(file.close().await, Err(Refused::FileClosed));
     assert!(bench.opens.is_empty());
@@ -214,7 +214,7 @@ async fn opens_wait_for_rest() {
     let (bench, tree) = bench().await;
     let selfish = || with("dir\\file", READ, 0);
     let id = open(&tree, wish("dir\\file")).await;
-    let file = id.handle.file();
+    let file = id.live().unwrap().file();
     id.close().await.unwrap();
     for access in [concurrency::share_mode::RestAccess::Write, concurrency::share_mode::RestAccess::Rename] {
         let entry = bench.opens.enter(file, access, None).await.unwrap();

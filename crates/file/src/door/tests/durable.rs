@@ -277,7 +277,7 @@ async fn a_close_that_is_dropped_while_it_waits_for_its_turn() {
     let tree = tree(&bench).await;
     let file = open(&tree, wish("dir\\file")).await;
     file.set_delete_pending(true).await.unwrap();
-    let directory = file.handle.place().unwrap().above[0];
+    let directory = file.live().unwrap().place().unwrap().above[0];
     let name = NameKey { directory, folded: "FILE".into() };
     let turn = bench.opens.turn(name.clone()).await.unwrap();
     // However many wait for the name.

@@ -6,12 +6,16 @@
 //! - `settings`: times, attributes, descriptors.
 //! - `watching`: CHANGE_NOTIFY, of what SMB does and of what REST does.
 //! - `beside_rest`: handles and REST operations on the same files.
+//! - `copies`: bytes copied from handle to handle, and sparse files.
+//! - `previous_versions`: what is opened in share snapshots.
 //! - `durable`: crashes, dropped futures, share snapshots, rows that must be fetched.
 
 mod beside_rest;
+mod copies;
 mod durable;
 mod names;
 mod opening;
+mod previous_versions;
 mod settings;
 mod transfers;
 mod watching;
@@ -45,10 +49,23 @@ pub async fn tree(bench: &Bench) -> Tree {
     bench.service.door().connect(1, "share").await.unwrap()
 }
 
+/// Numbers that look random and are the same in every run.
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn below(&mut self, limit: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % limit
+    }
+}
+
 /// Opens what is there with every right, and shares everything.
 pub fn wish(path: &str) -> CreateRequest {
     CreateRequest {
         path: path.to_owned(),
+        snapshot: None,
         access: access::FILE_ALL_ACCESS,
         sharing: ALL,
         disposition: Disposition::Open,

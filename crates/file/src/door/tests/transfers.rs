@@ -74,13 +74,8 @@ async fn writes_make_the_file_longer() {
 async fn bytes_are_those_that_were_written() {
     let (bench, tree) = bench().await;
     let file = open(&tree, created("new")).await;
-    let (mut content, mut random) = (Vec::<u8>::new(), 88_172_645_463_325_252_u64);
-    let mut next = |below: u64| {
-        random ^= random << 13;
-        random ^= random >> 7;
-        random ^= random << 17;
-        random % below
-    };
+    let (mut content, mut random) = (Vec::<u8>::new(), Random(88_172_645_463_325_252));
+    let mut next = |below: u64| random.below(below);
     for round in 0..200 {
         let (offset, length) = (next(5_000), 1 + next(2_000));
         let (from, to) = (offset as usize, (offset + length) as usize);
@@ -191,6 +186,8 @@ async fn allocated_ranges() {
     let (bench, tree) = bench().await;
     let file = open(&tree, created("new")).await;
     file.set_end_of_file(10_000).await.unwrap();
+    assert_eq!(file.allocated_ranges(5, 20_000, 10).await, Ok((vec![(5, 9_995)], false)), "it is not sparse");
+    file.set_sparse(true).await.unwrap();
     assert_eq!(file.allocated_ranges(0, 10_000, 10).await, Ok((vec![], false)));
     file.write(0, vec![1; 512].into()).await.unwrap();
     file.write(4_096, vec![1; 600].into()).await.unwrap();

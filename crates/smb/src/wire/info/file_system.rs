@@ -60,8 +60,11 @@ pub mod attribute {
     pub const UNICODE_ON_DISK: u32 = 0x4;
     pub const PERSISTENT_ACLS: u32 = 0x8;
     pub const SUPPORTS_SPARSE_FILES: u32 = 0x40;
+    /// DUPLICATE_EXTENTS_TO_FILE.
+    pub const SUPPORTS_BLOCK_REFCOUNTING: u32 = 0x0800_0000;
     /// What shares have.
-    pub const OF_SHARES: u32 = CASE_PRESERVED_NAMES | UNICODE_ON_DISK | PERSISTENT_ACLS | SUPPORTS_SPARSE_FILES;
+    pub const OF_SHARES: u32 =
+        CASE_PRESERVED_NAMES | UNICODE_ON_DISK | PERSISTENT_ACLS | SUPPORTS_SPARSE_FILES | SUPPORTS_BLOCK_REFCOUNTING;
 }
 
 /// Bytes of an allocation unit and of a sector, and characters of a name.
