@@ -561,7 +561,9 @@ fn log_failure(error: &EngineError, id: &RequestId) {
     static UNAVAILABLE: LogThrottle = LogThrottle::new();
     let request_id = id.as_str();
     match error {
-        EngineError::Busy | EngineError::Closed => tracing::debug!(request_id, %error, "a request has to come again"),
+        EngineError::Busy | EngineError::Closed | EngineError::Elsewhere { .. } => {
+            tracing::debug!(request_id, %error, "a request has to come again");
+        }
         EngineError::Full => {
             if let Some(count) = FULL.due(LOG_PAUSE) {
                 tracing::warn!(request_id, %error, count, "a write was refused");

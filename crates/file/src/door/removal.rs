@@ -85,7 +85,8 @@ pub fn is_passing(failure: &Failure) -> bool {
         Failure::Failed(EngineError::Busy | EngineError::Full | EngineError::Closed | EngineError::Unavailable(_)) => {
             true
         }
-        Failure::Failed(EngineError::Corrupt(_) | EngineError::TooLarge { .. })
+        // The file is the business of another node now.
+        Failure::Failed(EngineError::Corrupt(_) | EngineError::TooLarge { .. } | EngineError::Elsewhere { .. })
         | Failure::Refused(_)
         | Failure::Body(_) => false,
     }
