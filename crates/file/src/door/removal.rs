@@ -16,6 +16,7 @@ use crate::error::FileError;
 use crate::model::share_key;
 use crate::opens::events::{Aspects, Events};
 use crate::opens::{FileId, NameKey, Opens, Place, Removal};
+use crate::owner::TermId;
 
 /// What is needed to delete a file.
 #[derive(Clone, Copy, Debug)]
@@ -24,6 +25,8 @@ pub struct Remover<'a> {
     pub opens: &'a Opens,
     pub events: &'a Events,
     pub abandoned: &'a Arc<Abandoned>,
+    /// The term in which SMB was served. `None` on a server that is alone.
+    pub term: Option<TermId>,
 }
 
 impl Remover<'_> {
@@ -31,7 +34,7 @@ impl Remover<'_> {
     pub fn due(self, account: u64, share: &ShareName, removal: Removal) -> Due {
         Due {
             abandoned: Arc::clone(self.abandoned),
-            file: Mutex::new(Some(AbandonedFile { account, share: share.clone(), removal })),
+            file: Mutex::new(Some(AbandonedFile { account, share: share.clone(), removal, term: self.term })),
         }
     }
 
@@ -112,7 +115,7 @@ struct Deletion {
 impl Due {
     fn deletion(&self) -> Option<Deletion> {
         let file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        file.as_ref().map(|AbandonedFile { account, share, removal }| Deletion {
+        file.as_ref().map(|AbandonedFile { account, share, removal, .. }| Deletion {
             account: *account,
             share: share.clone(),
             file: removal.file(),
@@ -157,6 +160,8 @@ pub struct AbandonedFile {
     pub account: u64,
     pub share: ShareName,
     pub removal: Removal,
+    /// The term in which it was to be deleted: not in a later one.
+    pub term: Option<TermId>,
 }
 
 impl Abandoned {
