@@ -14,6 +14,7 @@ use auth::NodeKey;
 use bytes::Bytes;
 use engine::EngineError;
 use fetch::FetchError;
+use file::owner::Owner;
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, header};
 use http_body::{Frame, SizeHint};
@@ -24,7 +25,7 @@ use wire::http::{Body as _, BodyError, BoxFuture, ByteStream, Reply, ReplyBody};
 use crate::body::RequestBody;
 use crate::limits::{FORWARDED_PIECES_MAX, FORWARDING_TIME};
 use crate::metadata_case::NAMES;
-use crate::nodes::{ClientNote, Nodes};
+use crate::nodes::{ClientNote, Nodes, SmbOwner};
 use crate::pipeline::Stop;
 
 /// Who the client is, signed.
@@ -130,6 +131,8 @@ impl Nodes {
         let answer = tokio::select! {
             answer = asking => answer,
             error = pump(body, pieces) => return Err(Stop::Body(error)),
+            // It may have stood still before or after it has done what it was asked for.
+            () = self.gone(address) => return Err(Stop::TimedOut),
         };
         match answer {
             Ok(answer) => Ok(reply(answer, *method == Method::HEAD)),
@@ -139,6 +142,22 @@ impl Nodes {
                 Err(if matches!(error, FetchError::Unreachable(_)) { busy() } else { Stop::TimedOut })
             }
         }
+    }
+}
+
+impl Nodes {
+    /// Resolves when the node at an address was the owner and is it no longer. A request does not wait for a machine that stands still.
+    async fn gone(&self, address: &str) {
+        let is_there = |owner: &SmbOwner| match owner {
+            SmbOwner::There(Owner { address: node, .. }) => {
+                [node.file_port, node.blob_port].into_iter().flatten().any(|port| node.url(port) == address)
+            }
+            SmbOwner::Here(_) | SmbOwner::Nobody => false,
+        };
+        let mut owner = self.owner();
+        // The sender lives as long as this, so waiting cannot fail.
+        let _ = owner.wait_for(|owner| is_there(owner)).await;
+        let _ = owner.wait_for(|owner| !is_there(owner)).await;
     }
 }
 

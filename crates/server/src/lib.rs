@@ -47,6 +47,7 @@ use std::time::Duration;
 
 use auth::{Accounts, Tokens};
 use engine::{Engine, EngineError};
+use file::owner::NodeAddress;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_rustls::rustls;
@@ -273,13 +274,19 @@ impl Server {
         }
     }
 
-    /// As a node of many that has an SMB port: from now on it may become the one that serves SMB.
+    /// As a node of many: from now on it knows which one serves SMB, and may become it if it has a port for that.
     fn join_nodes(&self, doors: &Doors) -> Option<JoinSet<()>> {
-        let (nodes, smb_port) = (self.house.nodes.as_ref()?, doors.smb_port()?);
+        let nodes = self.house.nodes.as_ref()?;
         let rest = self.house.rest_addresses();
         let port_of = |wanted| rest.iter().find(|(service, _)| *service == wanted).map(|(_, address)| address.port());
-        let ports = [port_of(Service::File), port_of(Service::Blob)];
-        Some(nodes.start(smb_port, self.transport.is_https(), ports))
+        let address = doors.smb_port().map(|smb_port| NodeAddress {
+            host: nodes.advertised.clone(),
+            smb_port,
+            https: self.transport.is_https(),
+            file_port: port_of(Service::File),
+            blob_port: port_of(Service::Blob),
+        });
+        Some(nodes.start(address))
     }
 
     /// Serves until `stop`, then ends in good order: no new connection, what runs comes to its end, the engine closes.

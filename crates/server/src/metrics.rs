@@ -98,7 +98,7 @@ pub(crate) struct Metrics {
     pub(crate) connections_displaced: AtomicU64,
     pub(crate) sign_ins_failed: AtomicU64,
     pub(crate) sign_ins_slowed: AtomicU64,
-    /// Of a node of many that has an SMB port: whether it serves SMB for all of them.
+    /// Of a node of many: whether it serves SMB for all of them.
     pub(crate) smb_owner: OnceLock<AtomicBool>,
     pub(crate) smb: SmbMetrics,
 }

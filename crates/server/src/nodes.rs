@@ -6,7 +6,7 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use auth::NodeKey;
@@ -37,8 +37,7 @@ pub(crate) struct Nodes {
     pub ownership: Arc<Ownership>,
     pub key: NodeKey,
     /// The name or address by which other nodes reach this one.
-    advertised: String,
-    address: OnceLock<NodeAddress>,
+    pub advertised: String,
     owner: watch::Sender<SmbOwner>,
     /// Until when the term of this node counts, by two clocks.
     serves_until: Mutex<(Instant, Timestamp)>,
@@ -66,7 +65,6 @@ impl Nodes {
             ownership: Arc::default(),
             key: NodeKey::new(secret),
             advertised,
-            address: OnceLock::new(),
             owner: watch::Sender::new(SmbOwner::Nobody),
             serves_until: Mutex::new((Instant::now(), Timestamp(0))),
             client: fetch::Client::new(fetch::Limits { pause, ..fetch::Limits::default() }),
@@ -74,11 +72,8 @@ impl Nodes {
         }
     }
 
-    /// Begins to look who serves SMB, and to serve it when it is this node's turn.
-    pub(crate) fn start(self: &Arc<Nodes>, smb_port: u16, https: bool, ports: [Option<u16>; 2]) -> JoinSet<()> {
-        let [file_port, blob_port] = ports;
-        let address = NodeAddress { host: self.advertised.clone(), smb_port, https, file_port, blob_port };
-        let address = self.address.get_or_init(|| address).clone();
+    /// Begins to look who serves SMB, and to serve it when it is this node's turn: if it has an address, at which others reach it.
+    pub(crate) fn start(self: &Arc<Nodes>, address: Option<NodeAddress>) -> JoinSet<()> {
         let mut tasks = JoinSet::new();
         let nodes = Arc::clone(self);
         tasks.spawn(async move { nodes.keep(address).await });
@@ -128,7 +123,7 @@ impl Nodes {
     }
 
     /// Keeps the term, or waits for one.
-    async fn keep(&self, address: NodeAddress) {
+    async fn keep(&self, address: Option<NodeAddress>) {
         let mut former = None;
         loop {
             let known = self.owner.borrow().clone();
@@ -139,7 +134,7 @@ impl Nodes {
                     self.set(SmbOwner::Nobody);
                 }
                 SmbOwner::Nobody | SmbOwner::There(_) => {
-                    if let Err(error) = self.look(former, &address).await {
+                    if let Err(error) = self.look(former, address.as_ref()).await {
                         tracing::debug!(%error, "it is not known which node serves SMB");
                     }
                     if !matches!(*self.owner.borrow(), SmbOwner::Here(_)) {
@@ -150,13 +145,17 @@ impl Nodes {
         }
     }
 
-    /// Looks who the owner is, and becomes it if there is none.
-    async fn look(&self, former: Option<TermId>, address: &NodeAddress) -> Result<(), EngineError> {
+    /// Looks who the owner is, and becomes it if there is none and this node can.
+    async fn look(&self, former: Option<TermId>, address: Option<&NodeAddress>) -> Result<(), EngineError> {
         let found = owner::find(&*self.engine).await?;
         if let Some(other) = found.filter(|owner| Some(owner.id) != former) {
             self.set(SmbOwner::There(other));
             return Ok(());
         }
+        let Some(address) = address else {
+            self.set(SmbOwner::Nobody);
+            return Ok(());
+        };
         let (id, began) = (TermId::new(random()?), Instant::now());
         match owner::take(&*self.engine, id, former, address.clone()).await? {
             Ok(owner) => {
@@ -297,6 +296,11 @@ mod tests {
         Arc::new(Nodes::new(engine, name.to_owned(), &[7; 32], &Limits::default(), &metrics))
     }
 
+    fn address(nodes: &Nodes, port: u16) -> Option<NodeAddress> {
+        let host = nodes.advertised.clone();
+        Some(NodeAddress { host, smb_port: 445, https: false, file_port: Some(port), blob_port: None })
+    }
+
     async fn owned_by(nodes: &Nodes, expected: impl Fn(&SmbOwner) -> bool) -> SmbOwner {
         nodes.owner().wait_for(|owner| expected(owner)).await.unwrap().clone()
     }
@@ -310,17 +314,21 @@ mod tests {
     async fn one_node_is_the_owner_and_another_follows() {
         let engine: Arc<dyn Engine> = Arc::new(MemoryEngine::default());
         let (one, two) = (nodes(&engine, "one"), nodes(&engine, "two"));
-        let mut tasks = one.start(445, false, [Some(1), None]);
+        let mut tasks = one.start(address(&one, 1));
         let SmbOwner::Here(term) = owned_by(&one, is_here).await else { panic!("it is here") };
         assert!(one.serves(term) && !two.serves(term));
-        let _tasks = two.start(445, false, [Some(2), None]);
+        // One that only follows.
+        let three = nodes(&engine, "three");
+        let _following = three.start(None);
+        let _tasks = two.start(address(&two, 2));
         let there = owned_by(&two, |owner| matches!(owner, SmbOwner::There(_))).await;
         let SmbOwner::There(owner) = there else { panic!("it is there") };
         assert_eq!((owner.id, owner.address.host.as_str(), owner.address.file_port), (term, "one", Some(1)));
         tasks.shutdown().await;
         one.resign().await;
         assert!(!one.serves(term));
-        owned_by(&two, is_here).await;
+        let SmbOwner::Here(next) = owned_by(&two, is_here).await else { panic!("it is here") };
+        owned_by(&three, |owner| matches!(owner, SmbOwner::There(owner) if owner.id == next)).await;
     }
 
     /// The engine's time leaps beyond the term, as after a pause of the machine: the node stops before it knows anything else.
@@ -328,7 +336,7 @@ mod tests {
     async fn an_owner_whose_time_is_over_serves_nobody() {
         let engine: Arc<dyn Engine> = Arc::new(MemoryEngine::default());
         let one = nodes(&engine, "one");
-        let _tasks = one.start(445, false, [Some(1), None]);
+        let _tasks = one.start(address(&one, 1));
         let SmbOwner::Here(term) = owned_by(&one, is_here).await else { panic!("it is here") };
         engine.advance_clock(11).await.unwrap();
         assert!(one.serves(term));
