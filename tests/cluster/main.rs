@@ -13,6 +13,10 @@ mod ledger;
 mod proxy;
 #[path = "../harness/server.rs"]
 mod server;
+mod smb;
+#[path = "../smb/server.rs"]
+#[allow(dead_code)]
+mod smb_server;
 #[path = "../harness/standby.rs"]
 mod standby;
 #[path = "../harness/xml.rs"]

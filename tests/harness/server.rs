@@ -28,6 +28,8 @@ struct Node {
     address: SocketAddr,
     /// Where blobs are, beside files.
     blobs: Option<SocketAddr>,
+    /// Where files are mounted, on nodes of a cluster.
+    smb: Option<SocketAddr>,
     admin: SocketAddr,
 }
 
@@ -148,6 +150,32 @@ impl Server {
         assert!(!node.kill(), "it had ended before");
     }
 
+    /// Where the nodes of a cluster speak SMB.
+    pub fn smb_addresses(&self) -> Vec<SocketAddr> {
+        std::iter::once(&self.node).chain(&self.others).filter_map(|node| node.smb).collect()
+    }
+
+    /// The number of the node that serves SMB for all of them, if there is one now.
+    pub fn smb_owner(&self) -> Option<usize> {
+        let mut nodes = std::iter::once(&self.node).chain(&self.others);
+        nodes.position(|node| plain_get(node.admin, "/metrics").contains("\nlazurite_smb_owner 1"))
+    }
+
+    /// The process of a node.
+    pub fn process(&self, number: usize) -> u32 {
+        std::iter::once(&self.node).chain(&self.others).nth(number).expect("a node").process.id()
+    }
+
+    /// `kill -9` of a node, for good. The others move up.
+    pub fn lose_node(&mut self, number: usize) {
+        let last = self.others.len() - 1;
+        match number {
+            0 => std::mem::swap(&mut self.node, &mut self.others[last]),
+            number => self.others.swap(number - 1, last),
+        }
+        self.lose_a_node();
+    }
+
     /// A client with a connection of its own, speaking for the owner of the account.
     pub fn client(&self) -> Client {
         let client = match self.service {
@@ -261,6 +289,9 @@ fn launch(folder: &Path, service: Service, port: u16, cluster: &Environment) -> 
         let port = if is_wanted || is_beside { port.to_string() } else { "off".to_owned() };
         command.arg(format!("--{one}-port")).arg(port);
     }
+    if service == Service::File && !cluster.is_empty() {
+        command.args(["--smb-port", "0"]);
+    }
     command.args(["--admin-port", "0", "--test-clock", "--silent", "--copy-sources", "loopback"]);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(errors.expect("a file in the folder"));
     let mut process = command.spawn().expect("the server starts");
@@ -273,7 +304,9 @@ fn launch(folder: &Path, service: Service, port: u16, cluster: &Environment) -> 
     };
     let address = port_of(&format!("{} service", service.name()));
     let blobs = (service == Service::File).then(|| port_of("Blob service"));
-    Node { process, address, blobs, admin: port_of("Admin") }
+    let smb =
+        said.iter().find_map(|line| line.strip_prefix("SMB is listening at smb://")?.split(' ').next()?.parse().ok());
+    Node { process, address, blobs, smb, admin: port_of("Admin") }
 }
 
 #[allow(dead_code)] // Not every suite has folders of before.

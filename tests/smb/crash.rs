@@ -120,7 +120,7 @@ struct Writer {
 impl Writer {
     fn done(&mut self, command: Command, body: Vec<u8>) -> Option<Told> {
         let charge = 1 + (body.len() >> 16) as u16;
-        let told = self.wire.try_ask_all(vec![Asked { charge, ..Asked::new(command, body) }])?.pop()?;
+        let told = self.wire.try_ask_all(vec![Asked { charge, ..Asked::new(command, body) }]).ok()?.pop()?;
         assert_eq!(told.status(), Status::SUCCESS, "{command:?} in {}", self.directory);
         Some(told)
     }

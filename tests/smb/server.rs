@@ -1,6 +1,6 @@
 //! The program with an SMB port, and a client on a socket.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command as Process, Stdio};
@@ -146,9 +146,27 @@ pub struct Wire {
 
 impl Wire {
     pub fn connected(program: &Program) -> Wire {
-        let socket = TcpStream::connect(program.smb).expect("the SMB port");
-        socket.set_read_timeout(Some(PATIENCE)).expect("a time limit");
-        Wire { client: Client::new(USUAL, true), socket }
+        Wire::connected_to(program.smb).expect("the SMB port")
+    }
+
+    pub fn connected_to(address: SocketAddr) -> io::Result<Wire> {
+        let socket = TcpStream::connect(address)?;
+        socket.set_read_timeout(Some(PATIENCE))?;
+        Ok(Wire { client: Client::new(USUAL, true), socket })
+    }
+
+    /// Logs on at an address, where nobody may answer.
+    #[allow(dead_code)] // Not every suite has many servers.
+    pub fn log_on_at(address: SocketAddr, key: &str) -> io::Result<(Wire, Status)> {
+        let mut wire = Wire::connected_to(address)?;
+        let frame = wire.client.negotiate();
+        let answer = wire.try_exchange(&frame)?;
+        let frame = wire.client.log_on(&answer, "devstoreaccount1", key);
+        let answer = wire.try_exchange(&frame)?;
+        let frame = wire.client.prove(&answer);
+        let answer = wire.try_exchange(&frame)?;
+        let status = wire.client.proven(&answer);
+        Ok((wire, status))
     }
 
     /// NEGOTIATE and the first of two tokens; gives the second one, which was not sent.
@@ -183,13 +201,18 @@ impl Wire {
         self.try_receive().expect("a frame")
     }
 
-    fn try_receive(&mut self) -> Option<Vec<u8>> {
+    pub fn try_receive(&mut self) -> io::Result<Vec<u8>> {
         let mut frame = vec![0; 4];
-        self.socket.read_exact(&mut frame).ok()?;
+        self.socket.read_exact(&mut frame)?;
         let length = u32::from_be_bytes([0, frame[1], frame[2], frame[3]]) as usize;
         frame.resize(4 + length, 0);
-        self.socket.read_exact(&mut frame[4..]).ok()?;
-        Some(frame)
+        self.socket.read_exact(&mut frame[4..])?;
+        Ok(frame)
+    }
+
+    pub fn try_exchange(&mut self, frame: &[u8]) -> io::Result<Vec<u8>> {
+        self.socket.write_all(frame)?;
+        self.try_receive()
     }
 
     pub fn exchange(&mut self, frame: &[u8]) -> Vec<u8> {
@@ -202,9 +225,9 @@ impl Wire {
         self.try_ask(command, body).expect("an answer")
     }
 
-    /// The same, or nothing if the server is gone.
-    pub fn try_ask(&mut self, command: Command, body: Vec<u8>) -> Option<Told> {
-        self.try_ask_all(vec![Asked::new(command, body)])?.pop()
+    /// The same of a server that may go away.
+    pub fn try_ask(&mut self, command: Command, body: Vec<u8>) -> io::Result<Told> {
+        Ok(self.try_ask_all(vec![Asked::new(command, body)])?.remove(0))
     }
 
     /// The final answers to the requests of one frame, in their order.
@@ -212,18 +235,18 @@ impl Wire {
         self.try_ask_all(asked).expect("answers")
     }
 
-    /// The same, or nothing if the server is gone.
-    pub fn try_ask_all(&mut self, asked: Vec<Asked>) -> Option<Vec<Told>> {
+    /// The same of a server that may go away.
+    pub fn try_ask_all(&mut self, asked: Vec<Asked>) -> io::Result<Vec<Told>> {
         let count = asked.len();
         let frame = self.client.frame(asked);
-        self.socket.write_all(&frame).ok()?;
+        self.socket.write_all(&frame)?;
         let mut told = Vec::new();
         while told.len() < count {
             let frame = self.try_receive()?;
             let answers = self.client.answers(&frame);
             told.extend(answers.into_iter().filter(|answer| answer.status() != Status::PENDING));
         }
-        Some(told)
+        Ok(told)
     }
 
     /// Opens a file: access, share access, disposition and options as in CREATE.

@@ -12,6 +12,7 @@ use wire::xml::{KeyInfo, UserDelegationKey, XmlError};
 use crate::account::Key;
 use crate::bearer::Bearer;
 use crate::grant::Service;
+use crate::node_key::append_parts;
 
 /// A key lives inside so many days around the request for it, either way.
 pub const KEY_DAYS_MAX: u64 = 7;
@@ -77,11 +78,7 @@ impl<'a> DelegationKey<'a> {
         let (start, expiry) = (self.start.0.to_be_bytes(), self.expiry.0.to_be_bytes());
         let delegated = self.delegated_tid.unwrap_or_default();
         let texts = [self.account, self.oid, self.tid, self.service.word(), self.version, delegated];
-        for part in texts.map(str::as_bytes).into_iter().chain([&start[..], &expiry[..]]) {
-            // With its length before it, no part can be taken for a piece of its neighbour.
-            message.extend_from_slice(&(part.len() as u64).to_be_bytes());
-            message.extend_from_slice(part);
-        }
+        append_parts(&mut message, texts.map(str::as_bytes).into_iter().chain([&start[..], &expiry[..]]));
         Key::from_bytes(secret).tag(&message)
     }
 

@@ -16,6 +16,7 @@ pub mod bearer;
 mod collation;
 pub mod delegation;
 pub mod grant;
+mod node_key;
 pub mod refusal;
 pub mod sas;
 pub mod shared_key;
@@ -32,6 +33,7 @@ pub use delegation::DelegationKey;
 pub use grant::{
     BearerUse, Caller, Delegation, Grant, GrantKind, Need, Overrides, Permissions, ResourceType, SasUse, Scope, Service,
 };
+pub use node_key::NodeKey;
 pub use refusal::{Fault, Refusal, TokenFault};
 pub use sas::{Policy, policy_named};
 

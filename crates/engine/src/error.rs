@@ -17,6 +17,8 @@ pub enum EngineError {
     Corrupt(String),
     /// A key or value no engine takes; a fault of the caller.
     TooLarge { key_bytes: usize, value_bytes: usize },
+    /// Another node decides on these rows for now. `address` says which, if that is known.
+    Elsewhere { address: Option<String> },
 }
 
 impl fmt::Display for EngineError {
@@ -30,6 +32,7 @@ impl fmt::Display for EngineError {
             EngineError::TooLarge { key_bytes, value_bytes } => {
                 write!(f, "a row of {key_bytes} key and {value_bytes} value bytes is too large")
             }
+            EngineError::Elsewhere { .. } => f.write_str("another node decides on this"),
         }
     }
 }

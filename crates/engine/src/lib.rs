@@ -39,7 +39,6 @@ pub mod loads;
 pub mod memory;
 pub mod panics;
 mod partitions;
-#[cfg(feature = "testing")]
 mod wrapper;
 
 use std::fmt::Debug;
@@ -56,7 +55,6 @@ pub use error::{EngineError, NotCommitted, Stop, Unread};
 pub use key::{Key, KeyReader, prefix_end, space};
 pub use load_size::rows_per_load;
 pub use partitions::{PARTITIONS_MAX, Partitions};
-#[cfg(feature = "testing")]
 pub use wrapper::Wrapper;
 
 /// A future the seam returns; boxed, so that services hold engines as `Arc<dyn Engine>`.

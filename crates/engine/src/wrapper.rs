@@ -4,7 +4,7 @@ use std::fmt::Debug;
 
 use crate::{BoxFuture, ContentWriter, Decision, Engine, EngineError, Query, Timestamp};
 
-/// An engine around another one, for tests. Each method calls the same method of the engine inside, so an implementation
+/// An engine around another one. Each method calls the same method of the engine inside, so an implementation
 /// writes only those that differ; every wrapper is an [`Engine`].
 ///
 /// Import it only where a wrapper is written: its methods have the names of the engine's.

@@ -125,10 +125,30 @@ impl Client {
         self.ask(Method::HEAD, url, headers).await
     }
 
+    /// Sends a request as it is, its headers and its body, to where the URL leads. `answer` is the limit of time until the head of
+    /// the answer, the request's own body included.
+    pub async fn pass<B>(&self, url: &Uri, request: Request<B>, answer: Duration) -> Result<Answer, FetchError>
+    where
+        B: hyper::body::Body + Send + 'static,
+        B::Data: Send,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        self.send(&Endpoint::of(url)?, request, answer).await
+    }
+
     async fn ask(&self, method: Method, url: &Uri, headers: HeaderMap) -> Result<Answer, FetchError> {
         let place = Endpoint::of(url)?;
         let request = request(method, url, &place, headers)?;
-        let tcp = self.reach(&place);
+        self.send(&place, request, self.limits.answer).await
+    }
+
+    async fn send<B>(&self, place: &Endpoint<'_>, request: Request<B>, answer: Duration) -> Result<Answer, FetchError>
+    where
+        B: hyper::body::Body + Send + 'static,
+        B::Data: Send,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let tcp = self.reach(place);
         if place.https {
             let connected = timeout(self.limits.connect, async {
                 let config = self.tls.get_or_try_init(trusting_the_machine).await?;
@@ -136,10 +156,10 @@ impl Client {
                 let tcp = tcp.await?;
                 TlsConnector::from(Arc::clone(config)).connect(name, tcp).await.map_err(FetchError::Tls)
             });
-            self.exchange(connected.await.map_err(|_| FetchError::Slow)??, request).await
+            self.exchange(connected.await.map_err(|_| FetchError::Slow)??, request, answer).await
         } else {
             let connected = timeout(self.limits.connect, tcp).await.map_err(|_| FetchError::Slow)?;
-            self.exchange(connected?, request).await
+            self.exchange(connected?, request, answer).await
         }
     }
 
@@ -161,13 +181,16 @@ impl Client {
         TcpStream::connect(found.as_slice()).await.map_err(FetchError::Unreachable)
     }
 
-    async fn exchange<S>(&self, stream: S, request: Request<String>) -> Result<Answer, FetchError>
+    async fn exchange<S, B>(&self, stream: S, request: Request<B>, answer: Duration) -> Result<Answer, FetchError>
     where
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+        B: hyper::body::Body + Send + 'static,
+        B::Data: Send,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let mut builder = http1::Builder::new();
         builder.max_buf_size(self.limits.head_bytes);
-        let answered = timeout(self.limits.answer, async {
+        let answered = timeout(answer, async {
             let (mut sender, connection) = builder.handshake(TokioIo::new(stream)).await?;
             let connection = Connection(tokio::spawn(connection).abort_handle());
             Ok((sender.send_request(request).await?, connection))

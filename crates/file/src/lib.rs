@@ -7,6 +7,7 @@
 //! - [`security`]: who owns a file and who may do what with it: SIDs, security descriptors, SDDL, inheritance.
 //! - [`door`]: what SMB calls.
 //! - [`opens`]: who has what open: the table that REST operations and SMB opens both enter.
+//! - [`owner`]: one node of many serves SMB, and has the table of opens.
 //! - `model`: the rows.
 //! - `tree`: from a path to the file or directory that stands there.
 //! - `past`: what share snapshots see.
@@ -49,6 +50,7 @@ mod model;
 mod op;
 pub mod opens;
 mod ops;
+pub mod owner;
 mod past;
 mod permission_format;
 mod reply;
@@ -94,6 +96,7 @@ use background_copy::FileCopier;
 use opens::Opens;
 use opens::events::Events;
 use ops::get_file_service_properties::PROPERTIES;
+use owner::{FencedEngine, Ownership, Protected, RestPort};
 
 /// Why a request has no result.
 pub type Failure = service::Failure<FileError>;
@@ -109,6 +112,9 @@ pub struct FileService {
     abandoned: Arc<door::Abandoned>,
     copier: FileCopier,
     removals: Arc<collect::Removals>,
+    /// On a node of many: its part, and the engine for REST requests.
+    ownership: Option<Arc<Ownership>>,
+    fenced: Option<Arc<FencedEngine>>,
 }
 
 impl FileService {
@@ -122,7 +128,17 @@ impl FileService {
             opens,
             abandoned: Arc::default(),
             removals: Arc::default(),
+            ownership: None,
+            fenced: None,
         }
+    }
+
+    /// As a node of many, one of which serves SMB.
+    #[must_use]
+    pub fn among(self, ownership: Arc<Ownership>) -> FileService {
+        let protected = Protected::Rest(RestPort::File);
+        let fenced = FencedEngine::new(Arc::clone(&self.engine), Arc::clone(&ownership), protected);
+        FileService { ownership: Some(ownership), fenced: Some(Arc::new(fenced)), ..self }
     }
 
     /// Copies from elsewhere, too.
@@ -152,7 +168,12 @@ impl HttpService for FileService {
 
     async fn answer(&self, op: Op, call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> {
         let FileService { opens, events, abandoned, copier, .. } = self;
-        ops::run(op, ops::Call { base: call, opens, events, abandoned, copier }, body).await
+        let base = match &self.fenced {
+            Some(engine) => Call { engine: &**engine, ..call },
+            None => call,
+        };
+        let term = self.ownership.as_ref().and_then(|ownership| ownership.term());
+        ops::run(op, ops::Call { base, opens, events, abandoned, copier, term }, body).await
     }
 
     fn find_policies(rows: &dyn Rows, account: u64, share: &str) -> Result<Option<Vec<StoredPolicy>>, Unread> {

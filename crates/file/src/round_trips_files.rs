@@ -147,14 +147,23 @@ async fn snapshots_keep_their_budget_on_a_node_that_knows_its_way() {
 }
 
 async fn every_operation_keeps_its_budget(state: NodeState) {
-    budget_is_kept(PLAIN, BUDGET, state).await;
-    budget_is_kept(&[("x-ms-enabled-protocols", "NFS")], BUDGET_OF_LINKS, state).await;
+    let placements: [fn(Bench) -> Bench; 2] = [|bench| bench, Bench::among_others];
+    for placed in placements {
+        budget_is_kept(PLAIN, BUDGET, state, placed).await;
+        budget_is_kept(&[("x-ms-enabled-protocols", "NFS")], BUDGET_OF_LINKS, state, placed).await;
+    }
 }
 
-async fn budget_is_kept(share: &[(&str, &str)], budget: &[(Ask, Budget)], state: NodeState) {
+/// Where one node of many serves SMB, the mark of a share is asked for together with its row.
+async fn budget_is_kept(
+    share: &[(&str, &str)],
+    budget: &[(Ask, Budget)],
+    state: NodeState,
+    placed: fn(Bench) -> Bench,
+) {
     let engine = Arc::new(MemoryEngine::default());
     let mut tally = Tally::new(engine.clone(), state);
-    let bench = Bench::over(tally.engine.clone(), engine);
+    let bench = placed(Bench::over(tally.engine.clone(), engine));
     bench.call("PUT", "share?restype=share", share, b"").await.unwrap();
     for path in ["a", "a/b", "a/b/c"] {
         bench.mkdir(path).await;

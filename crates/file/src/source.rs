@@ -29,6 +29,7 @@ use crate::error::FileError;
 use crate::model::{Halt, Node, refuse};
 use crate::opens::{self, Opens};
 use crate::ops::Call;
+use crate::owner::{FencedEngine, Ownership, Protected, RestPort};
 use crate::request::{required, text};
 use crate::tree::{self, Spot, Target};
 use crate::{Failure, request};
@@ -263,11 +264,20 @@ pub fn copied_file(spot: &Spot, now: Timestamp) -> Result<&Node, FileError> {
 #[derive(Debug)]
 pub struct FileReader {
     opens: Arc<Opens>,
+    /// On a node of many.
+    fenced: Option<FencedEngine>,
 }
 
 impl FileReader {
     pub fn new(opens: Arc<Opens>) -> FileReader {
-        FileReader { opens }
+        FileReader { opens, fenced: None }
+    }
+
+    /// As a node of many, one of which serves SMB.
+    #[must_use]
+    pub fn among(self, engine: Arc<dyn Engine>, ownership: Arc<Ownership>) -> FileReader {
+        let fenced = FencedEngine::new(engine, ownership, Protected::Rest(RestPort::Blob));
+        FileReader { fenced: Some(fenced), ..self }
     }
 }
 
@@ -316,6 +326,7 @@ impl SourceReader for FileReader {
     ) -> BoxFuture<'a, Result<ReadGuard, NotCommitted<ErrorReply>>> {
         Box::pin(async move {
             let wanted = place.clone();
+            let engine = self.fenced.as_ref().map_or(engine, |fenced| fenced as &dyn Engine);
             let spot = engine::read(engine, move |rows, _| find(&wanted, rows)).await?;
             let file = entering::file_id(&spot).filter(|_| spot.at.is_none());
             let Some(file) = file else { return Ok(ReadGuard::default()) };

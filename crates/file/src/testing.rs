@@ -92,6 +92,11 @@ impl Bench {
         Bench { service, engine, opens, settings: Settings::default() }
     }
 
+    /// The same as a node of many.
+    pub fn among_others(self) -> Bench {
+        Bench { service: self.service.clone().among(Arc::default()), ..self }
+    }
+
     pub async fn with_share() -> Bench {
         let bench = Bench::new();
         bench.call("PUT", "share?restype=share", &[], b"").await.unwrap();

@@ -51,6 +51,8 @@ pub struct Options {
     /// Where SMB is spoken; nowhere without the flag.
     pub smb_port: Option<Port>,
     pub smb_encryption: SmbEncryption,
+    /// Where other nodes reach this one.
+    pub advertise: Option<String>,
     pub admin_port: Option<Port>,
     pub admin_host: IpAddr,
     /// What the admin port may be called.
@@ -200,6 +202,7 @@ const FLAGS: &[Flag] = &[
     flag("dfs-port", "PORT", Section::Network, "[10004]"),
     flag("smb-port", "PORT", Section::Network, "SMB for the shares [off; 10445 is usual] (see docs/smb.md)"),
     flag("smb-encryption", "required|desired", Section::Network, "whether SMB clients must encrypt [required]"),
+    flag("advertise", "HOST", Section::Network, "where other nodes reach this one [the address of --host]"),
     flag("admin-port", "PORT", Section::Network, "health checks [10010]"),
     flag("admin-host", "ADDRESS", Section::Network, "where health checks are answered [127.0.0.1]"),
     flag("admin-names", "NAME,...", Section::Network, "call it by these, too, beside addresses and localhost"),
@@ -436,6 +439,7 @@ impl Given {
             services,
             smb_port: self.port("smb-port")?,
             smb_encryption: self.smb_encryption()?,
+            advertise: self.advertise()?,
             admin_port: self.port("admin-port")?,
             // Not the address of the services: their clients need not see the health and figures of the server.
             admin_host: self.host("admin-host")?.unwrap_or(DEFAULT_HOST),
@@ -506,8 +510,10 @@ impl Given {
             (Some(_), None) => return Err(Wrong("--metadata needs --bytes s3://BUCKET as well.".into())),
             (None, Some(_)) => return Err(Wrong("--bytes needs --metadata postgres://... as well.".into())),
         };
-        if matches!(self.port("smb-port")?, Some(Port::At(_))) {
-            let why = "SMB is not there for many machines yet: leave out --smb-port beside --metadata.";
+        let has_smb = matches!(self.port("smb-port")?, Some(Port::At(_)));
+        let is_everywhere = self.host("host")?.is_some_and(|host| host.is_unspecified());
+        if has_smb && is_everywhere && self.advertise()?.is_none() {
+            let why = "One node serves SMB for all: say with --advertise HOST where the other nodes reach this one.";
             return Err(Wrong(why.into()));
         }
         for (name, is_given) in [
@@ -520,6 +526,19 @@ impl Given {
         }
         let bytes = bytes.parse().map_err(|error| Wrong(format!("--bytes: {error}.")))?;
         Ok(Some(Cluster { metadata: Secret::new(metadata), bytes: Some(bytes) }))
+    }
+
+    /// A name or address without a port.
+    fn advertise(&self) -> Result<Option<String>, Wrong> {
+        let Some(host) = self.text("advertise")? else { return Ok(None) };
+        let is_address = host.parse::<IpAddr>().is_ok_and(|address| !address.is_unspecified());
+        let is_name = host.parse::<IpAddr>().is_err()
+            && !host.is_empty()
+            && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_'));
+        match is_address || is_name {
+            true => Ok(Some(host.to_owned())),
+            false => Err(Wrong(format!("--advertise takes a name or an address without a port, not \"{host}\"."))),
+        }
     }
 
     fn smb_encryption(&self) -> Result<SmbEncryption, Wrong> {

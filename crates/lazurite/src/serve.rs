@@ -163,6 +163,10 @@ async fn set_up(
         access_log,
         test_clock: options.test_clock,
         smb: options.smb_encryption,
+        cluster: options.cluster.as_ref().map(|_| {
+            let advertise = options.advertise.clone().unwrap_or_else(|| options.host.to_string());
+            server::Cluster { advertise }
+        }),
         admin_names: options.admin_names.clone(),
     };
     Ok((setup, known))

@@ -1,5 +1,6 @@
 //! Bodies between hyper and the services, both ways. Nothing here holds more than one piece at a time.
 
+use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -12,7 +13,7 @@ use hyper::body::Incoming;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use wire::http::{Body, BodyError, BoxFuture, ByteStream, ReplyBody};
 
-use crate::limits::{DRAIN_BYTES_MAX, DRAIN_TIME_MAX, Limits, PUBLIC_ANSWER_BYTES_FREE};
+use crate::limits::{DRAIN_BYTES_MAX, DRAIN_TIME_MAX, KEPT_BODY_BYTES_MAX, Limits, PUBLIC_ANSWER_BYTES_FREE};
 use crate::metrics::{Metrics, RequestKind};
 use crate::stream::Traffic;
 
@@ -27,6 +28,17 @@ pub(crate) struct RequestBody {
     begun: bool,
     state: State,
     received: u64,
+    kept: Kept,
+    /// What is given once more before the rest.
+    again: VecDeque<Bytes>,
+}
+
+/// What a body that may have to go elsewhere keeps of what was read.
+#[derive(Debug)]
+enum Kept {
+    /// Nothing: it was not asked to, or it was too much.
+    No,
+    Pieces(VecDeque<Bytes>),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +72,38 @@ impl RequestBody {
             begun: false,
             state,
             received: 0,
+            kept: Kept::No,
+            again: VecDeque::new(),
         }
+    }
+
+    /// The same body, which can be read again from its start while no more than [`KEPT_BODY_BYTES_MAX`] of it were read.
+    pub(crate) fn keeping(self) -> RequestBody {
+        RequestBody { kept: Kept::Pieces(VecDeque::new()), ..self }
+    }
+
+    /// Goes back to the start. Whether that can be done.
+    pub(crate) fn rewind(&mut self) -> bool {
+        match std::mem::replace(&mut self.kept, Kept::No) {
+            Kept::Pieces(pieces) => self.again = pieces,
+            Kept::No if self.received > 0 => return false,
+            Kept::No => {}
+        }
+        true
+    }
+
+    fn keep(&mut self, piece: &Bytes) {
+        let Kept::Pieces(pieces) = &mut self.kept else { return };
+        if self.received <= KEPT_BODY_BYTES_MAX {
+            pieces.push_back(piece.clone());
+        } else {
+            self.kept = Kept::No;
+        }
+    }
+
+    /// How long the body is, if that is known; 0 if there is none.
+    pub(crate) fn exact_length(&self) -> Option<u64> {
+        if self.state == State::Ended && self.again.is_empty() { Some(0) } else { self.length }
     }
 
     /// How many bytes have come so far.
@@ -99,12 +142,16 @@ impl RequestBody {
 
     async fn read(&mut self) -> Option<Result<Bytes, BodyError>> {
         self.begun = true;
+        if let Some(piece) = self.again.pop_front() {
+            return Some(Ok(piece));
+        }
         while self.state == State::More {
             let frame = std::future::poll_fn(|cx| http_body::Body::poll_frame(Pin::new(&mut self.incoming), cx));
             match tokio::time::timeout(self.pause, frame).await {
                 Ok(Some(Ok(frame))) => match frame.into_data() {
                     Ok(bytes) => {
                         self.received += bytes.len() as u64;
+                        self.keep(&bytes);
                         return Some(Ok(bytes));
                     }
                     Err(_trailers) => continue,

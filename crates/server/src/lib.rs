@@ -14,6 +14,7 @@ mod debug_log;
 mod deletions;
 mod dfs;
 mod failed_sign_ins;
+mod forward;
 mod http1;
 mod issuer;
 pub mod limits;
@@ -21,7 +22,9 @@ mod listener;
 mod log_throttle;
 mod metadata_case;
 mod metrics;
+mod nodes;
 mod pipeline;
+mod relay;
 mod request_id;
 mod respond;
 mod service;
@@ -44,7 +47,9 @@ use std::time::Duration;
 
 use auth::{Accounts, Tokens};
 use engine::{Engine, EngineError};
+use file::owner::NodeAddress;
 use tokio::net::TcpListener;
+use tokio::task::JoinSet;
 use tokio_rustls::rustls;
 
 pub use ::service::Manners;
@@ -62,6 +67,7 @@ use failed_sign_ins::FailedSignIns;
 use http1::Http1;
 use listener::{Connections, Port};
 use metrics::Metrics;
+use nodes::Nodes;
 use pipeline::{AccountIds, House, Pipeline};
 use request_id::RequestIds;
 use services::Services;
@@ -109,6 +115,18 @@ impl Doors {
         };
         self.0.iter().filter_map(address).collect()
     }
+
+    fn smb_port(&self) -> Option<u16> {
+        let open = self.0.iter().find(|open| open.door == Door::Smb)?;
+        open.listener.local_addr().ok().map(|address| address.port())
+    }
+}
+
+/// That the server is one node of many, over an engine that they share.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cluster {
+    /// The name or address by which other nodes reach this one.
+    pub advertise: String,
 }
 
 /// Which SMB clients are let in.
@@ -144,6 +162,8 @@ pub struct Setup {
     pub test_clock: bool,
     /// How SMB is spoken, if a port for it is opened.
     pub smb: SmbEncryption,
+    /// `None`: the server is alone.
+    pub cluster: Option<Cluster>,
     /// Names by which the admin port is called, beside addresses and `localhost`.
     pub admin_names: Vec<String>,
 }
@@ -176,9 +196,13 @@ impl Server {
             account_ids.of(name).await?;
         }
         let client = fetch::Client::new(fetch::Limits::default()).within(setup.copy_sources);
-        let services = Services::new(&setup.engine, &(Arc::new(Elsewhere { client }) as _));
-        let handlers = services.handlers();
         let metrics = Arc::new(Metrics::new());
+        let nodes = setup.cluster.map(|Cluster { advertise }| {
+            Arc::new(Nodes::new(&setup.engine, advertise, &setup.delegation_secret, &setup.limits, &metrics))
+        });
+        let ownership = nodes.as_ref().map(|nodes| &nodes.ownership);
+        let services = Services::new(&setup.engine, &(Arc::new(Elsewhere { client }) as _), ownership);
+        let handlers = services.handlers();
         let house = House {
             metrics: Arc::clone(&metrics),
             accounts: setup.accounts,
@@ -194,6 +218,7 @@ impl Server {
             request_ids: RequestIds::new(),
             rest_addresses: OnceLock::new(),
             failed_sign_ins: FailedSignIns::default(),
+            nodes,
             public_answers: PublicAnswers::new(&setup.limits),
         };
         let house = Arc::new(house);
@@ -224,7 +249,7 @@ impl Server {
                 let local = listener.local_addr().unwrap_or(SocketAddr::from(([0, 0, 0, 0], 0)));
                 let (transport, connection_limits) = (Transport::Plain, connections.service_limits());
                 let port = Port { listener, transport, connection_limits, idle };
-                let protocol = smb::Smb { server: Arc::clone(&self.smb), local };
+                let protocol = smb::Smb { server: Arc::clone(&self.smb), local, nodes: self.house.nodes.clone() };
                 tokio::spawn(connections.accept(port, protocol));
                 // Files to be deleted whose last handle was not closed but lost, as when its request was cut off.
                 deletions::spawn(&self.house.services.file_door());
@@ -249,10 +274,26 @@ impl Server {
         }
     }
 
+    /// As a node of many: from now on it knows which one serves SMB, and may become it if it has a port for that.
+    fn join_nodes(&self, doors: &Doors) -> Option<JoinSet<()>> {
+        let nodes = self.house.nodes.as_ref()?;
+        let rest = self.house.rest_addresses();
+        let port_of = |wanted| rest.iter().find(|(service, _)| *service == wanted).map(|(_, address)| address.port());
+        let address = doors.smb_port().map(|smb_port| NodeAddress {
+            host: nodes.advertised.clone(),
+            smb_port,
+            https: self.transport.is_https(),
+            file_port: port_of(Service::File),
+            blob_port: port_of(Service::Blob),
+        });
+        Some(nodes.start(address))
+    }
+
     /// Serves until `stop`, then ends in good order: no new connection, what runs comes to its end, the engine closes.
     pub async fn run(self, doors: Doors, stop: impl Future<Output = ()>) -> Result<(), EngineError> {
         let limits = self.house.limits;
         let _ = self.house.rest_addresses.set(doors.rest_addresses());
+        let keeping = self.join_nodes(&doors);
         for open in doors.0 {
             self.listen(open);
         }
@@ -268,6 +309,10 @@ impl Server {
         }
         // Connections that were cut leave files behind that their clients have deleted.
         let _ = tokio::time::timeout(limits.shutdown, deletions::ended(&self.house.services.file_door())).await;
+        if let (Some(nodes), Some(mut keeping)) = (&self.house.nodes, keeping) {
+            keeping.shutdown().await;
+            let _ = tokio::time::timeout(limits.shutdown, nodes.resign()).await;
+        }
         // A sweep that takes longer than requests may is left where it is: what it did not finish is still due.
         let _ = tokio::time::timeout(limits.shutdown, sweeper).await;
         self.engine.close().await

@@ -67,6 +67,22 @@ pub const DELETIONS_AT_ONCE_MAX: usize = 64;
 pub const DELETION_RESTS_LOOK: Duration = Duration::from_secs(1);
 /// How often shutdown looks whether they are done.
 pub const DELETIONS_LOOK: Duration = Duration::from_millis(20);
+/// A body up to this size can still be forwarded to another node after an operation has read it.
+pub const KEPT_BODY_BYTES_MAX: u64 = 64 * 1024;
+/// Pieces of a forwarded body on their way from one connection to the other.
+pub const FORWARDED_PIECES_MAX: usize = 2;
+/// The owner of SMB has this much longer to answer a forwarded request than the request has by itself.
+pub const FORWARDING_TIME: Duration = Duration::from_secs(5);
+/// What one node tells another about a client counts this long, either way: their clocks differ.
+pub const NODE_MESSAGE_AGE_MAX: Duration = Duration::from_secs(300);
+/// How often a node looks who serves SMB.
+pub const SMB_OWNER_LOOK: Duration = Duration::from_secs(1);
+/// How long an SMB client waits for a node that serves SMB, before its connection ends.
+pub const SMB_OWNER_WAIT_MAX: Duration = Duration::from_secs(20);
+/// How long a node may take to connect to the owner of SMB.
+pub const RELAY_CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
+/// Bytes of a relayed SMB connection that wait, in each direction.
+pub const RELAY_BUFFER_BYTES: usize = 16 * 1024;
 /// How often the sweeper looks when nothing is due.
 pub const SWEEP_PAUSE: Duration = Duration::from_secs(1);
 

@@ -5,8 +5,8 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::service::Service;
@@ -98,6 +98,8 @@ pub(crate) struct Metrics {
     pub(crate) connections_displaced: AtomicU64,
     pub(crate) sign_ins_failed: AtomicU64,
     pub(crate) sign_ins_slowed: AtomicU64,
+    /// Of a node of many: whether it serves SMB for all of them.
+    pub(crate) smb_owner: OnceLock<AtomicBool>,
     pub(crate) smb: SmbMetrics,
 }
 
@@ -114,6 +116,7 @@ impl Metrics {
             connections_displaced: AtomicU64::new(0),
             sign_ins_failed: AtomicU64::new(0),
             sign_ins_slowed: AtomicU64::new(0),
+            smb_owner: OnceLock::new(),
             smb: SmbMetrics::default(),
         }
     }
@@ -170,6 +173,14 @@ impl Metrics {
         let help = "Of those, the ones whose refusal was slowed because their address had too many.";
         out.single("lazurite_authentication_failures_slowed_total", help, &self.sign_ins_slowed);
         self.smb.tell(&mut out);
+        if let Some(is_owner) = self.smb_owner.get() {
+            out.family(
+                "lazurite_smb_owner",
+                "gauge",
+                "1 on the node that serves SMB for all of them, 0 on the others.",
+            );
+            out.line("lazurite_smb_owner", "", u8::from(is_owner.load(Relaxed)));
+        }
         for (name, value) in engine {
             let name = format!("lazurite_engine_{name}");
             out.family(&name, "untyped", "A figure of the storage engine.");

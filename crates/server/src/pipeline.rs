@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use ::service::current::{self, Current, Shared};
 use ::service::{Failure, Manners};
@@ -31,11 +31,13 @@ use crate::body::{AnswerBody, PublicAnswers, RequestBody, TooManyBytes};
 use crate::debug_log;
 use crate::dfs;
 use crate::failed_sign_ins::FailedSignIns;
+use crate::forward::{self, Forwarded};
 use crate::http1::Answers;
 use crate::issuer::Issuer;
 use crate::limits::{HEAD_BYTES_MAX, LOG_PAUSE, Limits};
 use crate::log_throttle::LogThrottle;
 use crate::metrics::{Metrics, RequestKind};
+use crate::nodes::Nodes;
 use crate::request_id::{RequestId, RequestIds};
 use crate::respond::{self, Envelope};
 use crate::service::Service;
@@ -63,6 +65,8 @@ pub(crate) struct House {
     pub request_ids: RequestIds,
     pub failed_sign_ins: FailedSignIns,
     pub public_answers: PublicAnswers,
+    /// The other nodes of a cluster.
+    pub nodes: Option<Arc<Nodes>>,
     /// Where the services listen for REST requests, once they do.
     pub rest_addresses: OnceLock<Vec<(Service, SocketAddr)>>,
 }
@@ -133,13 +137,24 @@ pub(crate) struct Progress {
     pub caller: Option<String>,
     /// Of the connection, which has to hear when its client was let in. None for a part of a batch.
     pub activity: Option<Arc<Activity>>,
+    /// What another node has to answer.
+    pub elsewhere: Option<Box<Elsewhere>>,
+}
+
+/// A request that another node has to answer.
+#[derive(Debug)]
+pub(crate) struct Elsewhere {
+    address: String,
+    headers: HeaderMap,
+    patience: Duration,
 }
 
 impl Progress {
     pub(crate) fn new(service: Service, version: HeaderValue) -> Progress {
         let asked = RequestKind::Unknown(service);
         let (failed_sign_in, signed_in) = (false, false);
-        Progress { asked, version, account: None, failed_sign_in, signed_in, caller: None, activity: None }
+        let (account, caller, activity, elsewhere) = (None, None, None, None);
+        Progress { asked, version, account, failed_sign_in, signed_in, caller, activity, elsewhere }
     }
 
     fn of_connection(self, activity: &Arc<Activity>) -> Progress {
@@ -196,7 +211,13 @@ impl Pipeline {
             // Each part of it is walked like a request of its own.
             return Box::pin(self.batch(&entered, peer, body)).await;
         }
-        self.run(&entered, body).await
+        let outcome = self.run(&entered, body).await;
+        if let Err(Stop::Failed(EngineError::Elsewhere { address: Some(address) })) = &outcome {
+            let patience = timeouts::of(&entered.head, entered.op, body.length())?;
+            let (address, headers) = (address.clone(), entered.head.headers);
+            progress.elsewhere = Some(Box::new(Elsewhere { address, headers, patience }));
+        }
+        outcome
     }
 
     /// A page of an account's website, which has a walk of its own: reads need no credential, and there is nothing but reads.
@@ -441,18 +462,28 @@ impl Answers for Pipeline {
         let (mut parts, incoming) = request.into_parts();
         let asked_for = debug_log::request(&parts);
         traffic.tell_names(&mut parts.headers);
+        let forwarded_for = self.house.nodes.as_ref().and_then(|nodes| forward::client_of(&nodes.key, &mut parts));
+        let peer = forwarded_for.unwrap_or(peer);
         let id = self.house.request_ids.next();
         let origin = parts.headers.get(header::ORIGIN).cloned();
         let client_request_id = Envelope::echoed(find(&parts.headers, "x-ms-client-request-id"));
         let mut body = RequestBody::new(incoming, &parts.headers, self.house.limits.body_pause);
+        if self.house.nodes.is_some() && self.service == Service::File {
+            body = body.keeping();
+        }
         let mut progress =
             Progress::new(self.service, HeaderValue::from_static(version::NEWEST)).of_connection(&traffic.activity);
 
         // Pinned here: as an argument it would be moved, and every request would have room for it twice.
-        let outcome = {
+        let mut outcome = {
             let walk = pin!(self.walk(&mut parts, &id, peer, &mut body, &mut progress));
             caught(walk).await
         };
+        if let (Some(elsewhere), Some(nodes), None) = (progress.elsewhere.take(), &self.house.nodes, forwarded_for) {
+            let Elsewhere { address, headers, patience } = *elsewhere;
+            let forwarded = Forwarded { method: &parts.method, uri: &parts.uri, headers, client: peer, patience };
+            outcome = caught(Box::pin(nodes.forward(forwarded, &address, &mut body))).await;
+        }
         let is_timed_out = matches!(outcome, Ok(Err(Stop::TimedOut)));
         let rest = if is_timed_out { body.rest() } else { body.drain().await };
 
@@ -460,14 +491,14 @@ impl Answers for Pipeline {
         if matches!(&outcome, Ok(Ok(reply)) if reply.status.as_u16() < 400) {
             traffic.activity.let_stay();
         }
-        let Progress { asked, version, account, failed_sign_in, signed_in, caller, activity: _ } = progress;
+        let Progress { asked, version, account, failed_sign_in, signed_in, caller, .. } = progress;
         if failed_sign_in {
             Box::pin(self.slow_down(peer)).await;
         }
         let is_head = parts.method == Method::HEAD;
         let envelope = Envelope { service: asked.service(), op: asked.op(), is_head, version, client_request_id };
         let answered = settled(outcome, &id).and_then(|reply| if signed_in { Ok(reply) } else { self.counted(reply) });
-        let (reply, error) = match answered {
+        let (mut reply, error) = match answered {
             Ok(reply) => (reply, None),
             Err(error) => (respond::refusal(&error, &envelope, &id, wall_clock()), Some(error)),
         };
@@ -483,6 +514,9 @@ impl Answers for Pipeline {
             took: began.elapsed(),
             request_id: id.as_str(),
         });
+        if forwarded_for.is_some() {
+            forward::tell_spelling(&mut reply.headers);
+        }
         let code = error.as_ref().map(|error| error.code);
         self.house.metrics.answered(asked, reply.status.as_u16(), code, began.elapsed(), body.received());
         let mut response = respond::answer(reply, envelope, &id, rest, traffic);
@@ -566,7 +600,9 @@ fn log_failure(error: &EngineError, id: &RequestId) {
     static UNAVAILABLE: LogThrottle = LogThrottle::new();
     let request_id = id.as_str();
     match error {
-        EngineError::Busy | EngineError::Closed => tracing::debug!(request_id, %error, "a request has to come again"),
+        EngineError::Busy | EngineError::Closed | EngineError::Elsewhere { .. } => {
+            tracing::debug!(request_id, %error, "a request has to come again");
+        }
         EngineError::Full => {
             if let Some(count) = FULL.due(LOG_PAUSE) {
                 tracing::warn!(request_id, %error, count, "a write was refused");

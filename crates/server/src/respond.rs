@@ -147,7 +147,7 @@ fn xml(code: &str, message: &str, details: &[(&'static str, String)]) -> Bytes {
 /// What the client learns of a failure of the engine: nothing about the inside.
 pub(crate) fn engine_failure(error: &EngineError) -> ErrorReply {
     match error {
-        EngineError::Busy | EngineError::Closed => {
+        EngineError::Busy | EngineError::Closed | EngineError::Elsewhere { .. } => {
             let message = "The server is currently unable to receive requests. Please retry your request.";
             ErrorReply::new(503, "ServerBusy", message).header("retry-after", "1")
         }

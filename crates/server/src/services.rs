@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use ::blob::Outside;
 use ::file::opens::Opens;
+use ::file::owner::Ownership;
 use ::service::properties::Rules;
 use ::service::{Asker, StoredPolicy};
 use auth::Need;
@@ -80,6 +81,8 @@ pub(crate) struct Parts {
     outside: Arc<dyn Outside>,
     /// The table of open files.
     opens: Arc<Opens>,
+    /// On a node of many: its part in serving SMB.
+    ownership: Option<Arc<Ownership>>,
 }
 
 /// A service that answers REST requests.
@@ -216,11 +219,16 @@ macro_rules! services {
 
         impl Services {
             /// `outside` is where copies may come from, apart from this server itself.
-            pub(crate) fn new(engine: &Arc<dyn Engine>, outside: &Arc<dyn Outside>) -> Services {
+            pub(crate) fn new(
+                engine: &Arc<dyn Engine>,
+                outside: &Arc<dyn Outside>,
+                ownership: Option<&Arc<Ownership>>,
+            ) -> Services {
                 // The hasher's keys are random for each process. Numbers of handles need no more than that.
                 let random = RandomState::new().hash_one(std::process::id());
                 let opens = Arc::new(Opens::new(random));
-                let parts = Parts { engine: Arc::clone(engine), outside: Arc::clone(outside), opens };
+                let ownership = ownership.cloned();
+                let parts = Parts { engine: Arc::clone(engine), outside: Arc::clone(outside), opens, ownership };
                 Services {
                     $($field: Arc::new(RestService::new(&parts)),)*
                 }

@@ -16,6 +16,7 @@ use ::smb::wire::frame::{self, FRAME_PREFIX_BYTES, Frame};
 use bytes::{Bytes, BytesMut};
 use concurrency::Timestamp;
 use engine::{BoxFuture, EngineError};
+use file::owner::TermId;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::timeout;
 
@@ -24,7 +25,9 @@ use crate::limits::{
     Limits, SMB_FRAME_ROOM_BYTES, SMB_IDLE, SMB_KEYS_PAUSE, SMB_LOGON_TIME_MAX, SMB_WRITE_PAUSE_SHORT_OF_MEMORY,
 };
 use crate::listener::{Connection, Protocol};
+use crate::nodes::{Nodes, SmbOwner};
 use crate::pipeline::House;
+use crate::relay::{self, Beginning};
 use crate::socket::Socket;
 
 /// SMB over this server.
@@ -32,6 +35,26 @@ use crate::socket::Socket;
 pub(crate) struct Smb {
     pub server: Arc<Server>,
     pub local: SocketAddr,
+    /// The other nodes, of which one serves SMB. `None`: there are none.
+    pub nodes: Option<Arc<Nodes>>,
+}
+
+/// The term in which a connection is served. Without other nodes it never ends.
+struct Term<'a>(Option<(&'a Nodes, TermId)>);
+
+impl Term<'_> {
+    fn lasts(&self) -> bool {
+        self.0.is_none_or(|(nodes, term)| nodes.serves(term))
+    }
+
+    /// Resolves when the node has noticed that it serves SMB no longer.
+    async fn ended(&self) {
+        match self.0 {
+            None => std::future::pending().await,
+            // The sender lives as long as the nodes.
+            Some((nodes, term)) => _ = nodes.owner().wait_for(|owner| *owner != SmbOwner::Here(term)).await,
+        }
+    }
 }
 
 /// Why a conversation ends.
@@ -48,14 +71,52 @@ enum Ended {
     Shutdown,
     /// A request panicked.
     Closed,
+    /// Another node serves SMB now.
+    NotOwner,
 }
 
 impl Protocol for Smb {
     async fn converse(&self, socket: &mut Socket, connection: &Connection) {
-        let conversation = Conversation::new(Arc::clone(&self.server), connection.peer, self.local);
+        match &self.nodes {
+            None => self.serve(socket, &[], connection.peer, &Term(None), connection).await,
+            Some(nodes) => self.serve_or_relay(nodes, socket, connection).await,
+        }
+    }
+}
+
+impl Smb {
+    async fn serve_or_relay(&self, nodes: &Arc<Nodes>, socket: &mut Socket, connection: &Connection) {
+        match relay::beginning(nodes, socket, connection).await {
+            Some(Beginning::Client(first)) => match relay::serving(nodes, connection).await {
+                SmbOwner::Here(term) => {
+                    self.serve(socket, &first, connection.peer, &Term(Some((&**nodes, term))), connection).await;
+                }
+                SmbOwner::There(owner) => relay::relay(nodes, &owner, &first, socket, connection).await,
+                SmbOwner::Nobody => {}
+            },
+            Some(Beginning::Relayed { client, term }) => {
+                self.serve(socket, &[], client, &Term(Some((&**nodes, term))), connection).await;
+            }
+            None => {}
+        }
+    }
+
+    /// Serves a client whose first bytes were read already.
+    async fn serve(
+        &self,
+        socket: &mut Socket,
+        first: &[u8],
+        client: SocketAddr,
+        term: &Term<'_>,
+        connection: &Connection,
+    ) {
+        if !term.lasts() {
+            return;
+        }
+        let conversation = Conversation::new(Arc::clone(&self.server), client, self.local);
         let outbox = conversation.outbox();
-        let (mut reader, mut writer) = tokio::io::split(socket);
-        talk(conversation, &mut reader, &mut writer, connection).await;
+        let (reader, mut writer) = tokio::io::split(socket);
+        talk(conversation, &mut first.chain(reader), &mut writer, term, connection).await;
         outbox.close();
         let _ = timeout(connection.limits.linger, writer.shutdown()).await;
     }
@@ -67,6 +128,7 @@ async fn talk(
     mut conversation: Conversation,
     reader: &mut (impl AsyncRead + Unpin),
     writer: &mut (impl AsyncWrite + Unpin),
+    term: &Term<'_>,
     connection: &Connection,
 ) {
     let outbox = conversation.outbox();
@@ -76,17 +138,19 @@ async fn talk(
     let (ended, is_writing) = {
         let watcher = conversation.watcher();
         let silent_since = Mutex::new(Instant::now());
-        let reading = Box::pin(read(&mut conversation, reader, connection, &silent_since));
+        let reading = Box::pin(read(&mut conversation, reader, term, connection, &silent_since));
         let watching = Box::pin(watch(&watcher, connection, &silent_since));
         tokio::select! {
+            () = term.ended() => (Ended::NotOwner, true),
             ended = reading => (ended, true),
             ended = watching => (ended, true),
             () = &mut writing => (Ended::Closed, false),
         }
     };
     tracing::debug!(peer = %connection.peer, ?ended, "an SMB connection ends");
-    if ended == Ended::NoLogon {
-        // Nobody in particular: a stranger who does not read does not keep the connection.
+    if matches!(ended, Ended::NoLogon | Ended::NotOwner) {
+        // Nobody in particular: a stranger who does not read does not keep the connection. And a node that serves SMB no longer answers
+        // nothing more.
         outbox.abandon();
     }
     let ending = async {
@@ -103,6 +167,7 @@ async fn talk(
 async fn read(
     conversation: &mut Conversation,
     reader: &mut (impl AsyncRead + Unpin),
+    term: &Term<'_>,
     connection: &Connection,
     silent_since: &Mutex<Instant>,
 ) -> Ended {
@@ -125,6 +190,11 @@ async fn read(
             Ok(Ok(frame)) => {
                 // A client that reads no answers gets no further: writing has a limit of time.
                 outbox.has_room(conversation.outbox_bytes_max()).await;
+                // A machine that stood still finds frames that came long ago.
+                if !term.lasts() {
+                    connection.activity.end(tokio::time::Instant::now());
+                    return Ended::NotOwner;
+                }
                 conversation.receive(frame).await.map_err(|_| Ended::BadFrame)
             }
             Ok(Err(_)) => Err(Ended::ByClient),

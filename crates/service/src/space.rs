@@ -69,5 +69,9 @@ pub const SHARE_USAGE: u8 = 0x47;
 pub const PERMISSION: u8 = 0x48;
 /// Files that have several names, by share generation and id.
 pub const LINKED_FILE: u8 = 0x49;
+/// Which node serves SMB: one row.
+pub const SMB_OWNER: u8 = 0x4A;
+/// Shares that SMB uses, by account and name.
+pub const SMB_SHARE: u8 = 0x4B;
 /// Copies into files that are under way, by id.
 pub const FILE_COPY: u8 = 0x4C;

@@ -240,6 +240,10 @@ fn unanswered<A>(notes: &Notes, error: &EngineError) -> Outcome<A> {
             notes.wrong("a row was too large".into());
             Outcome::Told(Told::NotDone)
         }
+        EngineError::Elsewhere { .. } => {
+            notes.wrong("there is no other node".into());
+            Outcome::Told(Told::NotDone)
+        }
     }
 }
 

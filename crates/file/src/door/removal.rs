@@ -17,6 +17,7 @@ use crate::error::FileError;
 use crate::model::share_key;
 use crate::opens::events::{Aspects, Events};
 use crate::opens::{FileId, NameKey, Opens, Place, Removal};
+use crate::owner::TermId;
 
 /// How long an abandoned file rests after the first attempt that failed; twice as long after each further one.
 pub const RETRY_PAUSE: Duration = Duration::from_secs(1);
@@ -30,12 +31,14 @@ pub struct Remover<'a> {
     pub opens: &'a Opens,
     pub events: &'a Events,
     pub abandoned: &'a Arc<Abandoned>,
+    /// The term in which SMB was served. `None` on a server that is alone.
+    pub term: Option<TermId>,
 }
 
 impl Remover<'_> {
     /// A file that is to be deleted. It is not forgotten: dropped before [`Remover::remove`] has deleted it, it is abandoned.
     pub fn due(self, account: u64, share: &ShareName, removal: Removal) -> Due {
-        self.due_again(AbandonedFile { account, share: share.clone(), removal, attempts: 0 })
+        self.due_again(AbandonedFile { account, share: share.clone(), removal, attempts: 0, term: self.term })
     }
 
     /// The same for a file that was abandoned. If it cannot be deleted now it rests before the next attempt.
@@ -93,7 +96,8 @@ pub fn is_passing(failure: &Failure) -> bool {
         Failure::Failed(EngineError::Busy | EngineError::Full | EngineError::Closed | EngineError::Unavailable(_)) => {
             true
         }
-        Failure::Failed(EngineError::Corrupt(_) | EngineError::TooLarge { .. })
+        // The file is the business of another node now.
+        Failure::Failed(EngineError::Corrupt(_) | EngineError::TooLarge { .. } | EngineError::Elsewhere { .. })
         | Failure::Refused(_)
         | Failure::Body(_) => false,
     }
@@ -174,6 +178,8 @@ pub struct AbandonedFile {
     pub removal: Removal,
     /// Attempts in the background that have begun.
     pub attempts: u32,
+    /// The term in which it was to be deleted: not in a later one.
+    pub term: Option<TermId>,
 }
 
 impl Abandoned {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use concurrency::Timestamp;
-use engine::Engine;
+use engine::{Engine, NotCommitted, Rows};
 use wire::file_path::FilePath;
 use wire::names::ShareName;
 
@@ -14,6 +14,8 @@ use super::{CreateRequest, Opened, Refused, Space, create, snapshot};
 use crate::model::{Protocol, find_share, find_usage, snapshots};
 use crate::opens::events::Events;
 use crate::opens::{Opens, Removal};
+use crate::owner::shares::TreeHold;
+use crate::owner::{FencedEngine, Ownership, Protected, TermId};
 use crate::{Failure, FileError, FileService, ListShares, ShareVersion, tree};
 
 /// Shares that are listed for a client. The wire format has room for more, clients' patience has not.
@@ -30,6 +32,10 @@ pub struct Door {
     pub(super) opens: Arc<Opens>,
     pub(super) events: Events,
     pub(super) abandoned: Arc<Abandoned>,
+    /// On a node of many.
+    ownership: Option<Arc<Ownership>>,
+    /// The term in which the clients connected.
+    term: Option<TermId>,
 }
 
 impl FileService {
@@ -41,6 +47,8 @@ impl FileService {
             opens: Arc::clone(&self.opens),
             events: self.events.clone(),
             abandoned: Arc::clone(&self.abandoned),
+            ownership: self.ownership.clone(),
+            term: None,
         }
     }
 }
@@ -67,6 +75,8 @@ pub struct Tree {
     pub(super) share: ShareName,
     /// The generation of the share, which is the id of its root.
     pub(super) generation: u64,
+    /// Keeps the mark of the share, on a node of many.
+    _hold: Option<Arc<TreeHold>>,
 }
 
 impl Door {
@@ -95,12 +105,37 @@ impl Door {
     /// Refused with [`Refused::ShareNotFound`] if the account has no such share, or one for NFS.
     pub async fn connect(&self, account: u64, share: &str) -> Result<Tree, Refused> {
         let share = ShareName::parse(&share.to_ascii_lowercase()).map_err(|_| Refused::ShareNotFound)?;
-        let name = share.clone();
-        let found =
-            engine::read::<_, FileError, _>(&*self.engine, move |rows, _| Ok(find_share(rows, account, &name)?));
-        let found = found.await.map_err(|error| refused(error.into()))?;
+        let (hold, found) = match &self.ownership {
+            None => (None, None),
+            Some(ownership) => {
+                let connected = ownership.connect(&*self.engine, account, &share).await;
+                let (hold, found) = connected.map_err(|error| match error {
+                    NotCommitted::Refused(_) => Refused::ShareNotFound,
+                    NotCommitted::Failed(error) => Refused::Failed(error),
+                })?;
+                (Some(Arc::new(hold)), found)
+            }
+        };
+        let door = self.in_term(hold.as_ref().map(|hold| hold.term));
+        let found = match found {
+            Some(found) => Some(found),
+            None => {
+                let name = share.clone();
+                let found = move |rows: &dyn Rows, _| Ok(find_share(rows, account, &name)?);
+                engine::read::<_, FileError, _>(&*door.engine, found).await.map_err(|error| refused(error.into()))?
+            }
+        };
         let found = found.filter(|found| found.protocol == Protocol::Smb).ok_or(Refused::ShareNotFound)?;
-        Ok(Tree { door: self.clone(), account, share, generation: found.generation })
+        Ok(Tree { door, account, share, generation: found.generation, _hold: hold })
+    }
+
+    /// The door for clients that connected in this term: nothing of theirs is committed after it. The same door on a server that is
+    /// alone.
+    fn in_term(&self, term: Option<TermId>) -> Door {
+        let Some(ownership) = &self.ownership else { return self.clone() };
+        let protected = Protected::Smb { term };
+        let engine = FencedEngine::new(Arc::clone(&self.engine), Arc::clone(ownership), protected);
+        Door { engine: Arc::new(engine), term, ..self.clone() }
     }
 
     /// Waits for a file that is to be deleted and that nobody deletes, because its last handle was dropped instead of closed or
@@ -110,7 +145,8 @@ impl Door {
         let file = self.abandoned.next().await;
         let (account, share, attempts) = (file.account, file.share.clone(), file.attempts);
         let path = file.removal.place().path.clone();
-        self.remover().remove(self.remover().due_again(file)).await.map_err(|error| NotDeleted {
+        let door = self.in_term(file.term);
+        door.remover().remove(door.remover().due_again(file)).await.map_err(|error| NotDeleted {
             account,
             share: share.as_str().to_owned(),
             path,
@@ -136,7 +172,8 @@ impl Door {
     }
 
     pub(super) fn remover(&self) -> Remover<'_> {
-        Remover { engine: &*self.engine, opens: &self.opens, events: &self.events, abandoned: &self.abandoned }
+        let Door { engine, opens, events, abandoned, term, .. } = self;
+        Remover { engine: &**engine, opens, events, abandoned, term: *term }
     }
 }
 
@@ -185,12 +222,8 @@ impl Tree {
     }
 
     pub(super) fn abandon(&self, removal: Removal) {
-        self.door.abandoned.add(AbandonedFile {
-            account: self.account,
-            share: self.share.clone(),
-            removal,
-            attempts: 0,
-        });
+        let (account, share, term) = (self.account, self.share.clone(), self.door.term);
+        self.door.abandoned.add(AbandonedFile { account, share, removal, attempts: 0, term });
     }
 }
 

@@ -12,6 +12,7 @@
 //! | `SHARE_USAGE` | share generation | [`Usage`] |
 //! | `LINKED_FILE` | share generation, node id | [`Node`] of a file that has several names; their `ENTRY` rows are [`HardLink`] |
 //! | `PERMISSION` | share generation, key of the descriptor | the descriptor in its binary form |
+//! | `SMB_OWNER`, `SMB_SHARE` | nothing; account, name | see [`crate::owner`] |
 //!
 //! A directory's entries are keyed by its id, so a rename moves one row and everything below goes along.
 

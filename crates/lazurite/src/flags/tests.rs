@@ -92,9 +92,29 @@ fn smb_is_off_and_encrypted_unless_told_otherwise() {
     assert_eq!(from_environment.smb_encryption, SmbEncryption::Desired);
     let Wrong(sentence) = parsed(&["--smb-encryption", "off"], &[]).unwrap_err();
     assert!(sentence.contains("required or desired") && sentence.ends_with('.'), "{sentence}");
+}
+
+#[test]
+fn a_node_that_may_serve_smb_is_reached_somewhere() {
     let cluster = ["--metadata", "postgres://u@h/d", "--bytes", "s3://b", "--smb-port", "1"];
-    let Wrong(sentence) = parsed(&cluster, &[]).unwrap_err();
-    assert!(sentence.contains("--smb-port") && sentence.ends_with('.'), "{sentence}");
+    let node = |more: &[&str]| parsed(&[&cluster[..], more].concat(), &[]);
+    let advertised = |more: &[&str]| match node(more) {
+        Ok(Command::Serve(options)) => options.advertise,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(advertised(&[]), None, "the address of --host is one");
+    assert_eq!(advertised(&["--host", "10.0.0.7"]), None);
+    for host in ["node-1.example.org", "10.0.0.7", "2001:db8::7"] {
+        assert_eq!(advertised(&["--host", "0.0.0.0", "--advertise", host]).as_deref(), Some(host));
+    }
+    for more in [&["--host", "0.0.0.0"][..], &["--host", "::"]] {
+        let Wrong(sentence) = node(more).unwrap_err();
+        assert!(sentence.contains("--advertise") && sentence.ends_with('.'), "{sentence}");
+    }
+    for host in ["0.0.0.0", "::", "host:445", "a b"] {
+        let Wrong(sentence) = node(&["--advertise", host]).unwrap_err();
+        assert!(sentence.contains("--advertise") && sentence.ends_with('.'), "{host}: {sentence}");
+    }
 }
 
 #[test]

@@ -104,8 +104,13 @@ impl RestService for BlobService {
     const AS_SOURCE: Option<SourceReads<Op>> = Some(SourceReads { content: Op::GetBlob, tags: Some(Op::GetBlobTags) });
 
     fn new(parts: &Parts) -> BlobService {
-        let files = Arc::new(FileReader::new(Arc::clone(&parts.opens)));
-        BlobService::new(Arc::clone(&parts.engine)).reaching(Arc::clone(&parts.outside)).copying_from(files)
+        let files = FileReader::new(Arc::clone(&parts.opens));
+        let files = match &parts.ownership {
+            Some(ownership) => files.among(Arc::clone(&parts.engine), Arc::clone(ownership)),
+            None => files,
+        };
+        let service = BlobService::new(Arc::clone(&parts.engine)).reaching(Arc::clone(&parts.outside));
+        service.copying_from(Arc::new(files))
     }
 
     async fn run(

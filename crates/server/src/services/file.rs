@@ -96,7 +96,11 @@ impl RestService for FileService {
 
     fn new(parts: &Parts) -> FileService {
         let service = FileService::new(Arc::clone(&parts.engine), Arc::clone(&parts.opens));
-        service.reaching(Arc::clone(&parts.outside)).copying_from(Arc::new(BlobReader))
+        let service = service.reaching(Arc::clone(&parts.outside)).copying_from(Arc::new(BlobReader));
+        match &parts.ownership {
+            Some(ownership) => service.among(Arc::clone(ownership)),
+            None => service,
+        }
     }
 
     async fn run(

@@ -99,6 +99,7 @@ pub fn start_as(choice: Choice) -> Running {
         access_log: None,
         test_clock: choice.test_clock,
         smb: SmbEncryption::default(),
+        cluster: None,
         admin_names: vec!["admin.example.org".into()],
     };
     let thread = std::thread::spawn(move || {

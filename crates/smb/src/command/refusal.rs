@@ -44,10 +44,14 @@ pub(super) fn status_of(refused: Refused) -> Status {
 }
 
 fn failed(error: &EngineError) -> Status {
-    tracing::error!(%error, "an SMB request failed");
+    // This node serves SMB no longer, and its connections are about to end.
+    if !matches!(error, EngineError::Elsewhere { .. }) {
+        tracing::error!(%error, "an SMB request failed");
+    }
     match error {
         EngineError::Full => Status::DISK_FULL,
         EngineError::Busy => Status::INSUFFICIENT_RESOURCES,
+        EngineError::Elsewhere { .. } => Status::NETWORK_NAME_DELETED,
         EngineError::Closed | EngineError::Unavailable(_) | EngineError::Corrupt(_) | EngineError::TooLarge { .. } => {
             Status::UNEXPECTED_IO_ERROR
         }
