@@ -75,6 +75,7 @@ use content::source::{Outside, SourceReader};
 use engine::{Engine, Rows, Unread};
 use service::properties::Properties;
 use service::{Call, HttpService, ServiceState, StoredPolicy};
+use tokio::time::Instant;
 use wire::http::{Body, Reply};
 use wire::names::ShareName;
 
@@ -152,7 +153,10 @@ impl HttpService for FileService {
 
     async fn answer(&self, op: Op, call: Call<'_>, body: &mut dyn Body) -> Result<Reply, Failure> {
         let FileService { opens, events, abandoned, copier, .. } = self;
-        ops::run(op, ops::Call { base: call, opens, events, abandoned, copier }, body).await
+        let caches_until = Instant::now() + request::caches_patience(call.head);
+        let call = ops::Call { base: call, opens, events, abandoned, caches_until, copier };
+        // Boxed: every request of the server would otherwise have room for it.
+        Box::pin(ops::run(op, call, body)).await
     }
 
     fn find_policies(rows: &dyn Rows, account: u64, share: &str) -> Result<Option<Vec<StoredPolicy>>, Unread> {

@@ -221,7 +221,7 @@ pub(crate) fn server(house: &Arc<House>, encryption: SmbEncryption) -> Server {
         server_guid: random_guid(),
         require_encryption: encryption == SmbEncryption::Required,
         require_signing: true,
-        leasing: false,
+        leasing: true,
     };
     let host = Arc::new(SmbHost(Arc::clone(house)));
     Server::new(settings, house.services.file_door(), Arc::clone(&house.accounts), host)

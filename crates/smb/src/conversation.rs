@@ -182,7 +182,13 @@ impl Conversation {
         };
         if let [incoming] = &requests[..] {
             match Command::from_u16(incoming.header.command) {
-                Some(Command::Negotiate) => return shared.negotiate(incoming),
+                Some(Command::Negotiate) => {
+                    shared.negotiate(incoming)?;
+                    if let Some(client) = shared.client() {
+                        shared.server.add_conversation(client, shared);
+                    }
+                    return Ok(());
+                }
                 Some(Command::SessionSetup) => {
                     let incoming = requests.remove(0);
                     let later = Box::pin(shared.session_setup(incoming, encrypted.as_deref())).await?;
@@ -242,6 +248,9 @@ impl Drop for Conversation {
     fn drop(&mut self) {
         self.shared.ending.send_replace(true);
         self.shared.outbox.close();
+        if let Some(client) = self.shared.client() {
+            self.shared.server.remove_conversation(client, &self.shared);
+        }
         let users: Vec<Arc<User>> = lock(&self.shared.users).drain().map(|(_, user)| user).collect();
         if users.is_empty() {
             return;
@@ -308,8 +317,20 @@ impl Shared {
         Ok(())
     }
 
+    /// The GUID of the client, once it has negotiated.
+    pub(crate) fn client(&self) -> Option<u128> {
+        self.connection().negotiated().map(|negotiated| negotiated.client_guid)
+    }
+
+    /// A session of the account on this connection.
+    pub(crate) fn session_of(&self, account: &str) -> Option<Arc<Session>> {
+        let users = lock(&self.users);
+        let user = users.values().find(|user| !user.is_ended() && user.session.user == account);
+        user.map(|user| Arc::clone(&user.session))
+    }
+
     /// The user of a session of this connection that has not ended.
-    fn user(&self, session: &Session) -> Option<Arc<User>> {
+    pub(crate) fn user(&self, session: &Session) -> Option<Arc<User>> {
         lock(&self.users).get(&session.id).filter(|user| !user.is_ended()).cloned()
     }
 

@@ -15,12 +15,14 @@
 //! The half that is at work:
 //!
 //! * [`server`]: what all connections share. [`conversation`]: one connection, many requests at once. [`outbox`]: answers on their way.
+//! * `breaks`: clients are told that they may not cache a file any more.
 //! * `user`: a session at work: its trees and opens. `command`: one file per command.
 //! * [`logon_throttle`]: failed logons.
 //!
 //! A server reads the prefix of a frame ([`wire::frame::decode`]) and the frame, hands it to [`conversation::Conversation::receive`], and
 //! sends what it takes from the outbox.
 
+mod breaks;
 mod command;
 pub mod connection;
 pub mod conversation;

@@ -1,10 +1,11 @@
 //! What a file id on the wire stands for: an open file or directory, or a pipe.
 
 use std::sync::atomic::AtomicU64;
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use file::door::OpenFile;
 
+use crate::breaks::Owner;
 use crate::pipe::Pipe;
 use crate::wire::FileId;
 
@@ -26,6 +27,8 @@ pub(crate) enum OpenKind {
 #[derive(Debug)]
 pub(crate) struct FileOpen {
     pub door: OpenFile,
+    /// As the File service knows its client.
+    pub owner: Arc<Owner>,
     /// FilePositionInformation: where the last read ended, or where the client put it. Used by nobody.
     pub position: AtomicU64,
     /// The create options that FileModeInformation tells.
@@ -37,9 +40,9 @@ pub(crate) struct FileOpen {
 }
 
 impl FileOpen {
-    pub fn new(door: OpenFile, mode: u32) -> FileOpen {
+    pub fn new(door: OpenFile, owner: Arc<Owner>, mode: u32) -> FileOpen {
         let (position, listing) = (AtomicU64::new(0), tokio::sync::Mutex::default());
-        FileOpen { door, position, mode, listing, notify_bytes: OnceLock::new() }
+        FileOpen { door, owner, position, mode, listing, notify_bytes: OnceLock::new() }
     }
 }
 

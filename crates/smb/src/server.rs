@@ -14,7 +14,7 @@ use service::current::Current;
 use tokio::sync::Semaphore;
 
 use crate::connection::{Drawn, Settings};
-use crate::conversation::WORK_BYTES_MAX;
+use crate::conversation::{Shared, WORK_BYTES_MAX};
 use crate::credits::CREDIT_BYTES;
 use crate::logon_throttle::LogonThrottle;
 use crate::ntlm::NtHash;
@@ -61,6 +61,8 @@ pub struct Server {
     pub(crate) credits_at_work: Arc<Semaphore>,
     accounts: AccountSource,
     sessions: Mutex<HashMap<u64, Weak<User>>>,
+    /// By the GUID of the client.
+    conversations: Mutex<HashMap<u128, Vec<Weak<Shared>>>>,
     random: SystemRandom,
 }
 
@@ -83,6 +85,7 @@ impl Server {
             credits_at_work: Arc::new(Semaphore::new(WORK_BYTES_MAX / CREDIT_BYTES as usize)),
             accounts: AccountSource(accounts),
             sessions: Mutex::default(),
+            conversations: Mutex::default(),
             random: SystemRandom::new(),
         }
     }
@@ -119,6 +122,29 @@ impl Server {
 
     pub(crate) fn remove_session(&self, id: u64) {
         self.sessions().remove(&id);
+    }
+
+    fn conversations(&self) -> MutexGuard<'_, HashMap<u128, Vec<Weak<Shared>>>> {
+        self.conversations.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A client has made a connection.
+    pub(crate) fn add_conversation(&self, client: u128, conversation: &Arc<Shared>) {
+        self.conversations().entry(client).or_default().push(Arc::downgrade(conversation));
+    }
+
+    pub(crate) fn remove_conversation(&self, client: u128, conversation: &Arc<Shared>) {
+        let mut all = self.conversations();
+        let Some(of_client) = all.get_mut(&client) else { return };
+        of_client.retain(|other| other.as_ptr() != Arc::as_ptr(conversation));
+        if of_client.is_empty() {
+            all.remove(&client);
+        }
+    }
+
+    /// The connections of a client.
+    pub(crate) fn conversations_of(&self, client: u128) -> Vec<Arc<Shared>> {
+        self.conversations().get(&client).into_iter().flatten().filter_map(Weak::upgrade).collect()
     }
 
     /// A session of the account, on whatever connection.

@@ -14,6 +14,7 @@ use crate::spnego::client as spnego;
 use crate::status::Status;
 use crate::wire::FileId;
 use crate::wire::compound::{self, Outgoing};
+use crate::wire::create_context::chain;
 use crate::wire::cursor::{Put, len16, len32, to_utf16};
 use crate::wire::frame;
 use crate::wire::header::{Command, Flags, HEADER_BYTES, Header, Route};
@@ -338,7 +339,7 @@ fn put_file(out: &mut Vec<u8>, id: FileId) {
 
 /// Bodies of requests.
 pub mod body {
-    use super::{FileId, HEADER_BYTES, Put, len16, len32, put_file, to_utf16};
+    use super::{FileId, HEADER_BYTES, Put, chain, len16, len32, put_file, to_utf16};
 
     /// LOGOFF, TREE_DISCONNECT, ECHO.
     #[must_use]
@@ -375,6 +376,53 @@ pub mod body {
         out.put_u32(0);
         out.put(&name);
         out.put_zeros(2);
+        out
+    }
+
+    /// CREATE with every right, sharing everything, of a file that is there or is made, with an oplock level.
+    #[must_use]
+    pub fn create_with_oplock(name: &str, level: u8) -> Vec<u8> {
+        let mut out = create(name, 0x1F_01FF, 7, 3, 0);
+        out[3] = level;
+        out
+    }
+
+    /// The same with a lease, of version 2 if there is an epoch.
+    #[must_use]
+    pub fn create_with_lease(name: &str, key: [u8; 16], state: u32, epoch: Option<u16>) -> Vec<u8> {
+        let mut lease = key.to_vec();
+        lease.put_u32(state);
+        lease.put_zeros(12);
+        if let Some(epoch) = epoch {
+            lease.put_zeros(16);
+            lease.put_u16(epoch);
+            lease.put_u16(0);
+        }
+        let contexts = chain(&[(b"RqLs", &lease)]);
+        let mut out = create_with_oplock(name, 0xFF);
+        out.align(0, 8);
+        let at = len32(HEADER_BYTES + out.len());
+        out.replace(48, &at.to_le_bytes());
+        out.replace(52, &len32(contexts.len()).to_le_bytes());
+        out.put(&contexts);
+        out
+    }
+
+    /// OPLOCK_BREAK: the acknowledgement of an oplock break.
+    #[must_use]
+    pub fn oplock_ack(id: FileId, level: u8) -> Vec<u8> {
+        let mut out = vec![24, 0, level, 0, 0, 0, 0, 0];
+        put_file(&mut out, id);
+        out
+    }
+
+    /// OPLOCK_BREAK: the acknowledgement of a lease break.
+    #[must_use]
+    pub fn lease_ack(key: [u8; 16], state: u32) -> Vec<u8> {
+        let mut out = vec![36, 0, 0, 0, 0, 0, 0, 0];
+        out.put(&key);
+        out.put_u32(state);
+        out.put_u64(0);
         out
     }
 

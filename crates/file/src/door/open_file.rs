@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use concurrency::Timestamp;
+use concurrency::caching::{AcknowledgementRefusal, Contention, OplockLevel};
 use concurrency::range_lock::Transfer;
 use content::map::{ByteSpan, FileView};
 use engine::{Changes, Commit, Rows, Tick};
@@ -17,7 +18,7 @@ use super::{FileInfo, HandleOwner, Refused, Tree};
 use crate::announcement::{Announcement, Effect};
 use crate::model::{ShareGuard, share_key};
 use crate::opens::events::Watcher;
-use crate::opens::{Entry, Handle, HandleId, Holder, Place, Removal, Span};
+use crate::opens::{BreakWait, Broken, Entry, GrantedCaching, Handle, HandleId, Holder, Place, Removal, Span};
 use crate::tree::{self, Spot};
 
 /// An open file or directory. Every method takes `&self`: requests of one handle may run at once.
@@ -29,6 +30,7 @@ use crate::tree::{self, Spot};
 pub struct OpenFile {
     pub(super) tree: Tree,
     pub(super) handle: Arc<Handle>,
+    owner: Arc<dyn HandleOwner>,
     access: u32,
     is_directory: bool,
     /// Held for reading by every change under way, until its commit has ended. Close and flush wait for all of them.
@@ -104,6 +106,10 @@ impl Holder for DoorHolder {
     fn must_delete(&self, removal: Removal) {
         self.tree.abandon(removal);
     }
+
+    fn broken(&self, broken: Broken) -> bool {
+        self.owner.broken(broken)
+    }
 }
 
 /// Where a handle has its file.
@@ -144,12 +150,14 @@ impl OpenFile {
     pub(super) fn new(
         tree: Tree,
         (handle, closing): (Arc<Handle>, Arc<Closing>),
+        owner: Arc<dyn HandleOwner>,
         access: u32,
         is_directory: bool,
     ) -> OpenFile {
         OpenFile {
             tree,
             handle,
+            owner,
             access,
             is_directory,
             changing: Arc::default(),
@@ -190,6 +198,16 @@ impl OpenFile {
             }
             None => Err(Refused::FileClosed),
         }
+    }
+
+    /// What its client may cache now.
+    pub fn caching(&self) -> GrantedCaching {
+        self.handle.granted_caching()
+    }
+
+    /// The client has answered the break of the handle's oplock, and keeps no more than the level.
+    pub fn acknowledge_oplock(&self, kept: OplockLevel) -> Result<OplockLevel, AcknowledgementRefusal> {
+        self.handle.acknowledge_oplock(kept)
     }
 
     /// Closes the handle, when the changes under way have ended. The last handle of a file that is to be deleted removes it; the
@@ -264,6 +282,16 @@ impl OpenFile {
         Ok((under_way, entry))
     }
 
+    /// Bytes of the file are about to be changed: what others have read of it they may not keep.
+    pub(super) fn break_readers(&self) -> Result<(), Refused> {
+        Ok(self.handle.contend(Contention::Change)?)
+    }
+
+    /// Waits for other clients to give up what they cache. Neither a turn nor an entry is held meanwhile.
+    pub(super) async fn breaks_ended(&self, wait: BreakWait) {
+        self.tree.breaks_ended(&*self.owner, wait).await;
+    }
+
     /// Ready when all changes that were begun before have ended.
     pub(super) async fn settled(&self) {
         drop(self.changing.write().await);
@@ -324,7 +352,7 @@ impl OpenFile {
                     announcement.forget();
                     match ended {
                         Ended::Unsettled { map } => FileView::settle(&*self.tree.door.engine, map).await?,
-                        Ended::Refused(_) | Ended::LookAgain => return Err(ended.into()),
+                        Ended::Refused(_) | Ended::LookAgain | Ended::Breaking(_) => return Err(ended.into()),
                     }
                 }
             }

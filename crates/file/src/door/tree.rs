@@ -2,16 +2,17 @@
 
 use std::sync::Arc;
 
+use concurrency::caching::{AcknowledgementRefusal, Caching};
 use engine::Engine;
 use wire::file_path::FilePath;
 use wire::names::ShareName;
 
 use super::decide::Ended;
 use super::removal::{self, Abandoned, AbandonedFile, Remover};
-use super::{CreateRequest, Opened, Refused, Space, create};
+use super::{CreateRequest, HandleOwner, Opened, Refused, Space, create};
 use crate::model::{Protocol, find_share, find_usage};
 use crate::opens::events::Events;
-use crate::opens::{Opens, Removal};
+use crate::opens::{BreakWait, LeaseName, Opens, Removal};
 use crate::{Failure, FileError, FileService, ListShares, ShareVersion, tree};
 
 /// Shares that are listed for a client. The wire format has room for more, clients' patience has not.
@@ -115,6 +116,11 @@ impl Door {
         })
     }
 
+    /// A client has answered the break of a lease, and keeps `kept`.
+    pub fn acknowledge_lease(&self, name: LeaseName, kept: Caching) -> Result<(), AcknowledgementRefusal> {
+        self.opens.acknowledge_lease(name, kept)
+    }
+
     /// Whether there is a file that [`Door::delete_abandoned`] would delete.
     pub fn has_abandoned(&self) -> bool {
         !self.abandoned.is_empty()
@@ -126,6 +132,11 @@ impl Door {
 }
 
 impl Tree {
+    /// The number of the account.
+    pub fn account(&self) -> u64 {
+        self.account
+    }
+
     /// The name of the share.
     pub fn name(&self) -> &str {
         self.share.as_str()
@@ -151,6 +162,13 @@ impl Tree {
     /// It waits for REST operations that are at work on the file; dropping the future withdraws the open.
     pub async fn open(&self, request: CreateRequest) -> Result<Opened, Refused> {
         Box::pin(create::open(self, request)).await
+    }
+
+    /// Waits for other clients to give up what they cache. Nothing is held that they could need for that.
+    pub(super) async fn breaks_ended(&self, owner: &dyn HandleOwner, wait: BreakWait) {
+        owner.waits(true);
+        self.door.opens.breaks_ended(wait).await;
+        owner.waits(false);
     }
 
     /// Deletes a file whose last handle is closed.

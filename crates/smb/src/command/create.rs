@@ -1,19 +1,21 @@
-//! CREATE: opens a file, a directory or a pipe (MS-SMB2 3.3.5.9). Leases and oplocks are not granted, handles are not durable; clients that
-//! ask for them get an open without.
+//! CREATE: opens a file, a directory or a pipe (MS-SMB2 3.3.5.9), with an oplock or a lease. Handles are not durable; clients that ask for
+//! that get an open without.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
+use concurrency::caching::Caching;
 use file::door::{CreateAction, CreateRequest, FileInfo, HandleOwner, Tree};
-use file::opens::{Client, HandleId};
+use file::opens::{CachingRequest, Client, GrantedCaching, LeaseName};
 
 use super::refusal::status_of;
 use super::{Answer, Call, pipe};
+use crate::breaks::{Owner, level, level_of};
 use crate::open::{FileOpen, Open, OpenKind};
 use crate::status::{Result, Status};
 use crate::user::TreeKind;
 use crate::wire::create::{self, Action, Disposition, access, oplock_level, option};
-use crate::wire::create_context::{RequestContexts, ResponseContext};
+use crate::wire::create_context::{Lease, LeaseV2, RequestContexts, ResponseContext, lease_flag};
 use crate::wire::{Response, Times};
 
 /// Options that no client may send, and those that are not there, as Windows answers them.
@@ -39,21 +41,27 @@ pub(super) async fn run(call: &Call, request: create::Request) -> Result<Answer>
     let user = call.user()?;
     user.may_open()?;
     let (mode, contexts) = (request.options & MODE_OPTIONS, request.contexts.clone());
-    let opened = Box::pin(share.open(asked(call, request)?)).await.map_err(status_of)?;
-    let (action, info) = (opened.action, opened.info);
-    let file = FileOpen::new(opened.file, mode);
+    let owner = Arc::new(Owner::new(&call.conversation, &user.session, &call.breaks));
+    let opened = Box::pin(share.open(asked(call, share, request, &owner)?)).await.map_err(status_of)?;
+    let (action, info, granted) = (opened.action, opened.info, opened.file.caching());
+    let file = FileOpen::new(opened.file, Arc::clone(&owner), mode);
     let open = user.add_open(tree.id, |id| Open::new(id, tree.id, OpenKind::File(Box::new(file)))).await?;
+    owner.opened(open.id);
     let created = create::Response {
-        oplock: oplock_level::NONE,
+        oplock: match granted {
+            GrantedCaching::None => oplock_level::NONE,
+            GrantedCaching::Oplock(granted) => level(granted),
+            GrantedCaching::Lease { .. } => oplock_level::LEASE,
+        },
         action: action_of(action),
         times: times(&info),
         allocation_size: info.allocation,
         end_of_file: info.length,
         attributes: info.attributes,
         file_id: open.id,
-        contexts: answers(&contexts, &info, volume),
+        contexts: answers(&contexts, &info, volume, granted),
     };
-    Ok(Answer::new(Response::Create(Box::new(created))))
+    Ok(Answer { opened: Some(owner), ..Answer::new(Response::Create(Box::new(created))) })
 }
 
 /// What can be judged without looking at the file.
@@ -84,7 +92,8 @@ fn check(request: &create::Request) -> Result<()> {
     Ok(())
 }
 
-fn asked(call: &Call, request: create::Request) -> Result<CreateRequest> {
+fn asked(call: &Call, share: &Tree, request: create::Request, owner: &Arc<Owner>) -> Result<CreateRequest> {
+    let caching = caching(call, share, &request)?;
     let session = &call.user()?.session;
     let address = call.conversation.peer;
     Ok(CreateRequest {
@@ -104,7 +113,35 @@ fn asked(call: &Call, request: create::Request) -> Result<CreateRequest> {
         security: request.contexts.security_descriptor.map(Bytes::from),
         allocation: request.contexts.allocation_size,
         client: Client { session: session.id, address, name: address.ip().to_string() },
-        owner: Arc::new(Owner),
+        caching,
+        owner: Arc::clone(owner) as Arc<dyn HandleOwner>,
+    })
+}
+
+/// The oplock or the lease that is asked for.
+fn caching(call: &Call, share: &Tree, request: &create::Request) -> Result<CachingRequest> {
+    if request.oplock != oplock_level::LEASE {
+        return Ok(CachingRequest::Oplock(level_of(request.oplock)));
+    }
+    let Some(Lease { key, state, flags, v2 }) = request.contexts.lease else { return Ok(CachingRequest::None) };
+    let v2 = v2.map(|v2| file::opens::LeaseV2 {
+        epoch: v2.epoch,
+        parent: (flags & lease_flag::PARENT_KEY_SET != 0).then_some(v2.parent_key),
+    });
+    let name = LeaseName { account: share.account(), client: call.client()?, key };
+    Ok(CachingRequest::Lease { name, state: Caching::from_bits(state), v2 })
+}
+
+/// The lease as the answer tells it.
+fn lease_of(granted: GrantedCaching) -> Option<Lease> {
+    let GrantedCaching::Lease { key, state, is_breaking, v2 } = granted else { return None };
+    let flag = |is_set: bool, flag: u32| if is_set { flag } else { 0 };
+    let parent = v2.and_then(|v2| v2.parent);
+    Some(Lease {
+        key,
+        state: state.bits(),
+        flags: flag(is_breaking, lease_flag::BREAK_IN_PROGRESS) | flag(parent.is_some(), lease_flag::PARENT_KEY_SET),
+        v2: v2.map(|v2| LeaseV2 { parent_key: parent.unwrap_or_default(), epoch: v2.epoch }),
     })
 }
 
@@ -127,16 +164,6 @@ fn resolved(name: &str) -> Result<String> {
     Ok(parts.join("\\"))
 }
 
-/// A handle that was closed by force is noticed at its next request, which the File service refuses.
-#[derive(Debug)]
-struct Owner;
-
-impl HandleOwner for Owner {
-    fn closed(&self, handle: HandleId) {
-        tracing::debug!(handle = handle.0, "an SMB handle was closed by force");
-    }
-}
-
 fn action_of(action: CreateAction) -> Action {
     match action {
         CreateAction::Superseded => Action::Superseded,
@@ -146,8 +173,9 @@ fn action_of(action: CreateAction) -> Action {
     }
 }
 
-fn answers(asked: &RequestContexts, info: &FileInfo, volume: u64) -> Vec<ResponseContext> {
+fn answers(asked: &RequestContexts, info: &FileInfo, volume: u64, granted: GrantedCaching) -> Vec<ResponseContext> {
     let mut contexts = Vec::new();
+    contexts.extend(lease_of(granted).map(ResponseContext::Lease));
     if asked.maximal_access.is_some() {
         contexts.push(ResponseContext::MaximalAccess { status: Status::SUCCESS, access: access::FILE_ALL_ACCESS });
     }

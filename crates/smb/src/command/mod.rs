@@ -8,6 +8,7 @@ mod flush;
 mod ioctl;
 mod lock;
 mod logoff;
+mod oplock_break;
 mod pipe;
 mod query_directory;
 mod query_info;
@@ -20,6 +21,7 @@ mod write;
 
 use std::sync::Arc;
 
+use crate::breaks::{BreakWaiting, Owner};
 use crate::conversation::Shared;
 use crate::open::{FileOpen, Open, OpenKind};
 use crate::status::{Result, Status};
@@ -34,6 +36,8 @@ pub(crate) struct Call {
     pub tree_id: Option<u32>,
     /// The request may go on after an interim answer: it is the last of its frame.
     pub may_wait: bool,
+    /// Whether it waits for other clients to give up what they cache.
+    pub breaks: Arc<BreakWaiting>,
 }
 
 /// What a request is answered with.
@@ -44,15 +48,17 @@ pub(crate) struct Answer {
     pub body: Response,
     /// The tree that TREE_CONNECT made.
     pub tree_id: Option<u32>,
+    /// The open that CREATE made. It hears of breaks when the answer is on its way.
+    pub opened: Option<Arc<Owner>>,
 }
 
 impl Answer {
     pub fn new(body: Response) -> Answer {
-        Answer { status: Status::SUCCESS, body, tree_id: None }
+        Answer::with(Status::SUCCESS, body)
     }
 
     pub fn with(status: Status, body: Response) -> Answer {
-        Answer { status, body, tree_id: None }
+        Answer { status, body, tree_id: None, opened: None }
     }
 }
 
@@ -68,6 +74,11 @@ impl Call {
             tracing::error!(%error, "an SMB request failed: the account has no number");
             Status::UNEXPECTED_IO_ERROR
         })
+    }
+
+    /// The GUID of the client.
+    pub fn client(&self) -> Result<u128> {
+        self.conversation.client().ok_or(Status::USER_SESSION_DELETED)
     }
 
     pub fn tree(&self) -> Result<Arc<Tree>> {
@@ -114,8 +125,7 @@ pub(crate) async fn run(call: &Call, request: Request) -> Result<Answer> {
         Request::ChangeNotify(request) => Box::pin(change_notify::run(call, request)).await,
         Request::QueryInfo(request) => Box::pin(query_info::run(call, request)).await,
         Request::SetInfo(request) => Box::pin(set_info::run(call, request)).await,
-        // No oplock is ever granted, so there is none to give up.
-        Request::OplockBreak(_) => call.tree().and(Err(Status::INVALID_DEVICE_STATE)),
+        Request::OplockBreak(request) => oplock_break::run(call, request).await,
         // CANCEL has no answer; NEGOTIATE and SESSION_SETUP stand alone in their frames and are answered by the connection.
         Request::Cancel(_) | Request::Negotiate(_) | Request::SessionSetup(_) => Err(Status::INVALID_PARAMETER),
     }

@@ -2,6 +2,8 @@
 
 mod limits;
 
+mod caching;
+
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
@@ -77,7 +79,7 @@ async fn bench(require_encryption: bool) -> Bench {
         dns_domain: "lazurite".into(),
         hosts: None,
     };
-    let settings = Settings { names, server_guid: 7, require_encryption, require_signing: true, leasing: false };
+    let settings = Settings { names, server_guid: 7, require_encryption, require_signing: true, leasing: true };
     let accounts = Arc::new(Kept::new(accounts(KEY)));
     let host = Arc::new(TestHost { engine, gate: tokio::sync::Mutex::default(), failed: AtomicUsize::new(0) });
     let server = Server::new(settings, files.door(), Arc::clone(&accounts) as _, Arc::clone(&host) as _);

@@ -140,6 +140,10 @@ impl Holder for Reentrant {
     }
 
     fn must_delete(&self, _removal: Removal) {}
+
+    fn broken(&self, _broken: Broken) -> bool {
+        true
+    }
 }
 
 #[test]
