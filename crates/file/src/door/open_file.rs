@@ -18,7 +18,7 @@ use super::{FileInfo, HandleOwner, Refused, Tree};
 use crate::announcement::{Announcement, Effect};
 use crate::model::{ShareGuard, share_key};
 use crate::opens::events::Watcher;
-use crate::opens::{BreakWait, Broken, Entry, GrantedCaching, Handle, HandleId, Holder, Place, Removal, Span};
+use crate::opens::{BreakWait, Broken, Client, Entry, GrantedCaching, Handle, HandleId, Holder, Place, Removal, Span};
 use crate::tree::{self, Spot};
 
 /// An open file or directory. Every method takes `&self`: requests of one handle may run at once.
@@ -30,7 +30,7 @@ use crate::tree::{self, Spot};
 pub struct OpenFile {
     pub(super) tree: Tree,
     pub(super) handle: Arc<Handle>,
-    owner: Arc<dyn HandleOwner>,
+    owner: Mutex<Arc<dyn HandleOwner>>,
     access: u32,
     is_directory: bool,
     /// Held for reading by every change under way, until its commit has ended. Close and flush wait for all of them.
@@ -157,7 +157,7 @@ impl OpenFile {
         OpenFile {
             tree,
             handle,
-            owner,
+            owner: Mutex::new(owner),
             access,
             is_directory,
             changing: Arc::default(),
@@ -227,6 +227,60 @@ impl OpenFile {
     }
 }
 
+/// Handles that outlive their connections.
+impl OpenFile {
+    /// Whether the file is in the share that the tree is connected to.
+    pub fn is_in(&self, tree: &Tree) -> bool {
+        (self.tree.account, self.tree.generation) == (tree.account, tree.generation)
+    }
+
+    /// Whether the path of a CREATE leads to the file: the case of names does not matter.
+    pub fn is_at(&self, path: &str) -> bool {
+        let folded = |path: &str| fold(path).into_owned();
+        self.handle.place().is_some_and(|place| folded(&place.path.replace('/', "\\")) == folded(path))
+    }
+
+    /// How many byte-range locks it holds.
+    pub fn lock_count(&self) -> usize {
+        self.handle.lock_count()
+    }
+
+    /// The connection is lost. Whether the handle can be kept for its client: not if it was closed, and only while its oplock or lease
+    /// keeps handles. `owner` is told what becomes of it meanwhile; a break ends it.
+    pub fn disconnect(&self, owner: Arc<dyn HandleOwner>) -> bool {
+        let is_kept = self.handle.disconnected(self.holder(&owner)).is_ok();
+        if is_kept {
+            self.owned_by(owner);
+        }
+        is_kept
+    }
+
+    /// Another connection of the same client has the handle now. The answer is what CREATE tells of the file.
+    pub async fn reconnect(&self, client: Client, owner: Arc<dyn HandleOwner>) -> Result<FileInfo, Refused> {
+        let (now, _) = self.look(|_, _, now| Ok(now)).await?;
+        self.handle.reconnected(client, self.holder(&owner), now)?;
+        self.owned_by(owner);
+        self.query().await
+    }
+
+    /// Closes the handle. What is to be deleted is deleted in the background.
+    pub fn close_at_once(&self) {
+        self.closing.close();
+        if let Some(removal) = self.handle.close() {
+            self.tell_watchers_of_deletion();
+            self.tree.abandon(removal);
+        }
+    }
+
+    fn holder(&self, owner: &Arc<dyn HandleOwner>) -> Arc<DoorHolder> {
+        Arc::new(DoorHolder::new(self.tree.clone(), Arc::clone(owner), Arc::clone(&self.closing)))
+    }
+
+    fn owned_by(&self, owner: Arc<dyn HandleOwner>) {
+        *self.owner.lock().unwrap_or_else(PoisonError::into_inner) = owner;
+    }
+}
+
 /// What the other parts of the door use.
 impl OpenFile {
     /// Refuses what the handle was not opened for: any of the rights will do.
@@ -289,7 +343,8 @@ impl OpenFile {
 
     /// Waits for other clients to give up what they cache. Neither a turn nor an entry is held meanwhile.
     pub(super) async fn breaks_ended(&self, wait: BreakWait) {
-        self.tree.breaks_ended(&*self.owner, wait).await;
+        let owner = Arc::clone(&self.owner.lock().unwrap_or_else(PoisonError::into_inner));
+        self.tree.breaks_ended(&*owner, wait).await;
     }
 
     /// Ready when all changes that were begun before have ended.

@@ -129,8 +129,6 @@ pub(super) struct Caches(BTreeMap<CacheKey, Cache>);
 #[derive(Debug)]
 pub(super) struct Told {
     pub key: CacheKey,
-    /// The handle whose holder is told.
-    pub handle: HandleId,
     pub broken: Broken,
 }
 
@@ -256,6 +254,16 @@ impl Caches {
         }
     }
 
+    /// The handles of an oplock or a lease.
+    pub fn handles(&self, key: CacheKey) -> impl Iterator<Item = HandleId> {
+        self.0.get(&key).into_iter().flat_map(|cache| cache.handles.iter().copied())
+    }
+
+    /// Whether its client would be asked before anybody else may have the file: it holds H, and no break is in progress.
+    pub fn keeps_handles(&self, key: CacheKey) -> bool {
+        self.0.get(&key).is_some_and(|cache| cache.held.state().contains(Caching::HANDLE) && !cache.held.is_breaking())
+    }
+
     pub fn granted(&self, key: CacheKey) -> GrantedCaching {
         let Some(cache) = self.0.get(&key) else { return GrantedCaching::None };
         match key {
@@ -309,12 +317,11 @@ impl Caches {
 impl Cache {
     fn told(&mut self, key: CacheKey, notice: BreakNotice, number: u64) -> Option<Told> {
         self.broken = (number, Instant::now());
-        let handle = *self.handles.first()?;
         let broken = match key {
             CacheKey::Oplock(handle) => Broken::Oplock { handle, to: OplockLevel::within(notice.to) },
             CacheKey::Lease(name) => Broken::Lease { name, is_v2: self.v2.is_some(), notice },
         };
-        Some(Told { key, handle, broken })
+        Some(Told { key, broken })
     }
 }
 

@@ -9,7 +9,7 @@ use concurrency::share_mode::RestAccess;
 
 use super::caches::{BreakWait, CacheKey, GrantedCaching};
 use super::entry::{Span, Work};
-use super::open::{Client, Holder, Place};
+use super::open::{Client, Holder, OpenHandle, Place};
 use super::slot::Slot;
 use super::table::{ClosedHandle, Table};
 use super::{Entry, FileId, HandleId, HandleRefusal, Reach};
@@ -165,13 +165,25 @@ impl Handle {
         Ok(kept)
     }
 
+    /// A durable handle has lost its connection: another holder is told what becomes of it.
+    pub fn disconnected(&self, holder: Arc<dyn Holder>) -> Result<(), HandleRefusal> {
+        self.hand_over(holder, |handle| handle.is_disconnected = true)
+    }
+
     /// A durable handle was claimed by a new connection.
     pub fn reconnected(&self, client: Client, holder: Arc<dyn Holder>, now: Timestamp) -> Result<(), HandleRefusal> {
+        self.hand_over(holder, |handle| {
+            (handle.client, handle.reconnected, handle.is_disconnected) = (client, Some(now), false);
+        })
+    }
+
+    /// Refused if what the client caches is being taken back, or does not keep the handle for it: then nobody may come back to it.
+    fn hand_over(&self, holder: Arc<dyn Holder>, change: impl FnOnce(&mut OpenHandle)) -> Result<(), HandleRefusal> {
         let before = self.table.with(self.file.share, |share| {
-            let slot = share.slot_of(self.file, self.id)?;
+            let slot = share.slot_of(self.file, self.id).filter(|slot| slot.keeps(self.id))?;
             let handle = slot.handles.get_mut(&self.id)?;
-            (handle.client, handle.reconnected) = (client, Some(now));
-            Some(std::mem::replace(&mut handle.holder, Arc::clone(&holder)))
+            change(handle);
+            Some(std::mem::replace(&mut handle.holder, holder))
         });
         before.map(drop).ok_or(HandleRefusal::Closed)
     }

@@ -33,6 +33,11 @@ impl Handle {
         self.on_slot(|slot| Ok(slot.unlock(self.id, range)?)).map(Wakes::wake)
     }
 
+    /// How many locks it holds.
+    pub fn lock_count(&self) -> usize {
+        self.on_slot(|slot| Ok(slot.lock_count(self.id))).unwrap_or_default()
+    }
+
     fn on_slot<R>(&self, act: impl FnOnce(&mut Slot) -> Result<R, HandleRefusal>) -> Result<R, HandleRefusal> {
         let closed = Err(HandleRefusal::Closed);
         self.table.with(self.file.share, |share| share.slot_of(self.file, self.id).map_or(closed, act))

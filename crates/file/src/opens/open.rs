@@ -81,6 +81,8 @@ pub(super) struct OpenHandle {
     /// Its client has it. Before that the handle keeps others out but is withdrawn without a trace: it deletes nothing,
     /// and no deletion waits for it.
     pub is_told: bool,
+    /// Its client has lost its connection and may come back.
+    pub is_disconnected: bool,
     pub holder: Arc<dyn Holder>,
     /// Its oplock or lease, if it has asked for one. It may have got none.
     pub cache: Option<CacheKey>,
@@ -110,6 +112,7 @@ impl OpenHandle {
             reconnected: None,
             deletes_on_close: request.delete_on_close,
             is_told: false,
+            is_disconnected: false,
             holder: Arc::clone(&request.holder),
             cache: request.caching.key(id),
             is_user: !is_attributes_only(request.mask, CacheKind::Lease),

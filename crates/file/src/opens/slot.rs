@@ -211,7 +211,7 @@ impl Slot {
         }
         let Contended { told, waits } = self.caches.contend(contender, number);
         for told in told {
-            notices.push(self.notice(file, told, number));
+            self.notify(file, told, number, &mut notices);
         }
         (notices, waits)
     }
@@ -233,9 +233,19 @@ impl Slot {
         self.handles.values().next().is_some_and(|handle| handle.place.above.contains(&directory))
     }
 
-    fn notice(&self, file: FileId, Told { key, handle, broken }: Told, number: u64) -> Notice {
-        let handle = self.handles.get(&handle).expect("the handles of a cache are open");
-        Notice { file, key, number, holder: Arc::clone(&handle.holder), broken }
+    /// Tells the first handle that has a connection, and each one that has lost it: those cannot answer and end.
+    fn notify(&self, file: FileId, Told { key, broken }: Told, number: u64, notices: &mut Notices) {
+        let handles = self.caches.handles(key).filter_map(|handle| self.handles.get(&handle));
+        let (lost, connected): (Vec<_>, Vec<_>) = handles.partition(|handle| handle.is_disconnected);
+        for handle in lost.into_iter().chain(connected.into_iter().next()) {
+            notices.push(Notice { file, key, number, holder: Arc::clone(&handle.holder), broken });
+        }
+    }
+
+    /// Whether the handle can be kept for a client that has lost its connection.
+    pub fn keeps(&self, handle: HandleId) -> bool {
+        let key = self.handles.get(&handle).and_then(|handle| handle.cache);
+        key.is_some_and(|key| self.caches.keeps_handles(key))
     }
 
     pub fn granted(&self, handle: HandleId) -> GrantedCaching {
@@ -252,7 +262,7 @@ impl Slot {
     ) -> Result<(Notices, Wakes), AcknowledgementRefusal> {
         let mut notices = Notices::default();
         if let Some(told) = self.caches.acknowledge(key, kept, number)? {
-            notices.push(self.notice(file, told, number));
+            self.notify(file, told, number, &mut notices);
         }
         Ok((notices, self.wakes()))
     }
@@ -314,6 +324,10 @@ impl Slot {
         }
         // It may be gone: another request of the same handle may have unlocked it.
         self.unlock(handle, range).unwrap_or_default()
+    }
+
+    pub fn lock_count(&self, handle: HandleId) -> usize {
+        self.locks.count(owner(handle))
     }
 
     pub fn check_io(&self, handle: HandleId, offset: u64, length: u64, transfer: Transfer) -> Result<(), LockRefusal> {
