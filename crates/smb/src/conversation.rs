@@ -27,6 +27,7 @@ use tokio::task::JoinSet;
 
 use crate::connection::{Connection, Disconnect, Incoming, Received};
 use crate::credits::CREDITS_MAX;
+use crate::lost::Ending;
 use crate::outbox::{OUTBOX_BYTES_MAX, OUTBOX_BYTES_MAX_BEFORE_LOGON, Outbox};
 use crate::server::{Server, filetime_now, hashes};
 use crate::session::{Reply, Session, frame_of};
@@ -231,13 +232,13 @@ impl Conversation {
         self.shared.end_rotated_sessions().await;
     }
 
-    /// Ends the conversation: what waits is cancelled, what is at work comes to its end, every file is closed.
+    /// Ends the conversation: what waits is cancelled, what is at work comes to its end, every file is closed that is not durable.
     pub async fn end(mut self) {
         self.shared.ending.send_replace(true);
         while self.tasks.join_next().await.is_some() {}
         let users: Vec<Arc<User>> = lock(&self.shared.users).drain().map(|(_, user)| user).collect();
         for user in users {
-            self.shared.end_session(&user).await;
+            self.shared.end_session(&user, Ending::Lost).await;
         }
         self.shared.outbox.close();
     }
@@ -259,7 +260,7 @@ impl Drop for Conversation {
         let shared = Arc::clone(&self.shared);
         runtime.spawn(async move {
             for user in users {
-                shared.end_session(&user).await;
+                shared.end_session(&user, Ending::Lost).await;
             }
         });
     }
@@ -295,14 +296,14 @@ impl Shared {
         let users: Vec<Arc<User>> = lock(&self.users).values().cloned().collect();
         for user in users {
             if user.is_ended() {
-                self.end_session(&user).await;
+                self.end_session(&user, Ending::Lost).await;
             } else if user.keys_seen(&accounts) {
                 continue;
             } else if user.session.key_is_among(&hashes(&accounts, &user.session.user)) {
                 user.see_keys(&accounts);
             } else {
                 tracing::debug!(user = user.session.user, "an SMB session ends: its key was replaced");
-                self.end_session(&user).await;
+                self.end_session(&user, Ending::Final).await;
             }
         }
     }
@@ -334,14 +335,14 @@ impl Shared {
         lock(&self.users).get(&session.id).filter(|user| !user.is_ended()).cloned()
     }
 
-    /// Ends a session: its files are closed, and requests on it are refused from now on.
-    pub(crate) async fn end_session(&self, user: &Arc<User>) {
+    /// Ends a session: its files are closed or kept, and requests on it are refused from now on.
+    pub(crate) async fn end_session(&self, user: &Arc<User>, ending: Ending) {
         lock(&self.users).remove(&user.session.id);
         self.connection().end_session(user.session.id);
         self.server.remove_session(user.session.id);
         // A task of its own: files that were taken out of the session are closed, even if nobody waits for it any more.
-        let user = Arc::clone(user);
-        let _ = tokio::spawn(async move { user.end().await }).await;
+        let (server, user) = (Arc::clone(&self.server), Arc::clone(user));
+        let _ = tokio::spawn(async move { server.end_opens(&user, ending).await }).await;
     }
 
     /// Takes CANCEL, which has no answer. Other requests are left alone.

@@ -90,6 +90,10 @@ pub struct Client {
     pub tree_id: u32,
     /// Credits that the server granted and that were not used.
     pub credits: u64,
+    /// The session that a logon replaces.
+    pub previous_session: u64,
+    /// Requests say that they were sent before.
+    pub replays: bool,
 }
 
 impl std::fmt::Debug for Client {
@@ -97,6 +101,9 @@ impl std::fmt::Debug for Client {
         f.debug_struct("Client").field("next_id", &self.next_id).finish_non_exhaustive()
     }
 }
+
+/// Where SESSION_SETUP names the session that it replaces.
+const PREVIOUS_SESSION: usize = HEADER_BYTES + 16;
 
 /// One request of a frame.
 #[derive(Clone, Debug)]
@@ -173,6 +180,8 @@ impl Client {
             session_id: 0,
             tree_id: 0,
             credits: 1,
+            previous_session: 0,
+            replays: false,
         }
     }
 
@@ -222,7 +231,8 @@ impl Client {
 
     /// SESSION_SETUP. A session that logs on again protects it.
     fn session_setup(&mut self, token: &[u8]) -> Vec<u8> {
-        let message = samples::session_setup(token);
+        let mut message = samples::session_setup(token);
+        message[PREVIOUS_SESSION..PREVIOUS_SESSION + 8].copy_from_slice(&self.previous_session.to_le_bytes());
         if self.keys.is_some() {
             return self.ask(Command::SessionSetup, message[HEADER_BYTES..].to_vec());
         }
@@ -252,6 +262,7 @@ impl Client {
             .into_iter()
             .map(|asked| {
                 let flags = if asked.related { Flags::RELATED } else { Flags::default() };
+                let flags = if self.replays { flags.with(Flags::REPLAY) } else { flags };
                 let route = match asked.related {
                     true => Route::Tree { process: 0, tree: u32::MAX },
                     false => Route::Tree { process: 0xFEFF, tree: self.tree_id },
@@ -379,6 +390,47 @@ pub mod body {
         out
     }
 
+    /// A CREATE with an oplock level and contexts.
+    #[must_use]
+    pub fn with_contexts(mut create: Vec<u8>, oplock: u8, contexts: &[(&[u8], Vec<u8>)]) -> Vec<u8> {
+        let contexts: Vec<(&[u8], &[u8])> = contexts.iter().map(|(name, data)| (*name, &data[..])).collect();
+        let chain = chain(&contexts);
+        create[3] = oplock;
+        create.align(0, 8);
+        let at = len32(HEADER_BYTES + create.len());
+        create.replace(48, &at.to_le_bytes());
+        create.replace(52, &len32(chain.len()).to_le_bytes());
+        create.put(&chain);
+        create
+    }
+
+    /// The data of `DH2Q`.
+    #[must_use]
+    pub fn durable_v2(timeout_ms: u32, create_guid: u128) -> Vec<u8> {
+        let mut out = Vec::new();
+        out.put_u32(timeout_ms);
+        out.put_zeros(12);
+        out.put(&create_guid.to_le_bytes());
+        out
+    }
+
+    /// The data of `DH2C`.
+    #[must_use]
+    pub fn reconnect_v2(id: FileId, create_guid: u128) -> Vec<u8> {
+        let mut out = reconnect(id);
+        out.put(&create_guid.to_le_bytes());
+        out.put_u32(0);
+        out
+    }
+
+    /// The data of `DHnC`.
+    #[must_use]
+    pub fn reconnect(id: FileId) -> Vec<u8> {
+        let mut out = Vec::new();
+        put_file(&mut out, id);
+        out
+    }
+
     /// CREATE with every right, sharing everything, of a file that is there or is made, with an oplock level.
     #[must_use]
     pub fn create_with_oplock(name: &str, level: u8) -> Vec<u8> {
@@ -390,21 +442,20 @@ pub mod body {
     /// The same with a lease, of version 2 if there is an epoch.
     #[must_use]
     pub fn create_with_lease(name: &str, key: [u8; 16], state: u32, epoch: Option<u16>) -> Vec<u8> {
-        let mut lease = key.to_vec();
-        lease.put_u32(state);
-        lease.put_zeros(12);
+        with_contexts(create_with_oplock(name, 0xFF), 0xFF, &[(b"RqLs", lease(key, state, epoch))])
+    }
+
+    /// The data of `RqLs`.
+    #[must_use]
+    pub fn lease(key: [u8; 16], state: u32, epoch: Option<u16>) -> Vec<u8> {
+        let mut out = key.to_vec();
+        out.put_u32(state);
+        out.put_zeros(12);
         if let Some(epoch) = epoch {
-            lease.put_zeros(16);
-            lease.put_u16(epoch);
-            lease.put_u16(0);
+            out.put_zeros(16);
+            out.put_u16(epoch);
+            out.put_u16(0);
         }
-        let contexts = chain(&[(b"RqLs", &lease)]);
-        let mut out = create_with_oplock(name, 0xFF);
-        out.align(0, 8);
-        let at = len32(HEADER_BYTES + out.len());
-        out.replace(48, &at.to_le_bytes());
-        out.replace(52, &len32(contexts.len()).to_le_bytes());
-        out.put(&contexts);
         out
     }
 
@@ -461,9 +512,15 @@ pub mod body {
     /// LOCK: offset, length, flags of each range.
     #[must_use]
     pub fn lock(id: FileId, ranges: &[(u64, u64, u32)]) -> Vec<u8> {
+        lock_numbered(id, 0, ranges)
+    }
+
+    /// LOCK with a number, and the place of the number above its four bits.
+    #[must_use]
+    pub fn lock_numbered(id: FileId, sequence: u32, ranges: &[(u64, u64, u32)]) -> Vec<u8> {
         let mut out = vec![48, 0];
         out.put_u16(len16(ranges.len()));
-        out.put_u32(0);
+        out.put_u32(sequence);
         put_file(&mut out, id);
         for (offset, length, flags) in ranges {
             out.put_u64(*offset);

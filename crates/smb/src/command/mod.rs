@@ -4,6 +4,7 @@
 mod change_notify;
 mod close;
 mod create;
+mod durable;
 mod flush;
 mod ioctl;
 mod lock;
@@ -26,6 +27,7 @@ use crate::conversation::Shared;
 use crate::open::{FileOpen, Open, OpenKind};
 use crate::status::{Result, Status};
 use crate::user::{Tree, User};
+use crate::wire::negotiate::Dialect;
 use crate::wire::{Empty, FileId, Request, Response};
 
 /// A request's surroundings.
@@ -36,6 +38,8 @@ pub(crate) struct Call {
     pub tree_id: Option<u32>,
     /// The request may go on after an interim answer: it is the last of its frame.
     pub may_wait: bool,
+    /// The client has sent the request before and does not know what became of it.
+    pub is_replay: bool,
     /// Whether it waits for other clients to give up what they cache.
     pub breaks: Arc<BreakWaiting>,
 }
@@ -85,10 +89,21 @@ impl Call {
         self.user()?.tree(self.tree_id.ok_or(Status::NETWORK_NAME_DELETED)?)
     }
 
-    /// An open of the call's tree.
+    /// Whether the connection has version 2 of durable opens.
+    pub fn knows_v2(&self) -> Result<bool> {
+        let negotiated = self.conversation.connection().negotiated().cloned();
+        let dialect = negotiated.ok_or(Status::USER_SESSION_DELETED)?.algorithms.dialect;
+        Ok(dialect != Dialect::Smb210)
+    }
+
+    /// An open of the call's tree, which is used.
     pub fn open(&self, id: FileId) -> Result<Arc<Open>> {
         let tree = self.tree()?;
-        self.user()?.open(tree.id, id)
+        let open = self.user()?.open(tree.id, id)?;
+        if let OpenKind::File(file) = &open.kind {
+            file.used();
+        }
+        Ok(open)
     }
 }
 

@@ -14,6 +14,7 @@ use crate::connection::Incoming;
 use crate::server::Answered;
 use crate::session::{Reply, Session, frame_of};
 use crate::status::{Result, Status};
+use crate::user::User;
 use crate::wire::compound::Outgoing;
 use crate::wire::frame::FRAME_BYTES_MAX;
 use crate::wire::header::{Command, Flags, Header, Route};
@@ -84,6 +85,8 @@ struct Wait<'a> {
     can_be_cancelled: bool,
     /// While it waits for other clients to give up what they cache.
     breaks: &'a BreakWaiting,
+    /// The session may end before the connection does.
+    user: Option<&'a User>,
 }
 
 /// One of the requests that wait, for as long as this lives.
@@ -113,7 +116,8 @@ impl Shared {
                     let can_be_cancelled = waits || matches!(request, Request::QueryDirectory(_));
                     let mut future = Box::pin(command::run(&call, request));
                     let listed = self.list(&asked.header);
-                    let wait = Wait { running: &listed.running, can_be_cancelled, breaks: &call.breaks };
+                    let user = call.user.as_deref();
+                    let wait = Wait { running: &listed.running, can_be_cancelled, breaks: &call.breaks, user };
                     match self.first(waits, future.as_mut(), left == 0, &wait).await {
                         Some(outcome) => (outcome, None),
                         None => match self.go_async(&asked, &listed.running, &mut replies, encrypted.as_deref()) {
@@ -177,7 +181,14 @@ impl Shared {
             }
         }
         let breaks = Arc::default();
-        let call = Call { conversation: Arc::clone(self), user, tree_id: chain.tree_id, may_wait: is_last, breaks };
+        let call = Call {
+            conversation: Arc::clone(self),
+            user,
+            tree_id: chain.tree_id,
+            may_wait: is_last,
+            is_replay: asked.header.flags.has(Flags::REPLAY),
+            breaks,
+        };
         Ok((call, request))
     }
 
@@ -267,6 +278,8 @@ impl Shared {
                 () = wait.running.cancelled.notified() => {}
                 // Also for a request that begins to wait when the conversation is about to end.
                 _ = ending.wait_for(|ending| *ending), if !is_ending => is_ending = true,
+                // A durable open outlives its session: a lock must not be granted to a request that nobody waits for.
+                () = session_ended(wait.user), if !is_ending => is_ending = true,
                 () = wait.breaks.began.notified(), if is_ending => {}
             }
             if wait.can_be_cancelled || wait.breaks.is_waiting() {
@@ -307,6 +320,13 @@ impl Shared {
         let Ok(command) = asked.header.command() else { return };
         let (received, took) = (asked.received, asked.began.elapsed());
         self.server.host.answered(&Answered { peer: self.peer, command, status, user, took, received, sent });
+    }
+}
+
+async fn session_ended(user: Option<&User>) {
+    match user {
+        Some(user) => user.ended().await,
+        None => std::future::pending().await,
     }
 }
 
