@@ -306,6 +306,10 @@ impl Shared {
         if let Some(session) = &asked.session {
             header.session_id = session.id;
         }
+        // No key is known to sign with. Clients that insist on signatures take this answer if it looks like the request, as with Windows.
+        if asked.session.is_none() && asked.header.flags.has(Flags::SIGNED) {
+            (header.flags, header.signature) = (header.flags.with(Flags::SIGNED), asked.header.signature);
+        }
         if let (Some(tree), Route::Tree { process, .. }) = (tree_id.or(tree_of_chain), header.route) {
             header.route = Route::Tree { process, tree };
         }
