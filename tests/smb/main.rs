@@ -2,6 +2,7 @@
 //!
 //! What files do over SMB is tested by other clients (`tests/clients/python/test_smb*.py`) and in the crate `smb`.
 
+mod durable;
 mod hostile;
 mod server;
 

@@ -156,7 +156,7 @@ fn histories(rounds: &str) -> Step {
 fn fuzz(name: &str, minutes: &str) -> Step {
     let since = std::time::SystemTime::now().duration_since(std::time::SystemTime::UNIX_EPOCH);
     let seed = since.map_or(1, |since| since.as_secs()).to_string();
-    let step = Step::cargo("test --release -p lazurite-fuzzing --test short no_decoder_panics -- --nocapture")
+    let step = Step::cargo("test --profile fuzz -p lazurite-fuzzing --test short no_decoder_panics -- --nocapture")
         .with("LAZURITE_FUZZ_MINUTES", minutes)
         .with("LAZURITE_FUZZ_SEED", &seed);
     if name == "all" { step } else { step.with("LAZURITE_FUZZ_NAME", name) }

@@ -226,6 +226,7 @@ impl Server {
                 let port = Port { listener, transport, connection_limits, idle };
                 let protocol = smb::Smb { server: Arc::clone(&self.smb), local };
                 tokio::spawn(connections.accept(port, protocol));
+                tokio::spawn(smb::look_after_disconnected(Arc::clone(&self.smb)));
                 // Files to be deleted whose last handle was not closed but lost, as when its request was cut off.
                 deletions::spawn(&self.house.services.file_door());
             }
@@ -266,6 +267,7 @@ impl Server {
         if left > 0 {
             tracing::warn!(left, "connections were still busy when time was up; they are cut");
         }
+        self.smb.end_all_disconnected();
         // Connections that were cut leave files behind that their clients have deleted.
         let _ = tokio::time::timeout(limits.shutdown, deletions::ended(&self.house.services.file_door())).await;
         // A sweep that takes longer than requests may is left where it is: what it did not finish is still due.

@@ -207,6 +207,14 @@ async fn write(outbox: &Outbox, writer: &mut (impl AsyncWrite + Unpin), limits: 
     }
 }
 
+/// Ends durable opens that have lost their connection and whose client has not come back in time, or whose account key was replaced.
+pub(crate) async fn look_after_disconnected(server: Arc<Server>) {
+    loop {
+        tokio::time::sleep(SMB_KEYS_PAUSE).await;
+        server.end_disconnected(Instant::now());
+    }
+}
+
 /// What all SMB connections share.
 pub(crate) fn server(house: &Arc<House>, encryption: SmbEncryption) -> Server {
     let names = ServerNames {
