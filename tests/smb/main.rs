@@ -7,6 +7,7 @@
 #[allow(dead_code)]
 mod client;
 mod crash;
+mod durable;
 mod floods;
 mod hostile;
 mod races;
@@ -122,4 +123,31 @@ fn the_server_ends_in_good_order_with_clients_connected() {
     let silent = Wire::connected(&program);
     assert!(program.stop(), "it ends with 0");
     assert!(client.ends() && silent.ends());
+}
+
+/// A client keeps writes back; another one opens the file, waits, and reads what the first wrote when it was told to.
+#[test]
+fn a_cache_is_written_back_before_another_client_reads() {
+    const KEY_OF_LEASE: [u8; 16] = [7; 16];
+    const READ_HANDLE: u32 = 3;
+    const ALL: u32 = 7;
+    let program = Program::start(&["--create", "share:data"]);
+    let (mut holder, mut reader) = (Wire::logged_on(&program, KEY), Wire::logged_on(&program, KEY));
+    holder.connect("data");
+    reader.connect("data");
+    let told = holder.ask(Command::Create, body::create_with_lease("a", KEY_OF_LEASE, ALL, None));
+    let id = told.file_id();
+    let interim = reader.ask(Command::Create, body::create("a", 1, 7, 1, 0));
+    assert_eq!(interim.status(), Status::PENDING);
+    let frame = holder.receive();
+    let broken = holder.client.answers(&frame).remove(0);
+    assert_eq!((broken.header.message_id, broken.header.command), (u64::MAX, Command::OplockBreak as u16));
+    assert_eq!(holder.ask(Command::Write, body::write(id, 0, b"kept back")).status(), Status::SUCCESS);
+    let told = holder.ask(Command::OplockBreak, body::lease_ack(KEY_OF_LEASE, READ_HANDLE));
+    assert_eq!(told.status(), Status::SUCCESS);
+    let frame = reader.receive();
+    let opened = reader.client.answers(&frame).remove(0);
+    assert_eq!((opened.status(), opened.header.message_id), (Status::SUCCESS, interim.header.message_id));
+    let told = reader.ask(Command::Read, body::read(opened.file_id(), 0, 100));
+    assert_eq!(told.data(), b"kept back");
 }

@@ -171,17 +171,34 @@ impl Wire {
 
     /// NEGOTIATE and the first of two tokens; gives the second one, which was not sent.
     pub fn half_logged_on(program: &Program, key: &str) -> (Wire, Vec<u8>) {
-        let mut wire = Wire::connected(program);
+        Wire::connected(program).half_log_on(key)
+    }
+
+    fn half_log_on(mut self, key: &str) -> (Wire, Vec<u8>) {
+        let wire = &mut self;
         let frame = wire.client.negotiate();
         let answer = wire.exchange(&frame);
         let frame = wire.client.log_on(&answer, "devstoreaccount1", key);
         let answer = wire.exchange(&frame);
         let proof = wire.client.prove(&answer);
-        (wire, proof)
+        (self, proof)
     }
 
     pub fn log_on(program: &Program, key: &str) -> (Wire, Status) {
-        let (mut wire, proof) = Wire::half_logged_on(program, key);
+        Wire::connected(program).log_on_here(key)
+    }
+
+    /// Logged on with a session that takes the place of an earlier one.
+    pub fn logged_on_again(program: &Program, key: &str, previous_session: u64) -> Wire {
+        let mut wire = Wire::connected(program);
+        wire.client.previous_session = previous_session;
+        let (wire, status) = wire.log_on_here(key);
+        assert_eq!(status, Status::SUCCESS);
+        wire
+    }
+
+    fn log_on_here(self, key: &str) -> (Wire, Status) {
+        let (mut wire, proof) = self.half_log_on(key);
         let answer = wire.exchange(&proof);
         let status = wire.client.proven(&answer);
         (wire, status)

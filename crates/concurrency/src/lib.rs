@@ -1,5 +1,5 @@
 //! The rules that decide which client may change what, and when: ETags, conditional requests, leases, pop
-//! receipts, share modes and byte-range locks.
+//! receipts, share modes, byte-range locks and caching.
 //!
 //! Everything here is a value with total functions: old value in, new value or refusal out. There is no I/O, no
 //! `async`, no clock and no randomness; the time and every new id are arguments, and expiry is computed from the given
@@ -12,12 +12,14 @@
 //! - [`lease`]: the lock that a client holds on a resource, for a while or without end
 //! - [`share_mode`]: which handles and REST operations may have a file open together
 //! - [`range_lock`]: byte-range locks of open files
+//! - [`caching`]: what SMB clients may keep of a file, and what breaks their oplocks and leases
 //! - [`receipt`]: pop receipts: the right to change a message, until it is given out again
 //!
 //! Which operation checks which rule, in which order, and which error code a refusal has, is for the services to say.
 
 #![forbid(unsafe_code)]
 
+pub mod caching;
 pub mod conditions;
 pub mod depth;
 pub mod etag;

@@ -226,6 +226,11 @@ impl RangeLocks {
         if met { Err(LockRefusal::Conflict) } else { Ok(()) }
     }
 
+    /// How many locks an open holds.
+    pub fn count(&self, owner: OpenId) -> usize {
+        self.held.iter().filter(|lock| lock.owner == owner).count()
+    }
+
     /// Whether nothing is held and nothing waits.
     pub fn is_empty(&self) -> bool {
         self.held.is_empty() && self.waiting.is_empty()
@@ -235,8 +240,7 @@ impl RangeLocks {
         if self.held.iter().any(|lock| lock.stands_against_lock(&new)) {
             return Err(LockRefusal::NotGranted);
         }
-        let locks_of_owner = self.held.iter().filter(|lock| lock.owner == new.owner).count();
-        if self.held.len() >= LOCKS_PER_FILE_MAX || locks_of_owner >= LOCKS_PER_OPEN_MAX {
+        if self.held.len() >= LOCKS_PER_FILE_MAX || self.count(new.owner) >= LOCKS_PER_OPEN_MAX {
             return Err(LockRefusal::TooMany);
         }
         self.held.push(new);

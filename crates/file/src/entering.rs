@@ -7,6 +7,9 @@
 //! A request can be dropped while its commit waits: the client is gone, or its time is over. The commit may be done all the same, so
 //! the entry and the turn belong to the decision: they are given up when the request and the engine are both done with it.
 //!
+//! SMB clients that cache the file are told to give that up. An operation that has to wait for them lets go of its turn and its entries,
+//! and begins anew when they have.
+//!
 //! An operation is a value of one of three kinds, and says itself as what it enters:
 //!
 //! - [`NodeRead`]: reads what stands at a path. [`read`] runs it, [`look`] runs it for operations that no open excludes.
@@ -18,7 +21,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use concurrency::Timestamp;
 use concurrency::share_mode::RestAccess;
-use engine::{Changes, Key, Partitions, Rows, Stop, Tick};
+use engine::{BoxFuture, Changes, Key, Partitions, Rows, Stop, Tick};
 use service::{Operation, ReadOperation};
 use wire::file_path::FilePath;
 
@@ -27,7 +30,7 @@ use crate::announcement::{self, Announcement, Effect};
 use crate::change::rename::{self, Renaming};
 use crate::error::FileError;
 use crate::model::{Halt, guard, refuse, share_key};
-use crate::opens::{Entry, FileId, NameKey, Place, Refusal, Span, Turn};
+use crate::opens::{BreakWait, Entry, FileId, NameKey, Place, Refusal, Span, Turn};
 use crate::ops::Call;
 use crate::reply::node::ShownNode;
 use crate::tree::{self, Spot, Target};
@@ -43,11 +46,13 @@ pub struct Admission {
     pub span: Option<Span>,
     /// It changes what openers look at before they enter the table, so it takes its turn with them.
     pub takes_turn: bool,
+    /// It is not about anything that SMB clients cache.
+    pub is_beside_caches: bool,
 }
 
 impl Admission {
     pub const fn of(access: RestAccess) -> Admission {
-        Admission { access, span: None, takes_turn: false }
+        Admission { access, span: None, takes_turn: false, is_beside_caches: false }
     }
 
     pub const fn at(self, span: Option<Span>) -> Admission {
@@ -56,6 +61,10 @@ impl Admission {
 
     pub const fn in_turn(self) -> Admission {
         Admission { takes_turn: true, ..self }
+    }
+
+    pub const fn beside_caches(self) -> Admission {
+        Admission { is_beside_caches: true, ..self }
     }
 }
 
@@ -128,7 +137,13 @@ pub async fn read<R: NodeRead>(call: Call<'_>, target: &Target, read: R) -> Resu
     let looking = Arc::new(Looking(Arc::clone(&target)));
     for _ in 0..ATTEMPTS_MAX {
         let spot = call.read(&looking).await?;
-        let _entry = enter(call, &spot, read.admission(&spot)).await?;
+        let _entry = match enter(call, &spot, read.admission(&spot)).await {
+            Err(FileError::CacheBreaking(wait)) => {
+                breaks_ended(call, wait).await?;
+                continue;
+            }
+            entered => entered?,
+        };
         let entered = Entered::of(&spot);
         let reading = Reading { target: Arc::clone(&target), read: Arc::clone(&read) };
         let (spot, outcome) = call.read(&Arc::new(reading)).await?;
@@ -143,9 +158,28 @@ pub async fn read<R: NodeRead>(call: Call<'_>, target: &Target, read: R) -> Resu
 /// deleted. Also tells where the path led.
 pub async fn look<R: NodeRead>(call: Call<'_>, target: &Target, read: R) -> Result<(Spot, R::Outcome), Failure> {
     let reading = Arc::new(Reading { target: Arc::new(target.clone()), read: Arc::new(read) });
-    let (spot, outcome) = call.read(&reading).await?;
-    enter(call, &spot, reading.read.admission(&spot)).await?;
-    Ok((spot, outcome?))
+    for _ in 0..ATTEMPTS_MAX {
+        let (spot, outcome) = call.read(&reading).await?;
+        match enter(call, &spot, reading.read.admission(&spot)).await {
+            // What the client writes back is to be seen.
+            Err(FileError::CacheBreaking(wait)) => breaks_ended(call, wait).await?,
+            entered => {
+                entered?;
+                return Ok((spot, outcome?));
+            }
+        }
+    }
+    Err(FileError::Moved.into())
+}
+
+/// Waits for SMB clients to give up what they cache of a file. The operation holds nothing meanwhile that they could need for that.
+///
+/// Boxed: it is rare, and every request's future would otherwise have room for it.
+fn breaks_ended(call: Call<'_>, wait: BreakWait) -> BoxFuture<'_, Result<(), FileError>> {
+    Box::pin(async move {
+        let ended = call.opens.breaks_ended(wait);
+        tokio::time::timeout_at(call.caches_until, ended).await.map_err(|_| FileError::ClientCacheFlushDelay)
+    })
 }
 
 /// Enters the table for the file or directory that stands at a path and is read. Tells its id.
@@ -173,6 +207,10 @@ pub async fn commit_at<C: NodeChange>(
         let spot = in_turn(call, &target, spot.take(), change.admission(), &mut turn).await?;
         match commit_entered(call, &target, &spot, Arc::clone(&change), (turn.as_ref(), None)).await {
             Err(Failure::Refused(FileError::Moved)) => {}
+            Err(Failure::Refused(FileError::CacheBreaking(wait))) => {
+                turn = None;
+                breaks_ended(call, wait).await?;
+            }
             result => return result,
         }
     }
@@ -195,9 +233,20 @@ pub async fn commit_reading<C: NodeChange>(
     let mut turn = None;
     for _ in 0..ATTEMPTS_MAX {
         let spot = in_turn(call, &target, spot.take(), admission, &mut turn).await?;
-        let (id, entry) = enter_read(reader, source).await.map_err(of_source)?;
+        let (id, entry) = match enter_read(reader, source).await {
+            Err(Failure::Refused(FileError::CacheBreaking(wait))) => {
+                turn = None;
+                breaks_ended(call, wait).await.map_err(|error| of_source(error.into()))?;
+                continue;
+            }
+            entered => entered.map_err(of_source)?,
+        };
         match commit_entered(call, &target, &spot, Arc::new(change(id)), (turn.as_ref(), entry)).await {
             Err(Failure::Refused(FileError::Moved)) => {}
+            Err(Failure::Refused(FileError::CacheBreaking(wait))) => {
+                turn = None;
+                breaks_ended(call, wait).await?;
+            }
             result => return result,
         }
     }
@@ -354,10 +403,13 @@ pub async fn rename(call: Call<'_>, rename: RenameNode) -> Result<ShownNode, Fai
             let taken = call.opens.turn_at_both(names.0.clone(), names.1.clone()).await.map_err(FileError::from)?;
             turn = Some((names, Arc::new(taken)));
         }
-        let source = enter_source(call, &from).await?;
-        let replaced = match rename.access_to_target(&from, &to) {
-            Some(access) => enter(call, &to, Admission::of(access)).await?,
-            None => Some(enter_directory(call, &to)?),
+        let (source, replaced) = match enter_both(call, &rename, &from, &to).await {
+            Err(FileError::CacheBreaking(wait)) => {
+                turn = None;
+                breaks_ended(call, wait).await?;
+                continue;
+            }
+            entered => entered?,
         };
         let entered = (Entered::of(&from), Entered::of(&to));
         let held = (replaced, turn.as_ref().map(|(_, turn)| Arc::clone(turn)));
@@ -381,6 +433,21 @@ pub async fn rename(call: Call<'_>, rename: RenameNode) -> Result<ShownNode, Fai
         }
     }
     Err(FileError::Moved.into())
+}
+
+/// Enters the table for what is renamed, and for what stands at the new name or the directory it comes into.
+async fn enter_both(
+    call: Call<'_>,
+    rename: &RenameNode,
+    from: &Spot,
+    to: &Spot,
+) -> Result<(Option<Entry>, Option<Entry>), FileError> {
+    let source = enter_source(call, from).await?;
+    let replaced = match rename.access_to_target(from, to) {
+        Some(access) => enter(call, to, Admission::of(access)).await?,
+        None => Some(enter_directory(call, to)?),
+    };
+    Ok((source, replaced))
 }
 
 #[derive(Debug)]
@@ -492,6 +559,9 @@ async fn enter(call: Call<'_>, spot: &Spot, admission: Admission) -> Result<Opti
         return Ok(None);
     }
     let Some(file) = file_id(spot) else { return enter_directory(call, spot).map(Some) };
+    if admission.is_beside_caches {
+        return Ok(Some(call.opens.enter_beside_caches(file, admission.access)?));
+    }
     Ok(Some(call.opens.enter(file, admission.access, admission.span).await?))
 }
 
@@ -528,6 +598,7 @@ impl From<Refusal> for FileError {
             Refusal::FileLockConflict => FileError::FileLockConflict,
             Refusal::DeletePending => FileError::SmbDeletePending,
             Refusal::TooMany => FileError::Moved,
+            Refusal::Breaking(wait) => FileError::CacheBreaking(wait),
         }
     }
 }

@@ -9,6 +9,8 @@ use wire::metadata::MetadataError;
 use wire::names::NameError;
 use wire::xml::XmlError;
 
+use crate::opens::BreakWait;
+
 /// A refusal. Nothing was changed; the same request may succeed once what it names has changed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum FileError {
@@ -70,10 +72,14 @@ pub enum FileError {
     SmbDeletePending,
     /// A directory with something open below it.
     CannotDeleteFileOrDirectory,
+    /// An SMB client has not given up in time what it caches of the file.
+    ClientCacheFlushDelay,
 
     // Leases.
     Lease(Leased, LeaseRefusal),
 
+    /// SMB clients must give up what they cache of a file first. It is never an answer: the operation waits for them and begins anew.
+    CacheBreaking(BreakWait),
     /// Another file or directory, or none, stands at the path since it was looked up. It is never an answer: the operation begins anew.
     Moved,
     /// The same of the source of a copy.
@@ -225,7 +231,14 @@ impl FileError {
                 "The file or directory could not be deleted because it is in use by an SMB client.",
             ),
 
+            FileError::ClientCacheFlushDelay => (
+                408,
+                "ClientCacheFlushDelay",
+                "The specified resource may be cached by an SMB client, which did not write its cache back in time.",
+            ),
+
             FileError::Lease(of, refusal) => lease(*of, *refusal),
+            FileError::CacheBreaking(_) => (503, "ServerBusy", "SMB clients open the file all the time. Try again."),
             FileError::Moved | FileError::SourceMoved => {
                 (503, "ServerBusy", "The path changes all the time. Try again.")
             }

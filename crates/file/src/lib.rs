@@ -77,6 +77,7 @@ use content::source::{Outside, SourceReader};
 use engine::{Engine, Rows, Unread};
 use service::properties::Properties;
 use service::{Call, HttpService, ServiceState, StoredPolicy};
+use tokio::time::Instant;
 use wire::http::{Body, Reply};
 use wire::names::ShareName;
 
@@ -173,7 +174,10 @@ impl HttpService for FileService {
             None => call,
         };
         let term = self.ownership.as_ref().and_then(|ownership| ownership.term());
-        ops::run(op, ops::Call { base, opens, events, abandoned, copier, term }, body).await
+        let caches_until = Instant::now() + request::caches_patience(base.head);
+        let call = ops::Call { base, opens, events, abandoned, caches_until, copier, term };
+        // Boxed: every request of the server would otherwise have room for it.
+        Box::pin(ops::run(op, call, body)).await
     }
 
     fn find_policies(rows: &dyn Rows, account: u64, share: &str) -> Result<Option<Vec<StoredPolicy>>, Unread> {

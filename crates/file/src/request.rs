@@ -1,5 +1,7 @@
 //! What operations have in common in what they take: shares, paths, snapshots, lease ids.
 
+use std::time::Duration;
+
 use concurrency::Timestamp;
 use service::{HttpHeaderNames, Pairs, RequestError};
 use wire::dates;
@@ -127,6 +129,18 @@ pub fn metadata(head: &Head) -> Result<Pairs, FileError> {
 }
 
 /// The request headers that set the HTTP headers of a file.
+/// How long an operation waits at most for SMB clients to give up what they cache, as Azure has it.
+pub const CACHES_PATIENCE_MAX: Duration = Duration::from_secs(30);
+/// The server ends a request when its time is over. Waiting ends a little before, so that the answer says why.
+const CACHES_PATIENCE_MARGIN: Duration = Duration::from_millis(200);
+
+/// How long a request waits for SMB clients to give up what they cache: the time that its client has set, if that is less than usual.
+pub fn caches_patience(head: &Head) -> Duration {
+    let asked = head.query.get("timeout").and_then(|text| text.parse().ok()).filter(|seconds| *seconds > 0);
+    let patience = asked.map_or(CACHES_PATIENCE_MAX, |seconds| Duration::from_secs(seconds).min(CACHES_PATIENCE_MAX));
+    patience.saturating_sub(CACHES_PATIENCE_MARGIN)
+}
+
 pub const HTTP_HEADERS: HttpHeaderNames = HttpHeaderNames {
     content_type: "x-ms-content-type",
     content_encoding: "x-ms-content-encoding",

@@ -18,6 +18,7 @@ use content::source::{
 use engine::{BoxFuture, Engine, NotCommitted, Rows, Stop, Unread};
 use service::sources::{Located, Manner, Wish, without_signature};
 use std::collections::VecDeque;
+use tokio::time::Instant;
 use wire::dates;
 use wire::file_path::{FilePath, PathKind, TrailingDots};
 use wire::http::{Body, ErrorReply, Head, HeaderMap, HeaderName, HeaderValue, header};
@@ -27,10 +28,10 @@ use wire::ranges::RangeHeader;
 use crate::entering::{self, Admission, NodeRead};
 use crate::error::FileError;
 use crate::model::{Halt, Node, refuse};
-use crate::opens::{self, Opens};
+use crate::opens::{self, Opens, Refusal};
 use crate::ops::Call;
 use crate::owner::{FencedEngine, Ownership, Protected, RestPort};
-use crate::request::{required, text};
+use crate::request::{CACHES_PATIENCE_MAX, required, text};
 use crate::tree::{self, Spot, Target};
 use crate::{Failure, request};
 
@@ -325,14 +326,23 @@ impl SourceReader for FileReader {
         place: &'a LocalPlace,
     ) -> BoxFuture<'a, Result<ReadGuard, NotCommitted<ErrorReply>>> {
         Box::pin(async move {
-            let wanted = place.clone();
             let engine = self.fenced.as_ref().map_or(engine, |fenced| fenced as &dyn Engine);
-            let spot = engine::read(engine, move |rows, _| find(&wanted, rows)).await?;
-            let file = entering::file_id(&spot).filter(|_| spot.at.is_none());
-            let Some(file) = file else { return Ok(ReadGuard::default()) };
-            let entered = self.opens.enter(file, RestAccess::Read, None).await;
-            let entry = entered.map_err(|refusal| NotCommitted::Refused(FileError::from(refusal).into()))?;
-            Ok(ReadGuard(Some(Box::new(entry))))
+            let until = Instant::now() + CACHES_PATIENCE_MAX;
+            loop {
+                let wanted = place.clone();
+                let spot = engine::read(engine, move |rows, _| find(&wanted, rows)).await?;
+                let file = entering::file_id(&spot).filter(|_| spot.at.is_none());
+                let Some(file) = file else { return Ok(ReadGuard::default()) };
+                let refused = |error: FileError| NotCommitted::Refused(error.into());
+                match self.opens.enter(file, RestAccess::Read, None).await {
+                    Ok(entry) => return Ok(ReadGuard(Some(Box::new(entry)))),
+                    Err(Refusal::Breaking(wait)) => {
+                        let ended = tokio::time::timeout_at(until, self.opens.breaks_ended(wait)).await;
+                        ended.map_err(|_| refused(FileError::ClientCacheFlushDelay))?;
+                    }
+                    Err(refusal) => return Err(refused(refusal.into())),
+                }
+            }
         })
     }
 }

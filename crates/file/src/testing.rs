@@ -15,7 +15,9 @@ use wire::http::{Body, ErrorReply, FixedBody, Head, Reply};
 use wire::names::ShareName;
 
 use crate::model::{AccessTier, Protocol, Provisioned, Share};
-use crate::opens::{Client, FileId, Handle, HandleId, Holder, OpenRequest, Opens, Place, Removal};
+use crate::opens::{
+    Broken, CachingRequest, Client, FileId, Handle, HandleId, Holder, OpenRequest, Opens, Place, Removal,
+};
 use crate::{Failure, FileError, FileReader, FileService, Op};
 
 pub use content::testing::{Elsewhere, Script, Then};
@@ -350,9 +352,12 @@ impl Bench {
             file: FileId { share, id },
             place: Arc::new(Place { path: path.to_owned(), above }),
             open: Open { access, sharing },
+            mask: if access.is_none() { 0x80 } else { 0x1 },
             also: Access::NONE,
             delete_on_close: false,
             is_leased: false,
+            caching: CachingRequest::None,
+            has_waited: false,
             client: Client { session: 7, address: "10.0.0.1:50000".parse().unwrap(), name: "client".to_owned() },
             now: NOW,
             holder: Arc::new(SilentHolder),
@@ -368,6 +373,10 @@ impl Holder for SilentHolder {
     fn closed(&self, _: HandleId) {}
 
     fn must_delete(&self, _: Removal) {}
+
+    fn broken(&self, _: Broken) -> bool {
+        true
+    }
 }
 
 /// A body that must not be asked for.

@@ -251,6 +251,7 @@ impl Server {
                 let port = Port { listener, transport, connection_limits, idle };
                 let protocol = smb::Smb { server: Arc::clone(&self.smb), local, nodes: self.house.nodes.clone() };
                 tokio::spawn(connections.accept(port, protocol));
+                tokio::spawn(smb::look_after_disconnected(Arc::clone(&self.smb), self.house.nodes.clone()));
                 // Files to be deleted whose last handle was not closed but lost, as when its request was cut off.
                 deletions::spawn(&self.house.services.file_door());
             }
@@ -307,6 +308,7 @@ impl Server {
         if left > 0 {
             tracing::warn!(left, "connections were still busy when time was up; they are cut");
         }
+        self.smb.end_all_disconnected();
         // Connections that were cut leave files behind that their clients have deleted.
         let _ = tokio::time::timeout(limits.shutdown, deletions::ended(&self.house.services.file_door())).await;
         if let (Some(nodes), Some(mut keeping)) = (&self.house.nodes, keeping) {

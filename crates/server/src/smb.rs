@@ -154,7 +154,11 @@ async fn talk(
         outbox.abandon();
     }
     let ending = async {
-        conversation.end().await;
+        if ended == Ended::NotOwner {
+            conversation.end_for_good().await;
+        } else {
+            conversation.end().await;
+        }
         outbox.close();
     };
     match is_writing {
@@ -301,6 +305,24 @@ async fn write_some(
     }
 }
 
+/// Ends durable opens that have lost their connection and whose client has not come back in time, or whose account key was replaced. All
+/// of them when another node serves SMB: their clients go there.
+pub(crate) async fn look_after_disconnected(server: Arc<Server>, nodes: Option<Arc<Nodes>>) {
+    let mut owner = nodes.map(|nodes| nodes.owner());
+    loop {
+        let another_owner = async {
+            match &mut owner {
+                Some(owner) if owner.changed().await.is_ok() => {}
+                _ => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = another_owner => server.end_all_disconnected(),
+            () = tokio::time::sleep(SMB_KEYS_PAUSE) => server.end_disconnected(Instant::now()),
+        }
+    }
+}
+
 /// What all SMB connections share.
 pub(crate) fn server(house: &Arc<House>, encryption: SmbEncryption) -> Server {
     let names = ServerNames {
@@ -315,7 +337,7 @@ pub(crate) fn server(house: &Arc<House>, encryption: SmbEncryption) -> Server {
         server_guid: random_guid(),
         require_encryption: encryption == SmbEncryption::Required,
         require_signing: true,
-        leasing: false,
+        leasing: true,
     };
     let host = Arc::new(SmbHost(Arc::clone(house)));
     Server::new(settings, house.services.file_door(), Arc::clone(&house.accounts), host)

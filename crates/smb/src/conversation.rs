@@ -27,6 +27,7 @@ use tokio::task::JoinSet;
 
 use crate::connection::{Connection, Disconnect, Incoming, Plain, Received};
 use crate::credits::CREDITS_MAX;
+use crate::lost::Ending;
 use crate::memory::Memory;
 use crate::outbox::{OUTBOX_BYTES_MAX, OUTBOX_BYTES_MAX_BEFORE_LOGON, Outbox};
 use crate::server::{Server, filetime_now, hashes};
@@ -185,7 +186,13 @@ impl Conversation {
         };
         if let [incoming] = &requests[..] {
             match Command::from_u16(incoming.header.command) {
-                Some(Command::Negotiate) => return shared.negotiate(incoming),
+                Some(Command::Negotiate) => {
+                    shared.negotiate(incoming)?;
+                    if let Some(client) = shared.client() {
+                        shared.server.add_conversation(client, shared);
+                    }
+                    return Ok(());
+                }
                 Some(Command::SessionSetup) => {
                     let incoming = requests.remove(0);
                     let later = Box::pin(shared.session_setup(incoming, encrypted.as_deref())).await?;
@@ -228,13 +235,22 @@ impl Conversation {
         self.shared.end_rotated_sessions().await;
     }
 
-    /// Ends the conversation: what waits is cancelled, what is at work comes to its end, every file is closed.
-    pub async fn end(mut self) {
+    /// Ends the conversation: what waits is cancelled, what is at work comes to its end, every file is closed that is not durable.
+    pub async fn end(self) {
+        self.end_as(Ending::Lost).await;
+    }
+
+    /// The same on a node that serves SMB no longer: durable files are closed, too, because their clients will come back to another node.
+    pub async fn end_for_good(self) {
+        self.end_as(Ending::Final).await;
+    }
+
+    async fn end_as(mut self, ending: Ending) {
         self.shared.ending.send_replace(true);
         while self.tasks.join_next().await.is_some() {}
         let users: Vec<Arc<User>> = lock(&self.shared.users).drain().map(|(_, user)| user).collect();
         for user in users {
-            self.shared.end_session(&user).await;
+            self.shared.end_session(&user, ending).await;
         }
         self.shared.outbox.close();
     }
@@ -245,6 +261,9 @@ impl Drop for Conversation {
     fn drop(&mut self) {
         self.shared.ending.send_replace(true);
         self.shared.outbox.close();
+        if let Some(client) = self.shared.client() {
+            self.shared.server.remove_conversation(client, &self.shared);
+        }
         let users: Vec<Arc<User>> = lock(&self.shared.users).drain().map(|(_, user)| user).collect();
         if users.is_empty() {
             return;
@@ -253,7 +272,7 @@ impl Drop for Conversation {
         let shared = Arc::clone(&self.shared);
         runtime.spawn(async move {
             for user in users {
-                shared.end_session(&user).await;
+                shared.end_session(&user, Ending::Lost).await;
             }
         });
     }
@@ -295,14 +314,14 @@ impl Shared {
         let users: Vec<Arc<User>> = lock(&self.users).values().cloned().collect();
         for user in users {
             if user.is_ended() {
-                self.end_session(&user).await;
+                self.end_session(&user, Ending::Lost).await;
             } else if user.keys_seen(&accounts) {
                 continue;
             } else if user.session.key_is_among(&hashes(&accounts, &user.session.user)) {
                 user.see_keys(&accounts);
             } else {
                 tracing::debug!(user = user.session.user, "an SMB session ends: its key was replaced");
-                self.end_session(&user).await;
+                self.end_session(&user, Ending::Final).await;
             }
         }
     }
@@ -317,19 +336,31 @@ impl Shared {
         Ok(())
     }
 
+    /// The GUID of the client, once it has negotiated.
+    pub(crate) fn client(&self) -> Option<u128> {
+        self.connection().negotiated().map(|negotiated| negotiated.client_guid)
+    }
+
+    /// A session of the account on this connection.
+    pub(crate) fn session_of(&self, account: &str) -> Option<Arc<Session>> {
+        let users = lock(&self.users);
+        let user = users.values().find(|user| !user.is_ended() && user.session.user == account);
+        user.map(|user| Arc::clone(&user.session))
+    }
+
     /// The user of a session of this connection that has not ended.
-    fn user(&self, session: &Session) -> Option<Arc<User>> {
+    pub(crate) fn user(&self, session: &Session) -> Option<Arc<User>> {
         lock(&self.users).get(&session.id).filter(|user| !user.is_ended()).cloned()
     }
 
-    /// Ends a session: its files are closed, and requests on it are refused from now on.
-    pub(crate) async fn end_session(&self, user: &Arc<User>) {
+    /// Ends a session: its files are closed or kept, and requests on it are refused from now on.
+    pub(crate) async fn end_session(&self, user: &Arc<User>, ending: Ending) {
         lock(&self.users).remove(&user.session.id);
         self.connection().end_session(user.session.id);
         self.server.remove_session(user.session.id);
         // A task of its own: files that were taken out of the session are closed, even if nobody waits for it any more.
-        let user = Arc::clone(user);
-        let _ = tokio::spawn(async move { user.end().await }).await;
+        let (server, user) = (Arc::clone(&self.server), Arc::clone(user));
+        let _ = tokio::spawn(async move { server.end_opens(&user, ending).await }).await;
     }
 
     /// Takes CANCEL, which has no answer. Other requests are left alone.

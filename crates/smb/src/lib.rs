@@ -15,26 +15,33 @@
 //! The half that is at work:
 //!
 //! * [`server`]: what all connections share. [`conversation`]: one connection, many requests at once. [`outbox`]: answers on their way.
+//! * `breaks`: clients are told that they may not cache a file any more.
+//! * [`durable`]: opens that outlive their connections. `lost`: how they are kept, given back and ended. `replay`: CREATE requests
+//!   that are sent again.
 //! * `user`: a session at work: its trees and opens. `command`: one file per command.
 //! * [`logon_throttle`]: failed logons.
 //!
 //! A server reads the prefix of a frame ([`wire::frame::decode`]) and the frame, hands it to [`conversation::Conversation::receive`], and
 //! sends what it takes from the outbox.
 
+mod breaks;
 mod command;
 pub mod connection;
 pub mod conversation;
 pub mod credits;
 pub mod crypto;
+pub mod durable;
 #[cfg(feature = "testing")]
 pub mod fuzzing;
 pub mod logon;
 pub mod logon_throttle;
+mod lost;
 pub mod memory;
 pub mod ntlm;
 mod open;
 pub mod outbox;
 pub mod pipe;
+mod replay;
 #[cfg(any(test, feature = "testing"))]
 mod samples;
 pub mod server;

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -13,9 +14,13 @@ use ring::rand::{SecureRandom, SystemRandom};
 use service::current::Current;
 
 use crate::connection::{Drawn, Settings};
+use crate::conversation::Shared;
+use crate::durable::Disconnected;
 use crate::logon_throttle::LogonThrottle;
+use crate::lost::Lost;
 use crate::memory::MemoryPool;
 use crate::ntlm::NtHash;
+use crate::replay::Replays;
 use crate::status::Status;
 use crate::user::User;
 use crate::wire::header::Command;
@@ -58,6 +63,12 @@ pub struct Server {
     pub(crate) memory: MemoryPool,
     accounts: AccountSource,
     sessions: Mutex<HashMap<u64, Weak<User>>>,
+    /// By the GUID of the client.
+    conversations: Mutex<HashMap<u128, Vec<Weak<Shared>>>>,
+    disconnected: Mutex<Disconnected<Lost>>,
+    /// CREATE requests that may be sent again.
+    pub(crate) replays: Arc<Replays>,
+    next_open: AtomicU64,
     random: SystemRandom,
 }
 
@@ -72,7 +83,9 @@ impl fmt::Debug for AccountSource {
 impl Server {
     /// A server without connections.
     pub fn new(settings: Settings, door: Door, accounts: Arc<dyn Current<Accounts>>, host: Arc<dyn Host>) -> Server {
+        let random = SystemRandom::new();
         Server {
+            next_open: AtomicU64::new(first_open(&random)),
             settings: Arc::new(settings),
             door,
             host,
@@ -80,7 +93,10 @@ impl Server {
             memory: MemoryPool::default(),
             accounts: AccountSource(accounts),
             sessions: Mutex::default(),
-            random: SystemRandom::new(),
+            conversations: Mutex::default(),
+            disconnected: Mutex::default(),
+            replays: Arc::default(),
+            random,
         }
     }
 
@@ -101,9 +117,17 @@ impl Server {
 
     /// Random bytes. A system without randomness cannot run this server at all, so zeros are never sent: the panic ends the connection.
     pub(crate) fn bytes<const N: usize>(&self) -> [u8; N] {
-        let mut bytes = [0; N];
-        self.random.fill(&mut bytes).expect("the system has randomness");
-        bytes
+        drawn(&self.random)
+    }
+
+    /// The persistent half of a new file id: no other open has it.
+    pub(crate) fn next_open(&self) -> u64 {
+        self.next_open.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Durable opens without a connection.
+    pub(crate) fn disconnected(&self) -> MutexGuard<'_, Disconnected<Lost>> {
+        self.disconnected.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn sessions(&self) -> MutexGuard<'_, HashMap<u64, Weak<User>>> {
@@ -118,11 +142,46 @@ impl Server {
         self.sessions().remove(&id);
     }
 
+    fn conversations(&self) -> MutexGuard<'_, HashMap<u128, Vec<Weak<Shared>>>> {
+        self.conversations.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A client has made a connection.
+    pub(crate) fn add_conversation(&self, client: u128, conversation: &Arc<Shared>) {
+        self.conversations().entry(client).or_default().push(Arc::downgrade(conversation));
+    }
+
+    pub(crate) fn remove_conversation(&self, client: u128, conversation: &Arc<Shared>) {
+        let mut all = self.conversations();
+        let Some(of_client) = all.get_mut(&client) else { return };
+        of_client.retain(|other| other.as_ptr() != Arc::as_ptr(conversation));
+        if of_client.is_empty() {
+            all.remove(&client);
+        }
+    }
+
+    /// The connections of a client.
+    pub(crate) fn conversations_of(&self, client: u128) -> Vec<Arc<Shared>> {
+        self.conversations().get(&client).into_iter().flatten().filter_map(Weak::upgrade).collect()
+    }
+
     /// A session of the account, on whatever connection.
     pub(crate) fn find_session(&self, id: u64, account: &str) -> Option<Arc<User>> {
         let user = self.sessions().get(&id)?.upgrade()?;
         (user.session.user == account).then_some(user)
     }
+}
+
+fn drawn<const N: usize>(random: &SystemRandom) -> [u8; N] {
+    let mut bytes = [0; N];
+    random.fill(&mut bytes).expect("the system has randomness");
+    bytes
+}
+
+/// Where the persistent halves of file ids begin. A client that comes back after a restart does not meet the open of another one.
+fn first_open(random: &SystemRandom) -> u64 {
+    // The upper half is left free: numbers rise for as long as the process runs.
+    (u64::from_le_bytes(drawn(random)) >> 1).max(1)
 }
 
 /// The hashes of an account's keys; none for a name that is unknown.

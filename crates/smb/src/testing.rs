@@ -14,6 +14,7 @@ use crate::spnego::client as spnego;
 use crate::status::Status;
 use crate::wire::FileId;
 use crate::wire::compound::{self, Outgoing};
+use crate::wire::create_context::chain;
 use crate::wire::cursor::{Put, len16, len32, to_utf16};
 use crate::wire::frame;
 use crate::wire::header::{Command, Flags, HEADER_BYTES, Header, Route};
@@ -89,6 +90,10 @@ pub struct Client {
     pub tree_id: u32,
     /// Credits that the server granted and that were not used.
     pub credits: u64,
+    /// The session that a logon replaces.
+    pub previous_session: u64,
+    /// Requests say that they were sent before.
+    pub replays: bool,
 }
 
 impl std::fmt::Debug for Client {
@@ -96,6 +101,9 @@ impl std::fmt::Debug for Client {
         f.debug_struct("Client").field("next_id", &self.next_id).finish_non_exhaustive()
     }
 }
+
+/// Where SESSION_SETUP names the session that it replaces.
+const PREVIOUS_SESSION: usize = HEADER_BYTES + 16;
 
 /// One request of a frame.
 #[derive(Clone, Debug)]
@@ -180,6 +188,8 @@ impl Client {
             session_id: 0,
             tree_id: 0,
             credits: 1,
+            previous_session: 0,
+            replays: false,
         }
     }
 
@@ -229,7 +239,8 @@ impl Client {
 
     /// SESSION_SETUP. A session that logs on again protects it.
     fn session_setup(&mut self, token: &[u8]) -> Vec<u8> {
-        let message = samples::session_setup(token);
+        let mut message = samples::session_setup(token);
+        message[PREVIOUS_SESSION..PREVIOUS_SESSION + 8].copy_from_slice(&self.previous_session.to_le_bytes());
         if self.keys.is_some() {
             return self.ask(Command::SessionSetup, message[HEADER_BYTES..].to_vec());
         }
@@ -259,6 +270,7 @@ impl Client {
             .into_iter()
             .map(|asked| {
                 let flags = if asked.related { Flags::RELATED } else { Flags::default() };
+                let flags = if self.replays { flags.with(Flags::REPLAY) } else { flags };
                 let route = match asked.related {
                     true => Route::Tree { process: 0, tree: u32::MAX },
                     false => Route::Tree { process: 0xFEFF, tree: self.tree_id },
@@ -348,7 +360,7 @@ fn put_file(out: &mut Vec<u8>, id: FileId) {
 
 /// Bodies of requests.
 pub mod body {
-    use super::{FileId, HEADER_BYTES, Put, len16, len32, put_file, to_utf16};
+    use super::{FileId, HEADER_BYTES, Put, chain, len16, len32, put_file, to_utf16};
 
     /// LOGOFF, TREE_DISCONNECT, ECHO.
     #[must_use]
@@ -405,6 +417,93 @@ pub mod body {
         out
     }
 
+    /// A CREATE with an oplock level and contexts.
+    #[must_use]
+    pub fn with_contexts(mut create: Vec<u8>, oplock: u8, contexts: &[(&[u8], Vec<u8>)]) -> Vec<u8> {
+        let contexts: Vec<(&[u8], &[u8])> = contexts.iter().map(|(name, data)| (*name, &data[..])).collect();
+        let chain = chain(&contexts);
+        create[3] = oplock;
+        create.align(0, 8);
+        let at = len32(HEADER_BYTES + create.len());
+        create.replace(48, &at.to_le_bytes());
+        create.replace(52, &len32(chain.len()).to_le_bytes());
+        create.put(&chain);
+        create
+    }
+
+    /// The data of `DH2Q`.
+    #[must_use]
+    pub fn durable_v2(timeout_ms: u32, create_guid: u128) -> Vec<u8> {
+        let mut out = Vec::new();
+        out.put_u32(timeout_ms);
+        out.put_zeros(12);
+        out.put(&create_guid.to_le_bytes());
+        out
+    }
+
+    /// The data of `DH2C`.
+    #[must_use]
+    pub fn reconnect_v2(id: FileId, create_guid: u128) -> Vec<u8> {
+        let mut out = reconnect(id);
+        out.put(&create_guid.to_le_bytes());
+        out.put_u32(0);
+        out
+    }
+
+    /// The data of `DHnC`.
+    #[must_use]
+    pub fn reconnect(id: FileId) -> Vec<u8> {
+        let mut out = Vec::new();
+        put_file(&mut out, id);
+        out
+    }
+
+    /// CREATE with every right, sharing everything, of a file that is there or is made, with an oplock level.
+    #[must_use]
+    pub fn create_with_oplock(name: &str, level: u8) -> Vec<u8> {
+        let mut out = create(name, 0x1F_01FF, 7, 3, 0);
+        out[3] = level;
+        out
+    }
+
+    /// The same with a lease, of version 2 if there is an epoch.
+    #[must_use]
+    pub fn create_with_lease(name: &str, key: [u8; 16], state: u32, epoch: Option<u16>) -> Vec<u8> {
+        with_contexts(create_with_oplock(name, 0xFF), 0xFF, &[(b"RqLs", lease(key, state, epoch))])
+    }
+
+    /// The data of `RqLs`.
+    #[must_use]
+    pub fn lease(key: [u8; 16], state: u32, epoch: Option<u16>) -> Vec<u8> {
+        let mut out = key.to_vec();
+        out.put_u32(state);
+        out.put_zeros(12);
+        if let Some(epoch) = epoch {
+            out.put_zeros(16);
+            out.put_u16(epoch);
+            out.put_u16(0);
+        }
+        out
+    }
+
+    /// OPLOCK_BREAK: the acknowledgement of an oplock break.
+    #[must_use]
+    pub fn oplock_ack(id: FileId, level: u8) -> Vec<u8> {
+        let mut out = vec![24, 0, level, 0, 0, 0, 0, 0];
+        put_file(&mut out, id);
+        out
+    }
+
+    /// OPLOCK_BREAK: the acknowledgement of a lease break.
+    #[must_use]
+    pub fn lease_ack(key: [u8; 16], state: u32) -> Vec<u8> {
+        let mut out = vec![36, 0, 0, 0, 0, 0, 0, 0];
+        out.put(&key);
+        out.put_u32(state);
+        out.put_u64(0);
+        out
+    }
+
     /// CLOSE.
     #[must_use]
     pub fn close(id: FileId) -> Vec<u8> {
@@ -447,9 +546,15 @@ pub mod body {
     /// LOCK: offset, length, flags of each range.
     #[must_use]
     pub fn lock(id: FileId, ranges: &[(u64, u64, u32)]) -> Vec<u8> {
+        lock_numbered(id, 0, ranges)
+    }
+
+    /// LOCK with a number, and the place of the number above its four bits.
+    #[must_use]
+    pub fn lock_numbered(id: FileId, sequence: u32, ranges: &[(u64, u64, u32)]) -> Vec<u8> {
         let mut out = vec![48, 0];
         out.put_u16(len16(ranges.len()));
-        out.put_u32(0);
+        out.put_u32(sequence);
         put_file(&mut out, id);
         for (offset, length, flags) in ranges {
             out.put_u64(*offset);

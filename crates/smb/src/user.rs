@@ -1,10 +1,10 @@
 //! A session at work: the trees and the files that its user has open.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use auth::Accounts;
+use tokio::sync::watch;
 
 use crate::open::Open;
 use crate::session::Session;
@@ -44,7 +44,7 @@ pub(crate) struct User {
     pub session: Arc<Session>,
     /// The accounts by which its key was last found to be valid.
     seen: Mutex<Weak<Accounts>>,
-    is_ended: AtomicBool,
+    ended: watch::Sender<bool>,
     state: Mutex<State>,
 }
 
@@ -59,7 +59,7 @@ struct State {
 impl User {
     pub fn new(session: Arc<Session>, accounts: &Arc<Accounts>) -> User {
         let seen = Mutex::new(Arc::downgrade(accounts));
-        User { session, seen, is_ended: AtomicBool::new(false), state: Mutex::default() }
+        User { session, seen, ended: watch::Sender::new(false), state: Mutex::default() }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -77,7 +77,12 @@ impl User {
     }
 
     pub fn is_ended(&self) -> bool {
-        self.is_ended.load(Ordering::Relaxed)
+        *self.ended.borrow()
+    }
+
+    /// Ready when the session ends: nothing of it may wait any more.
+    pub async fn ended(&self) {
+        let _ = self.ended.subscribe().wait_for(|ended| *ended).await;
     }
 
     pub fn has_opens(&self) -> bool {
@@ -131,13 +136,19 @@ impl User {
         }
     }
 
-    /// Enters an open, which `make` builds from its id. If it cannot be entered any more it is closed again.
-    pub async fn add_open(&self, tree_id: u32, make: impl FnOnce(FileId) -> Open) -> Result<Arc<Open>> {
+    /// Enters an open, which `make` builds from its id. If it cannot be entered any more it is closed again. `persistent` is the half of
+    /// the id that no other open of the server has.
+    pub async fn add_open(
+        &self,
+        tree_id: u32,
+        persistent: u64,
+        make: impl FnOnce(FileId) -> Open,
+    ) -> Result<Arc<Open>> {
         let (open, refused) = {
             let mut state = self.state();
             state.last_open += 1;
             let volatile = state.last_open;
-            let open = Arc::new(make(FileId { persistent: volatile, volatile }));
+            let open = Arc::new(make(FileId { persistent, volatile }));
             let refused = match () {
                 () if self.is_ended() => Some(Status::USER_SESSION_DELETED),
                 () if !state.trees.contains_key(&tree_id) => Some(Status::NETWORK_NAME_DELETED),
@@ -184,16 +195,11 @@ impl User {
         state.opens.remove(&id.volatile).ok_or(Status::FILE_CLOSED)
     }
 
-    /// Ends the session: everything is closed.
-    pub async fn end(&self) {
-        self.is_ended.store(true, Ordering::Relaxed);
-        let opens: Vec<Arc<Open>> = {
-            let mut state = self.state();
-            state.trees.clear();
-            state.opens.drain().map(|(_, open)| open).collect()
-        };
-        for open in opens {
-            open.close().await;
-        }
+    /// Ends the session. What was open is for the caller to close or to keep.
+    pub fn end(&self) -> Vec<Arc<Open>> {
+        let mut state = self.state();
+        self.ended.send_replace(true);
+        state.trees.clear();
+        state.opens.drain().map(|(_, open)| open).collect()
     }
 }

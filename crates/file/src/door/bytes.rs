@@ -67,6 +67,7 @@ impl OpenFile {
         if bytes.is_empty() {
             return Ok(());
         }
+        self.break_readers()?;
         let change = self.range_change(span);
         let gathered = self.prepare(change).await?;
         let staged = stage(&*self.tree.door.engine, [&gathered.before, &bytes, &gathered.after]).await?;
@@ -114,7 +115,9 @@ impl OpenFile {
             return Err(Refused::DiskFull);
         }
         let times = self.moved_times();
-        let changed = self.change(Effect::changed(Aspects::BYTES), move |spot, rows, tick, changes| {
+        let begun = self.begin_change(None).await?;
+        self.break_readers()?;
+        let changed = self.commit_change(begun, Effect::changed(Aspects::BYTES), move |spot, rows, tick, changes| {
             spot.share.announce_count(rows);
             let length = spot.existing().map_err(|error| ended(halt(error)))?.length();
             match choose(length, asked).filter(|chosen| *chosen != length) {
@@ -149,6 +152,7 @@ impl OpenFile {
             return Err(Refused::InvalidParameter);
         }
         let begun = self.begin_change(Some(ByteSpan { start, end })).await?;
+        self.break_readers()?;
         let change = self.range_change(ByteSpan { start, end });
         let cleared = self.commit_change(begun, Effect::changed(Aspects::BYTES), move |spot, rows, tick, changes| {
             let length = spot.existing().map_err(|error| ended(halt(error)))?.length();

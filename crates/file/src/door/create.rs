@@ -23,7 +23,7 @@ use crate::change::create::{self, NewFile, NewNode, Replacing};
 use crate::change::properties::{PermissionSetting, SmbSettings};
 use crate::model::{Attributes, Node, ShareGuard, share_key};
 use crate::opens::events::Aspects;
-use crate::opens::{Entry, FileId, Handle, NameKey, OpenRequest, Place, Turn};
+use crate::opens::{CachingRequest, Entry, FileId, Handle, NameKey, OpenRequest, Place, Turn};
 use crate::request::FILE_BYTES_MAX;
 use crate::security::{Descriptor, Permission, root_directory};
 use crate::tree::{self, Spot};
@@ -263,7 +263,7 @@ impl Found {
 
 pub async fn open(tree: &Tree, request: CreateRequest) -> Result<Opened, Refused> {
     let wish = Arc::new(Wish::new(&request)?);
-    let mut opening = Opening { tree, request, wish, created: None };
+    let mut opening = Opening { tree, request, wish, created: None, has_waited: false };
     let mut turn: Option<(NameKey, Arc<Turn>)> = None;
     for _ in 0..ATTEMPTS_MAX {
         let moves = tree.door.opens.moves(tree.generation);
@@ -284,6 +284,11 @@ pub async fn open(tree: &Tree, request: CreateRequest) -> Result<Opened, Refused
             Ok(opened) => return Ok(opened),
             // The turn is given up: what changed the file may wait for it.
             Err(Ended::LookAgain) => {}
+            Err(Ended::Breaking(wait)) => {
+                drop(held);
+                opening.has_waited = true;
+                tree.breaks_ended(&*opening.request.owner, wait).await;
+            }
             Err(other) => return Err(other.into()),
         }
     }
@@ -306,12 +311,24 @@ struct Opening<'a> {
     wish: Arc<Wish>,
     /// What an earlier attempt has created.
     created: Option<u64>,
+    /// An earlier attempt had to wait for other clients to give up what they cache.
+    has_waited: bool,
 }
 
 impl Opening<'_> {
     async fn look(&self) -> Result<Found, Refused> {
         let wish = Arc::clone(&self.wish);
         Ok(self.tree.read(move |rows, share, now| Found::look(rows, (share, None), &wish.path, now)).await?)
+    }
+
+    /// A key that the client has a lease of for another file, or for any if there is none yet, is refused.
+    fn check_lease(&self, spot: &Spot) -> Result<(), Refused> {
+        let CachingRequest::Lease { name, .. } = self.request.caching else { return Ok(()) };
+        let file = spot.id().map(|id| FileId { share: spot.share.generation, id });
+        match self.tree.door.opens.is_lease_elsewhere(name, file) {
+            true => Err(Refused::InvalidParameter),
+            false => Ok(()),
+        }
     }
 
     /// Whether something must be there and is not, or is there and must not. That needs no turn: it was so at the moment of the look.
@@ -326,6 +343,7 @@ impl Opening<'_> {
     async fn attempt(&mut self, mut found: Found, moves: u64, turn: &Arc<Turn>) -> Result<Opened, Ended> {
         self.check_pending(&found.spot)?;
         let plan = self.wish.plan(&found.spot, self.created)?;
+        self.check_lease(&found.spot)?;
         // Held until the handle is in the table: the directory is not deleted before.
         let mut added = None;
         if let Plan::Create { is_directory } = plan {
@@ -363,7 +381,13 @@ impl Opening<'_> {
             Plan::Open | Plan::Create { .. } if is_new => CreateAction::Created,
             Plan::Open | Plan::Create { .. } => CreateAction::Opened,
         };
-        let file = OpenFile::new(self.tree.clone(), (handle, closing), granted, node.is_directory());
+        let file = OpenFile::new(
+            self.tree.clone(),
+            (handle, closing),
+            Arc::clone(&self.request.owner),
+            granted,
+            node.is_directory(),
+        );
         let is_emptied = matches!(plan, Plan::Overwrite | Plan::Create { .. });
         let allocation = self.request.allocation.filter(|asked| is_emptied && *asked <= FILE_BYTES_MAX).unwrap_or(0);
         file.state().allocation = allocation;
@@ -389,9 +413,13 @@ impl Opening<'_> {
             file: FileId { share: found.spot.share.generation, id: node.id },
             place: Arc::new(found.place()),
             open: Open { access: Access::from_mask(granted), sharing: self.wish.sharing },
+            mask: granted,
             also: if plan == Plan::Overwrite { Access::WRITE } else { Access::NONE },
             delete_on_close: false,
             is_leased: node.file().is_some_and(|state| state.lease.holder(found.now).is_some()),
+            // There is nothing to cache of a directory.
+            caching: if node.is_directory() { CachingRequest::None } else { self.request.caching },
+            has_waited: self.has_waited,
             client: self.request.client.clone(),
             now: found.now,
             holder: Arc::new(holder),

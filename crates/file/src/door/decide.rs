@@ -8,7 +8,7 @@ use wire::file_path::{FilePath, PathKind, TrailingDots};
 use super::{Refused, Tree};
 use crate::error::FileError;
 use crate::model::{Halt, Protocol, ShareGuard, find_guard};
-use crate::opens::{HandleRefusal, OpenRefusal, Refusal};
+use crate::opens::{BreakWait, HandleRefusal, OpenRefusal, Refusal};
 
 /// How often an operation begins anew because what it has looked up has changed.
 pub const ATTEMPTS_MAX: usize = 100;
@@ -25,6 +25,8 @@ pub enum Ended {
     Unsettled {
         map: u64,
     },
+    /// Other clients must give up what they cache first. Nothing is held while they are waited for.
+    Breaking(BreakWait),
 }
 
 pub type Stopped = Stop<Ended>;
@@ -95,7 +97,7 @@ impl From<Ended> for Refused {
     fn from(ended: Ended) -> Refused {
         match ended {
             Ended::Refused(refused) => refused,
-            Ended::LookAgain | Ended::Unsettled { .. } => Refused::TryAgain,
+            Ended::LookAgain | Ended::Unsettled { .. } | Ended::Breaking(_) => Refused::TryAgain,
         }
     }
 }
@@ -126,6 +128,7 @@ impl From<FileError> for Ended {
         Ended::Refused(match error {
             FileError::Moved | FileError::SourceMoved | FileError::UnauthorizedOverwrite => return Ended::LookAgain,
             FileError::Unsettled { map } => return Ended::Unsettled { map },
+            FileError::CacheBreaking(wait) => return Ended::Breaking(wait),
             FileError::CannotConvertToSddlDueToCustomAce
             | FileError::FileInvalidPermission
             | FileError::FileInvalidPermissionKey => Refused::InvalidSecurityDescriptor,
@@ -140,9 +143,10 @@ impl From<FileError> for Ended {
             FileError::ShareNotFound => Refused::ShareGone,
             FileError::ShareSizeLimitReached => Refused::DiskFull,
             // To SMB, a copy that fills the file has it open.
-            FileError::PendingCopyOperation | FileError::SharingViolation | FileError::Lease(..) => {
-                Refused::SharingViolation
-            }
+            FileError::PendingCopyOperation
+            | FileError::SharingViolation
+            | FileError::ClientCacheFlushDelay
+            | FileError::Lease(..) => Refused::SharingViolation,
             FileError::FileLockConflict => Refused::FileLockConflict,
             FileError::SmbDeletePending => Refused::DeletePending,
             FileError::CannotDeleteFileOrDirectory => Refused::CannotDelete,
@@ -166,14 +170,21 @@ impl From<FileError> for Ended {
     }
 }
 
-impl From<HandleRefusal> for Refused {
-    fn from(refusal: HandleRefusal) -> Refused {
-        match refusal {
+impl From<HandleRefusal> for Ended {
+    fn from(refusal: HandleRefusal) -> Ended {
+        Ended::Refused(match refusal {
+            HandleRefusal::Breaking(wait) => return Ended::Breaking(wait),
             HandleRefusal::Closed => Refused::FileClosed,
             HandleRefusal::DeletePending => Refused::DeletePending,
             HandleRefusal::OpenBelow => Refused::AccessDenied,
             HandleRefusal::Lock(refusal) => refusal.into(),
-        }
+        })
+    }
+}
+
+impl From<HandleRefusal> for Refused {
+    fn from(refusal: HandleRefusal) -> Refused {
+        Ended::from(refusal).into()
     }
 }
 
@@ -189,14 +200,21 @@ impl From<LockRefusal> for Refused {
     }
 }
 
-impl From<Refusal> for Refused {
-    fn from(refusal: Refusal) -> Refused {
-        match refusal {
+impl From<Refusal> for Ended {
+    fn from(refusal: Refusal) -> Ended {
+        Ended::Refused(match refusal {
+            Refusal::Breaking(wait) => return Ended::Breaking(wait),
             Refusal::DeletePending => Refused::DeletePending,
             Refusal::SharingViolation => Refused::SharingViolation,
             Refusal::FileLockConflict => Refused::FileLockConflict,
             Refusal::TooMany => Refused::TooMany,
-        }
+        })
+    }
+}
+
+impl From<Refusal> for Refused {
+    fn from(refusal: Refusal) -> Refused {
+        Ended::from(refusal).into()
     }
 }
 
@@ -207,6 +225,8 @@ impl From<OpenRefusal> for Ended {
             OpenRefusal::DeletePending => Refused::DeletePending,
             OpenRefusal::SharingViolation => Refused::SharingViolation,
             OpenRefusal::TooMany => Refused::TooMany,
+            OpenRefusal::Breaking(wait) => return Ended::Breaking(wait),
+            OpenRefusal::LeaseElsewhere => Refused::InvalidParameter,
         })
     }
 }

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use concurrency::Timestamp;
+use concurrency::caching::{AcknowledgementRefusal, Contention, OplockLevel};
 use concurrency::range_lock::Transfer;
 use content::map::{ByteSpan, FileView};
 use engine::{Changes, Commit, Rows, Tick};
@@ -17,7 +18,7 @@ use super::{FileInfo, HandleOwner, Refused, Tree, snapshot};
 use crate::announcement::{Announcement, Effect};
 use crate::model::{ShareGuard, share_key};
 use crate::opens::events::Watcher;
-use crate::opens::{Entry, Handle, HandleId, Holder, Place, Removal, Span};
+use crate::opens::{BreakWait, Broken, Client, Entry, GrantedCaching, Handle, HandleId, Holder, Place, Removal, Span};
 use crate::tree::{self, Spot};
 
 /// An open file or directory. Every method takes `&self`: requests of one handle may run at once.
@@ -29,6 +30,8 @@ use crate::tree::{self, Spot};
 pub struct OpenFile {
     pub(super) tree: Tree,
     subject: Subject,
+    /// It is told what becomes of the handle. Another one after a lost connection.
+    owner: Mutex<Arc<dyn HandleOwner>>,
     access: u32,
     is_directory: bool,
     /// Held for reading by every change under way, until its commit has ended. Close and flush wait for all of them.
@@ -113,6 +116,10 @@ impl Holder for DoorHolder {
     fn must_delete(&self, removal: Removal) {
         self.tree.abandon(removal);
     }
+
+    fn broken(&self, broken: Broken) -> bool {
+        self.owner.broken(broken)
+    }
 }
 
 /// Where a handle has its file.
@@ -173,21 +180,35 @@ impl OpenFile {
     pub(super) fn new(
         tree: Tree,
         (handle, closing): (Arc<Handle>, Arc<Closing>),
+        owner: Arc<dyn HandleOwner>,
         access: u32,
         is_directory: bool,
     ) -> OpenFile {
-        OpenFile::of(tree, (Subject::Live(handle), closing), access, is_directory)
+        OpenFile::of(tree, (Subject::Live(handle), closing), owner, access, is_directory)
     }
 
     /// Something in a share snapshot.
-    pub(super) fn in_snapshot(tree: Tree, location: Location, access: u32, is_directory: bool) -> OpenFile {
-        OpenFile::of(tree, (Subject::Snapshot(location), Arc::default()), access, is_directory)
+    pub(super) fn in_snapshot(
+        tree: Tree,
+        location: Location,
+        owner: Arc<dyn HandleOwner>,
+        access: u32,
+        is_directory: bool,
+    ) -> OpenFile {
+        OpenFile::of(tree, (Subject::Snapshot(location), Arc::default()), owner, access, is_directory)
     }
 
-    fn of(tree: Tree, (subject, closing): (Subject, Arc<Closing>), access: u32, is_directory: bool) -> OpenFile {
+    fn of(
+        tree: Tree,
+        (subject, closing): (Subject, Arc<Closing>),
+        owner: Arc<dyn HandleOwner>,
+        access: u32,
+        is_directory: bool,
+    ) -> OpenFile {
         OpenFile {
             tree,
             subject,
+            owner: Mutex::new(owner),
             access,
             is_directory,
             changing: Arc::default(),
@@ -238,6 +259,16 @@ impl OpenFile {
         }
     }
 
+    /// What its client may cache now.
+    pub fn caching(&self) -> GrantedCaching {
+        self.live().map_or(GrantedCaching::None, |handle| handle.granted_caching())
+    }
+
+    /// The client has answered the break of the handle's oplock, and keeps no more than the level.
+    pub fn acknowledge_oplock(&self, kept: OplockLevel) -> Result<OplockLevel, AcknowledgementRefusal> {
+        self.live().ok_or(AcknowledgementRefusal::NotBreaking)?.acknowledge_oplock(kept)
+    }
+
     /// Closes the handle, when the changes under way have ended. The last handle of a file that is to be deleted removes it; the
     /// answer comes when that is durable.
     pub async fn close(&self) -> Result<(), Refused> {
@@ -252,6 +283,61 @@ impl OpenFile {
             Some(removal) => self.tree.remove(removal).await,
             None => Ok(()),
         }
+    }
+}
+
+/// Handles that outlive their connections.
+impl OpenFile {
+    /// Whether the file is in the share that the tree is connected to.
+    pub fn is_in(&self, tree: &Tree) -> bool {
+        (self.tree.account, self.tree.generation) == (tree.account, tree.generation)
+    }
+
+    /// Whether the path of a CREATE leads to the file: the case of names does not matter.
+    pub fn is_at(&self, path: &str) -> bool {
+        let folded = |path: &str| fold(path).into_owned();
+        let place = self.live().and_then(|handle| handle.place());
+        place.is_some_and(|place| folded(&place.path.replace('/', "\\")) == folded(path))
+    }
+
+    /// How many byte-range locks it holds.
+    pub fn lock_count(&self) -> usize {
+        self.live().map_or(0, |handle| handle.lock_count())
+    }
+
+    /// The connection is lost. Whether the handle can be kept for its client: not if it was closed, and only while its oplock or lease
+    /// keeps handles. `owner` is told what becomes of it meanwhile; a break ends it.
+    pub fn disconnect(&self, owner: Arc<dyn HandleOwner>) -> bool {
+        let is_kept = self.live().is_some_and(|handle| handle.disconnected(self.holder(&owner)).is_ok());
+        if is_kept {
+            self.owned_by(owner);
+        }
+        is_kept
+    }
+
+    /// Another connection of the same client has the handle now. The answer is what CREATE tells of the file.
+    pub async fn reconnect(&self, client: Client, owner: Arc<dyn HandleOwner>) -> Result<FileInfo, Refused> {
+        let (now, _) = self.look(|_, _, now| Ok(now)).await?;
+        self.live().ok_or(Refused::FileClosed)?.reconnected(client, self.holder(&owner), now)?;
+        self.owned_by(owner);
+        self.query().await
+    }
+
+    /// Closes the handle. What is to be deleted is deleted in the background.
+    pub fn close_at_once(&self) {
+        self.closing.close();
+        if let Some(removal) = self.live().and_then(|handle| handle.close()) {
+            self.tell_watchers_of_deletion();
+            self.tree.abandon(removal);
+        }
+    }
+
+    fn holder(&self, owner: &Arc<dyn HandleOwner>) -> Arc<DoorHolder> {
+        Arc::new(DoorHolder::new(self.tree.clone(), Arc::clone(owner), Arc::clone(&self.closing)))
+    }
+
+    fn owned_by(&self, owner: Arc<dyn HandleOwner>) {
+        *self.owner.lock().unwrap_or_else(PoisonError::into_inner) = owner;
     }
 }
 
@@ -337,6 +423,17 @@ impl OpenFile {
         Ok((under_way, entry))
     }
 
+    /// Bytes of the file are about to be changed: what others have read of it they may not keep.
+    pub(super) fn break_readers(&self) -> Result<(), Refused> {
+        Ok(self.handle()?.contend(Contention::Change)?)
+    }
+
+    /// Waits for other clients to give up what they cache. Neither a turn nor an entry is held meanwhile.
+    pub(super) async fn breaks_ended(&self, wait: BreakWait) {
+        let owner = Arc::clone(&self.owner.lock().unwrap_or_else(PoisonError::into_inner));
+        self.tree.breaks_ended(&*owner, wait).await;
+    }
+
     /// Ready when all changes that were begun before have ended.
     pub(super) async fn settled(&self) {
         drop(self.changing.write().await);
@@ -397,7 +494,7 @@ impl OpenFile {
                     announcement.forget();
                     match ended {
                         Ended::Unsettled { map } => FileView::settle(&*self.tree.door.engine, map).await?,
-                        Ended::Refused(_) | Ended::LookAgain => return Err(ended.into()),
+                        Ended::Refused(_) | Ended::LookAgain | Ended::Breaking(_) => return Err(ended.into()),
                     }
                 }
             }

@@ -1,6 +1,7 @@
 //! Properties of an open file or directory: times, attributes, permission, deletion.
 
 use bytes::Bytes;
+use concurrency::caching::Contention;
 use engine::{Changes, Rows, Stop, Tick};
 
 use super::decide::{Stopped, ended, refuse};
@@ -10,6 +11,7 @@ use crate::change::properties::{PermissionSetting, SmbSettings, TimeSetting};
 use crate::change::set::{self, FileSettings};
 use crate::change::{permission, remove};
 use crate::model::{Attributes, Node, refuse as halt};
+use crate::opens::HandleRefusal;
 use crate::opens::events::Aspects;
 use crate::security::{Descriptor, Permission};
 use crate::tree::Spot;
@@ -61,6 +63,9 @@ impl OpenFile {
         self.need(access::DELETE)?;
         let handle = self.handle()?;
         let mut _judgement = None;
+        if pending && !self.is_directory() {
+            self.break_handles().await?;
+        }
         if pending {
             self.check_deletion().await?;
             if self.is_directory() {
@@ -72,6 +77,16 @@ impl OpenFile {
         handle.set_delete_pending(pending)?;
         self.tell_watchers_of_deletion();
         Ok(())
+    }
+
+    /// Other clients let go of handles that they only keep for later.
+    async fn break_handles(&self) -> Result<(), Refused> {
+        loop {
+            match self.handle()?.contend(Contention::Rename) {
+                Err(HandleRefusal::Breaking(wait)) => self.breaks_ended(wait).await,
+                done => return Ok(done?),
+            }
+        }
     }
 
     /// Whether the file or directory, as it is now, may be deleted.

@@ -64,11 +64,18 @@ impl OpenFile {
             }
             let held = turn.as_ref().map(|(_, turn)| Arc::clone(turn));
             let reach = if self.is_directory() { Reach::Tree } else { Reach::Node };
-            let source = self.handle()?.begin_rename(reach)?;
-            let replaced = self.enter_target(&from, &to, replaces).await?;
-            let held = (replaced, held, Arc::clone(&under_way));
-            match self.commit_rename(way, (from, to), replaces, (source, held)).await {
+            let renamed = async {
+                let source = self.handle()?.begin_rename(reach)?;
+                let replaced = self.enter_target(&from, &to, replaces).await?;
+                let held = (replaced, held, Arc::clone(&under_way));
+                self.commit_rename(way, (from, to), replaces, (source, held)).await
+            };
+            match renamed.await {
                 Err(Ended::LookAgain) => {}
+                Err(Ended::Breaking(wait)) => {
+                    drop(turn.take());
+                    self.breaks_ended(wait).await;
+                }
                 result => return Ok(result?),
             }
         }
@@ -76,19 +83,19 @@ impl OpenFile {
     }
 
     /// Enters the table for the directory of the new name, and for what has that name, which nobody may have open.
-    async fn enter_target(&self, from: &Spot, to: &Spot, replaces: bool) -> Result<(Entry, Option<Entry>), Refused> {
+    async fn enter_target(&self, from: &Spot, to: &Spot, replaces: bool) -> Result<(Entry, Option<Entry>), Ended> {
         let opens = &self.tree.door.opens;
         let directory = FileId { share: to.share.generation, id: to.directory() };
         let added = opens.enter_to_add(directory)?;
         opens.check_rename_into(directory)?;
         let Some(node) = to.node.as_ref().filter(|node| Some(node.id) != from.id()) else { return Ok((added, None)) };
         if node.is_directory() || !replaces {
-            return Err(if replaces { Refused::AccessDenied } else { Refused::Collision });
+            return Err(if replaces { Refused::AccessDenied } else { Refused::Collision }.into());
         }
         let file = FileId { share: to.share.generation, id: node.id };
         match opens.enter(file, RestAccess::Delete, None).await {
             Ok(entry) => Ok((added, Some(entry))),
-            Err(Refusal::SharingViolation) => Err(Refused::AccessDenied),
+            Err(Refusal::SharingViolation) => Err(Refused::AccessDenied.into()),
             Err(other) => Err(other.into()),
         }
     }

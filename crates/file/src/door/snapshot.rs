@@ -39,6 +39,6 @@ pub async fn open(tree: &Tree, request: CreateRequest, time: Timestamp) -> Resul
     let granted = wish.access | if wish.wants_all { access::READ_AND_EXECUTE } else { 0 };
     let info = FileInfo::new(node, &names.join("\\"), granted, false);
     let location = Location::in_snapshot(time, &spot, names);
-    let file = OpenFile::in_snapshot(tree.clone(), location, granted, node.is_directory());
+    let file = OpenFile::in_snapshot(tree.clone(), location, request.owner, granted, node.is_directory());
     Ok(Opened { file, action: CreateAction::Opened, info })
 }

@@ -4,16 +4,17 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use concurrency::Timestamp;
+use concurrency::caching::{AcknowledgementRefusal, Caching};
 use engine::{Engine, NotCommitted, Rows};
 use wire::file_path::FilePath;
 use wire::names::ShareName;
 
 use super::decide::Ended;
 use super::removal::{self, Abandoned, AbandonedFile, Remover};
-use super::{CreateRequest, Opened, Refused, Space, create, snapshot};
+use super::{CreateRequest, HandleOwner, Opened, Refused, Space, create, snapshot};
 use crate::model::{Protocol, find_share, find_usage, snapshots};
 use crate::opens::events::Events;
-use crate::opens::{Opens, Removal};
+use crate::opens::{BreakWait, LeaseName, Opens, Removal};
 use crate::owner::shares::TreeHold;
 use crate::owner::{FencedEngine, Ownership, Protected, TermId};
 use crate::{Failure, FileError, FileService, ListShares, ShareVersion, tree};
@@ -156,6 +157,11 @@ impl Door {
         })
     }
 
+    /// A client has answered the break of a lease, and keeps `kept`.
+    pub fn acknowledge_lease(&self, name: LeaseName, kept: Caching) -> Result<(), AcknowledgementRefusal> {
+        self.opens.acknowledge_lease(name, kept)
+    }
+
     /// Has those files tried again that have rested for long enough. Called from time to time.
     pub fn wake_abandoned(&self, now: Instant) {
         self.abandoned.wake(now);
@@ -178,6 +184,11 @@ impl Door {
 }
 
 impl Tree {
+    /// The number of the account.
+    pub fn account(&self) -> u64 {
+        self.account
+    }
+
     /// The name of the share.
     pub fn name(&self) -> &str {
         self.share.as_str()
@@ -213,6 +224,13 @@ impl Tree {
     pub async fn snapshots(&self) -> Result<Vec<Timestamp>, Refused> {
         let found = self.read(|rows, share, _| Ok(snapshots(rows, share.generation)?));
         Ok(found.await?.into_iter().rev().map(|(time, _)| time).collect())
+    }
+
+    /// Waits for other clients to give up what they cache. Nothing is held that they could need for that.
+    pub(super) async fn breaks_ended(&self, owner: &dyn HandleOwner, wait: BreakWait) {
+        owner.waits(true);
+        self.door.opens.breaks_ended(wait).await;
+        owner.waits(false);
     }
 
     /// Deletes a file whose last handle is closed.

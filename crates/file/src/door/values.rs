@@ -9,12 +9,22 @@ use concurrency::range_lock::LockKind;
 
 use super::{OpenFile, attributes};
 use crate::model::Node;
-use crate::opens::{Client, HandleId};
+use crate::opens::{Broken, CachingRequest, Client, HandleId};
 
 /// Told what becomes of a handle without its own doing: the SMB session that has it. It is called without locks and must not block.
 pub trait HandleOwner: Debug + Send + Sync {
     /// The handle was closed by force. What its [`OpenFile`] is asked from now on is refused.
     fn closed(&self, handle: HandleId);
+
+    /// What the handle's oplock or lease allowed to cache is taken back. Says whether the client can be told: one that cannot has lost
+    /// all of it. It acknowledges by [`OpenFile::acknowledge_oplock`] or [`super::Door::acknowledge_lease`], or by closing the handle.
+    fn broken(&self, broken: Broken) -> bool;
+
+    /// What is at work for the handle, an open, a rename or a deletion, waits for other clients to give up what they cache, or no longer.
+    /// Its future may be dropped while it waits.
+    fn waits(&self, is_waiting: bool) {
+        let _ = is_waiting;
+    }
 }
 
 /// What a CREATE does with what stands at the name.
@@ -90,6 +100,7 @@ pub struct CreateRequest {
     pub security: Option<Bytes>,
     /// The allocation size for a new file (context `AlSi`). A file's length is not changed by it.
     pub allocation: Option<u64>,
+    pub caching: CachingRequest,
     pub client: Client,
     pub owner: Arc<dyn HandleOwner>,
 }

@@ -43,18 +43,23 @@ pub(super) struct Work {
 impl Opens {
     /// Enters the file with the access that the operation needs and, for operations on ranges, its bytes.
     ///
-    /// This does not wait for SMB handles. It is a future because handle leases will be broken here before a violation
-    /// is answered; the caller's time limit then ends the wait.
+    /// This waits for no client. What SMB clients cache of the file is broken, and handles that they only keep for later before a
+    /// violation is answered; if they must acknowledge, the answer is [`Refusal::Breaking`].
     pub async fn enter(&self, file: FileId, access: RestAccess, span: Option<Span>) -> Result<Entry, Refusal> {
-        self.begin(file, access, Reach::Node, span)
+        self.begin(file, access, Reach::Node, span, true)
+    }
+
+    /// The same for an operation that is not about what clients cache, such as one on a lease.
+    pub fn enter_beside_caches(&self, file: FileId, access: RestAccess) -> Result<Entry, Refusal> {
+        self.begin(file, access, Reach::Node, None, false)
     }
 
     /// Enters the directory with everything below it, for a rename or a delete: refused if anything below is open. Until
     /// the entry is dropped, opens of anything below wait and then begin again from the path.
     ///
-    /// This does not wait for SMB handles; see [`Opens::enter`].
+    /// Handles below that clients only keep for later are broken first; see [`Opens::enter`].
     pub async fn enter_tree(&self, directory: FileId, access: RestAccess) -> Result<Entry, Refusal> {
-        self.begin(directory, access, Reach::Tree, None)
+        self.begin(directory, access, Reach::Tree, None, true)
     }
 
     /// Enters a directory to put something new into it: refused if the directory is to be deleted or is judged for that. Until the
@@ -64,15 +69,25 @@ impl Opens {
         let work = Work { ticket, access: RestAccess::Look, reach: Reach::Node, span: None };
         self.table.with(directory.share, |share| match share.is_judged(directory.id) {
             true => Err(Refusal::DeletePending),
-            false => share.enter(directory.id, work),
+            // Nothing of a directory is cached, so nothing is broken.
+            false => share.enter(directory, work, false).0,
         })?;
         Ok(Entry::new(Arc::clone(&self.table), directory, ticket, Reach::Node))
     }
 
-    fn begin(&self, file: FileId, access: RestAccess, reach: Reach, span: Option<Span>) -> Result<Entry, Refusal> {
+    fn begin(
+        &self,
+        file: FileId,
+        access: RestAccess,
+        reach: Reach,
+        span: Option<Span>,
+        breaks: bool,
+    ) -> Result<Entry, Refusal> {
         let ticket = self.table.next_ticket();
         let work = Work { ticket, access, reach, span };
-        self.table.with(file.share, |share| share.enter(file.id, work))?;
+        let (entered, notices) = self.table.with(file.share, |share| share.enter(file, work, breaks));
+        self.table.tell(notices);
+        entered?;
         Ok(Entry::new(Arc::clone(&self.table), file, ticket, reach))
     }
 }

@@ -3,11 +3,14 @@
 use std::sync::Arc;
 
 use concurrency::Timestamp;
+use concurrency::caching::{AcknowledgementRefusal, Caching, Contention, OplockLevel};
 use concurrency::range_lock::Transfer;
 use concurrency::share_mode::RestAccess;
 
+use super::caches::{BreakWait, CacheKey, GrantedCaching};
 use super::entry::{Span, Work};
-use super::open::{Client, Holder, Place};
+use super::open::{Client, Holder, OpenHandle, Place};
+use super::slot::Slot;
 use super::table::{ClosedHandle, Table};
 use super::{Entry, FileId, HandleId, HandleRefusal, Reach};
 
@@ -128,17 +131,59 @@ impl Handle {
     pub fn begin_rename(&self, reach: Reach) -> Result<Entry, HandleRefusal> {
         let ticket = self.table.next_ticket();
         let work = Work { ticket, access: RestAccess::Rename, reach, span: None };
-        self.table.with(self.file.share, |share| share.enter_by_handle(self.file, self.id, work))?;
+        let (entered, notices) =
+            self.table.with(self.file.share, |share| share.enter_by_handle(self.file, self.id, work));
+        self.table.tell(notices);
+        entered?;
         Ok(Entry::new(Arc::clone(&self.table), self.file, ticket, reach))
+    }
+
+    /// What is done through this handle breaks what other clients cache. [`HandleRefusal::Breaking`]: they must acknowledge first.
+    pub fn contend(&self, contention: Contention) -> Result<(), HandleRefusal> {
+        let number = self.table.next_ticket();
+        let (notices, waits) = self.table.with(self.file.share, |share| {
+            let slot = share.slot_of(self.file, self.id).ok_or(HandleRefusal::Closed)?;
+            Ok::<_, HandleRefusal>(slot.contend_by(self.file, self.id, contention, number))
+        })?;
+        self.table.tell(notices);
+        if waits {
+            let wait = BreakWait { file: self.file, reach: Reach::Node, until: number };
+            return Err(HandleRefusal::Breaking(wait));
+        }
+        Ok(())
+    }
+
+    /// What its client may cache now.
+    pub fn granted_caching(&self) -> GrantedCaching {
+        let granted = |slot: &mut Slot| slot.granted(self.id);
+        self.table.with(self.file.share, |share| share.slot_of(self.file, self.id).map(granted)).unwrap_or_default()
+    }
+
+    /// Its client has answered the break of its oplock, and keeps no more than the level.
+    pub fn acknowledge_oplock(&self, kept: OplockLevel) -> Result<OplockLevel, AcknowledgementRefusal> {
+        acknowledge(&self.table, self.file, CacheKey::Oplock(self.id), kept.caching())?;
+        Ok(kept)
+    }
+
+    /// A durable handle has lost its connection: another holder is told what becomes of it.
+    pub fn disconnected(&self, holder: Arc<dyn Holder>) -> Result<(), HandleRefusal> {
+        self.hand_over(holder, |handle| handle.is_disconnected = true)
     }
 
     /// A durable handle was claimed by a new connection.
     pub fn reconnected(&self, client: Client, holder: Arc<dyn Holder>, now: Timestamp) -> Result<(), HandleRefusal> {
+        self.hand_over(holder, |handle| {
+            (handle.client, handle.reconnected, handle.is_disconnected) = (client, Some(now), false);
+        })
+    }
+
+    /// Refused if what the client caches is being taken back, or does not keep the handle for it: then nobody may come back to it.
+    fn hand_over(&self, holder: Arc<dyn Holder>, change: impl FnOnce(&mut OpenHandle)) -> Result<(), HandleRefusal> {
         let before = self.table.with(self.file.share, |share| {
-            let slot = share.slot_of(self.file, self.id)?;
+            let slot = share.slot_of(self.file, self.id).filter(|slot| slot.keeps(self.id))?;
             let handle = slot.handles.get_mut(&self.id)?;
-            (handle.client, handle.reconnected) = (client, Some(now));
-            Some(std::mem::replace(&mut handle.holder, Arc::clone(&holder)))
+            change(handle);
+            Some(std::mem::replace(&mut handle.holder, holder))
         });
         before.map(drop).ok_or(HandleRefusal::Closed)
     }
@@ -190,10 +235,27 @@ pub(super) struct Closed {
     pub removal: Option<Removal>,
 }
 
+/// A client has answered the break of a cache.
+pub(super) fn acknowledge(
+    table: &Arc<Table>,
+    file: FileId,
+    key: CacheKey,
+    kept: Caching,
+) -> Result<(), AcknowledgementRefusal> {
+    let number = table.next_ticket();
+    let (notices, wakes) =
+        table.with(file.share, |share| share.slot_mut(file.id)?.acknowledge(file, (key, kept), number))?;
+    table.tell(notices);
+    wakes.wake();
+    Ok(())
+}
+
 pub(super) fn close(table: &Arc<Table>, file: FileId, handle: HandleId) -> Option<Closed> {
-    let closed = table.with(file.share, |share| share.close(file.id, handle))?;
+    let number = table.next_ticket();
+    let (closed, notices) = table.with(file.share, |share| share.close(file, handle, number, &table.leases))?;
     let ClosedHandle { handle, must_delete, wakes } = closed;
     wakes.wake();
+    table.tell(notices);
     let removal = || Removal { table: Arc::clone(table), file, place: handle.place };
     Some(Closed { removal: must_delete.then(removal), holder: handle.holder })
 }

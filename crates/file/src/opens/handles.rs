@@ -115,6 +115,29 @@ impl Opens {
         outcome
     }
 
+    /// The share is deleted: handles whose clients have lost their connection are closed.
+    pub fn close_disconnected(&self, share: u64) {
+        let mut from = HandleId(0);
+        loop {
+            let (lost, last) = self.table.with(share, |share| {
+                let looked: Vec<(HandleId, u64)> = share.handles_after(from).take(HANDLES_PER_LOOK).collect();
+                let last = looked.last().map(|(id, _)| *id);
+                let is_lost = |(id, file): &(HandleId, u64)| {
+                    let handle = share.slot(*file).and_then(|slot| slot.handles.get(id));
+                    handle.is_some_and(|handle| handle.is_disconnected)
+                };
+                (looked.into_iter().filter(is_lost).collect::<Vec<_>>(), last)
+            });
+            for (id, file) in lost {
+                self.force_close_one(FileId { share, id: file }, id, &mut ForcedClose::default());
+            }
+            match last {
+                Some(last) => from = last,
+                None => return,
+            }
+        }
+    }
+
     fn handle_in(&self, scope: Scope, id: HandleId) -> Option<(FileId, HandleId)> {
         let share = scope.file.share;
         let file = self.table.with(share, |share| {

@@ -1,5 +1,6 @@
 //! Byte-range locks of a handle: asked for, waited for, given up.
 
+use concurrency::caching::Contention;
 use concurrency::range_lock::{LockKind, LockRange, WaitId};
 
 use super::slot::{Requested, Slot, Wakes};
@@ -11,6 +12,7 @@ impl Handle {
     pub async fn lock(&self, range: LockRange, kind: LockKind) -> Result<(), HandleRefusal> {
         let wait = self.table.next_wait();
         let requested = self.on_slot(|slot| Ok(slot.lock_or_wait(wait, self.id, (range, kind))?))?;
+        self.contend(Contention::Change)?;
         let claim = Claim { handle: self, wait: Some(wait), ranges: &[(range, kind)], is_told: false };
         if let Requested::Waiting(granted) = requested {
             granted.await.map_err(|_| HandleRefusal::Closed)?;
@@ -22,12 +24,18 @@ impl Handle {
     /// are at work on the ranges. Dropping the future gives the locks back.
     pub async fn lock_now(&self, ranges: &[(LockRange, LockKind)]) -> Result<(), HandleRefusal> {
         self.on_slot(|slot| Ok(slot.lock_all(self.id, ranges)?))?;
+        self.contend(Contention::Change)?;
         Claim { handle: self, wait: None, ranges, is_told: false }.told().await
     }
 
     /// Gives up one lock of exactly this range, an exclusive one first.
     pub fn unlock(&self, range: LockRange) -> Result<(), HandleRefusal> {
         self.on_slot(|slot| Ok(slot.unlock(self.id, range)?)).map(Wakes::wake)
+    }
+
+    /// How many locks it holds.
+    pub fn lock_count(&self) -> usize {
+        self.on_slot(|slot| Ok(slot.lock_count(self.id))).unwrap_or_default()
     }
 
     fn on_slot<R>(&self, act: impl FnOnce(&mut Slot) -> Result<R, HandleRefusal>) -> Result<R, HandleRefusal> {

@@ -1,14 +1,15 @@
 //! Who has what open: the one table that REST operations and SMB opens both enter.
 //!
 //! It lives in the memory of one process and knows neither rows nor packets. The rules are values in
-//! [`concurrency::share_mode`] and [`concurrency::range_lock`]; this module keeps what they are asked about and wakes
-//! what waits.
+//! [`concurrency::share_mode`], [`concurrency::range_lock`] and [`concurrency::caching`]; this module keeps what they are asked about and
+//! wakes what waits.
 //!
 //! - [`Entry`]: a REST operation at work on a file, from the check to the end of its commit. It is admitted or refused
 //!   and never waits for an SMB client.
 //! - [`Handle`]: an SMB open, with its byte-range locks. Beside REST operations at work it waits instead of being
 //!   refused: the new handle or lock is in the table at once, so later REST operations meet it, and its client is told
 //!   when the earlier ones have left. So a stream of requests cannot keep it out for ever.
+//! - `caches`: oplocks by handle and leases by client and key, which handles of one file share.
 //! - [`Turn`]: the right to look at rows and then at the table, one at a time for each name.
 //! - [`Removal`]: a file whose last handle closed and that is to be deleted.
 //! - [`events`]: changes of directories, for clients that watch them.
@@ -22,8 +23,12 @@
 //!   withdraws what it asked for. A slot that is empty is removed.
 //! - Turns are taken before entries and opens, never while one of those is held, so no two operations wait for each
 //!   other.
-//! - Time limits are for the caller, who drops the future.
+//! - Nothing here waits for a client with an entry, an open or a turn held: what must wait for the acknowledgement of a break is refused
+//!   with a [`BreakWait`], and its caller begins again when that has ended.
+//! - Time limits are for the caller, who drops the future; only a break that its client does not acknowledge ends by itself, after
+//!   [`BREAK_PATIENCE`].
 
+mod caches;
 mod entry;
 pub mod events;
 mod handle;
@@ -41,8 +46,11 @@ mod turn;
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use concurrency::caching::{AcknowledgementRefusal, Caching};
 use concurrency::share_mode::{Access, Open};
+use tokio::time::Instant;
 
+pub use caches::{BREAK_PATIENCE, BreakWait, Broken, CachingRequest, GrantedCaching, LeaseName, LeaseV2};
 pub use entry::{Entry, Span};
 pub use handle::{Handle, Judgement, Removal};
 pub use handles::{ForcedClose, HandleInfo, HandlePage, Scope, Which};
@@ -117,6 +125,27 @@ impl Opens {
         let renamer = Open { access: Access::WRITE, sharing: Access::READ.and(Access::WRITE) };
         let judge = |slot: &slot::Slot| slot.check_beside(renamer);
         self.table.with(directory.share, |share| share.slot(directory.id).map_or(Ok(()), judge))
+    }
+
+    /// Waits until the breaks have ended: acknowledged, given up with the handle, or too late. Nothing must be held meanwhile that the
+    /// clients could need to answer.
+    pub async fn breaks_ended(&self, wait: BreakWait) {
+        let look = |share: &mut table::Share| share.while_breaking(wait, Instant::now());
+        while let Some((changed, end)) = self.table.with(wait.file.share, look) {
+            // After the end the next look ends the break.
+            _ = tokio::time::timeout_at(end, changed).await;
+        }
+    }
+
+    /// A client has answered the break of a lease, and keeps `kept`.
+    pub fn acknowledge_lease(&self, name: LeaseName, kept: Caching) -> Result<(), AcknowledgementRefusal> {
+        let file = self.table.leases.file_of(name).ok_or(AcknowledgementRefusal::NotFound)?;
+        handle::acknowledge(&self.table, file, caches::CacheKey::Lease(name), kept)
+    }
+
+    /// Whether the client has a lease of this name for anything but the file.
+    pub fn is_lease_elsewhere(&self, name: LeaseName, file: Option<FileId>) -> bool {
+        self.table.leases.file_of(name).is_some_and(|held| Some(held) != file)
     }
 
     /// A number if no file has a handle and none is to be deleted. If it is the same later, there was neither meanwhile: a read that

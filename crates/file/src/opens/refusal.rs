@@ -5,6 +5,8 @@ use std::fmt;
 use concurrency::range_lock::LockRefusal;
 use concurrency::share_mode::SharingViolation;
 
+use super::caches::BreakWait;
+
 /// Why a REST operation may not begin.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Refusal {
@@ -16,6 +18,8 @@ pub enum Refusal {
     FileLockConflict,
     /// A limit of this module is reached.
     TooMany,
+    /// SMB clients must give up what they cache first. The caller lets go of its turn and its entries, waits and begins again.
+    Breaking(BreakWait),
 }
 
 /// Why a file is not opened over SMB.
@@ -30,6 +34,10 @@ pub enum OpenRefusal {
     LookAgain,
     /// A limit of this module is reached: `STATUS_INSUFFICIENT_RESOURCES`.
     TooMany,
+    /// Other clients must give up what they cache first. The caller gives up its turn, waits and begins again from the path.
+    Breaking(BreakWait),
+    /// The client has a lease of this key on another file: `STATUS_INVALID_PARAMETER`.
+    LeaseElsewhere,
 }
 
 /// Why a request by handle is refused.
@@ -42,6 +50,8 @@ pub enum HandleRefusal {
     /// Something below the directory is open: `STATUS_ACCESS_DENIED`.
     OpenBelow,
     Lock(LockRefusal),
+    /// Other clients must give up what they cache first. The caller lets go of its turn and its entries, waits and begins again.
+    Breaking(BreakWait),
 }
 
 impl From<SharingViolation> for Refusal {
@@ -69,6 +79,7 @@ impl fmt::Display for Refusal {
             Refusal::SharingViolation => "an open handle does not share what the operation needs",
             Refusal::FileLockConflict => "a byte-range lock covers a part of the range",
             Refusal::TooMany => "too many operations are at work on the file",
+            Refusal::Breaking(_) => "an SMB client must give up what it caches first",
         })
     }
 }
@@ -80,6 +91,8 @@ impl fmt::Display for OpenRefusal {
             OpenRefusal::SharingViolation => "another handle or a lease stands against the open",
             OpenRefusal::LookAgain => "the file may have moved or changed since it was looked up",
             OpenRefusal::TooMany => "the file has too many handles",
+            OpenRefusal::Breaking(_) => "another client must give up what it caches first",
+            OpenRefusal::LeaseElsewhere => "the key of the lease is in use for another file",
         })
     }
 }
@@ -91,6 +104,7 @@ impl fmt::Display for HandleRefusal {
             HandleRefusal::DeletePending => f.write_str("the file is to be deleted when its last handle closes"),
             HandleRefusal::OpenBelow => f.write_str("something below the directory is open"),
             HandleRefusal::Lock(refusal) => refusal.fmt(f),
+            HandleRefusal::Breaking(_) => f.write_str("another client must give up what it caches first"),
         }
     }
 }

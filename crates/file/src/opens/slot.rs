@@ -3,17 +3,22 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use concurrency::caching::{AcknowledgementRefusal, Caching, Contention};
 use concurrency::range_lock::{
     Actor, LockKind, LockOutcome, LockRange, LockRefusal, OpenId, RangeLocks, Transfer, WaitId,
 };
 use concurrency::share_mode::{Admission, Open, RestAccess, admit};
 use tokio::sync::futures::OwnedNotified;
 use tokio::sync::{Notify, oneshot};
+use tokio::time::Instant;
 
+use super::caches::{
+    CacheKey, Caches, CachingRequest, Contended, Contender, GrantedCaching, LeaseName, Notice, Notices, Told,
+};
 use super::entry::Work;
 use super::open::{OpenHandle, OpenRequest};
 use super::tally::Tally;
-use super::{ENTRIES_PER_FILE_MAX, HandleId, OPENS_PER_FILE_MAX, OPENS_PER_ROOT_MAX, OpenRefusal, Refusal};
+use super::{ENTRIES_PER_FILE_MAX, FileId, HandleId, OPENS_PER_FILE_MAX, OPENS_PER_ROOT_MAX, OpenRefusal, Refusal};
 
 #[derive(Debug, Default)]
 pub(super) struct Slot {
@@ -33,6 +38,9 @@ pub(super) struct Slot {
     pub below: usize,
     /// Handles through which it is being judged whether it may be deleted.
     pub judged: usize,
+    /// Handles that do more than look at attributes.
+    users: usize,
+    caches: Caches,
     /// Made when something first waits.
     changed: Option<Arc<Notify>>,
 }
@@ -119,7 +127,7 @@ impl Slot {
         let ended = self.at_work.remove(&ticket).expect("an entry is at work until it is dropped");
         self.accesses.remove(ended.access);
         self.trees -= usize::from(ended.is_tree());
-        Wakes { changed: self.changed.clone(), ..Wakes::default() }
+        self.wakes()
     }
 
     /// Whether a handle may be opened beside the others and the lease. For REST operations at work it will wait.
@@ -160,8 +168,13 @@ impl Slot {
         meets.then(|| self.next_change())
     }
 
-    pub fn add(&mut self, id: HandleId, handle: OpenHandle) {
+    pub fn add(&mut self, id: HandleId, handle: OpenHandle, asked: CachingRequest) {
         self.share_modes.add(handle.open);
+        // What is read while it changes, or while it is locked, is not kept.
+        let is_changing = self.accesses.kinds().any(|access| matches!(access, RestAccess::Write | RestAccess::Replace));
+        let is_unsteady = is_changing || !self.locks.is_empty();
+        self.caches.add(id, asked, handle.is_user, self.users, is_unsteady);
+        self.users += usize::from(handle.is_user);
         self.handles.insert(id, handle);
     }
 
@@ -176,15 +189,98 @@ impl Slot {
         self.told > 0
     }
 
-    pub fn close(&mut self, handle: HandleId) -> Option<(OpenHandle, Wakes)> {
+    /// The third value is a lease that has ended with it.
+    pub fn close(&mut self, handle: HandleId) -> Option<(OpenHandle, Wakes, Option<LeaseName>)> {
         let closed = self.handles.remove(&handle)?;
         self.share_modes.remove(closed.open);
         self.told -= usize::from(closed.is_told);
+        self.users -= usize::from(closed.is_user);
+        let lease = closed.cache.and_then(|key| self.caches.remove(handle, key, closed.is_user));
         let waits = self.lock_waits.extract_if(|_, wait| wait.handle == handle);
         let withdrawn = waits.map(|(_, wait)| wait.granted).collect();
         let granted = self.locks.close(owner(handle));
         let wakes = Wakes { changed: self.changed.clone(), granted: self.take_waits(granted), closed: withdrawn };
-        Some((closed, wakes))
+        Some((closed, wakes, lease))
+    }
+
+    /// Takes back what does not go with what is done to the file. The second value: that must be waited for.
+    pub fn contend(&mut self, file: FileId, contender: Contender, number: u64) -> (Notices, bool) {
+        let mut notices = Notices::default();
+        if self.caches.is_empty() {
+            return (notices, false);
+        }
+        let Contended { told, waits } = self.caches.contend(contender, number);
+        for told in told {
+            self.notify(file, told, number, &mut notices);
+        }
+        (notices, waits)
+    }
+
+    /// The same for what is done through a handle: its own cache is left alone.
+    pub fn contend_by(
+        &mut self,
+        file: FileId,
+        handle: HandleId,
+        contention: Contention,
+        number: u64,
+    ) -> (Notices, bool) {
+        let own = self.handles.get(&handle).and_then(|handle| handle.cache);
+        self.contend(file, Contender::new(contention, own), number)
+    }
+
+    /// Whether it is open and in the directory, or in one below it.
+    pub fn is_below(&self, directory: u64) -> bool {
+        self.handles.values().next().is_some_and(|handle| handle.place.above.contains(&directory))
+    }
+
+    /// Tells the first handle that has a connection, and each one that has lost it: those cannot answer and end.
+    fn notify(&self, file: FileId, Told { key, broken }: Told, number: u64, notices: &mut Notices) {
+        let handles = self.caches.handles(key).filter_map(|handle| self.handles.get(&handle));
+        let (lost, connected): (Vec<_>, Vec<_>) = handles.partition(|handle| handle.is_disconnected);
+        for handle in lost.into_iter().chain(connected.into_iter().next()) {
+            notices.push(Notice { file, key, number, holder: Arc::clone(&handle.holder), broken });
+        }
+    }
+
+    /// Whether the handle can be kept for a client that has lost its connection.
+    pub fn keeps(&self, handle: HandleId) -> bool {
+        let key = self.handles.get(&handle).and_then(|handle| handle.cache);
+        key.is_some_and(|key| self.caches.keeps_handles(key))
+    }
+
+    pub fn granted(&self, handle: HandleId) -> GrantedCaching {
+        let key = self.handles.get(&handle).and_then(|handle| handle.cache);
+        key.map_or(GrantedCaching::None, |key| self.caches.granted(key))
+    }
+
+    /// A client has answered a break.
+    pub fn acknowledge(
+        &mut self,
+        file: FileId,
+        (key, kept): (CacheKey, Caching),
+        number: u64,
+    ) -> Result<(Notices, Wakes), AcknowledgementRefusal> {
+        let mut notices = Notices::default();
+        if let Some(told) = self.caches.acknowledge(key, kept, number)? {
+            self.notify(file, told, number, &mut notices);
+        }
+        Ok((notices, self.wakes()))
+    }
+
+    /// The client of a cache cannot be told of a break.
+    pub fn expire(&mut self, key: CacheKey, number: u64) -> Wakes {
+        self.caches.expire(key, number);
+        self.wakes()
+    }
+
+    /// The next change, and when the first break is to end, while breaks up to a number are in progress.
+    pub fn while_breaking(&mut self, until: u64, now: Instant) -> Option<(OwnedNotified, Instant)> {
+        let end = self.caches.next_expiry(until, now)?;
+        Some((self.next_change(), end))
+    }
+
+    fn wakes(&self) -> Wakes {
+        Wakes { changed: self.changed.clone(), ..Wakes::default() }
     }
 
     pub fn lock_all(&mut self, handle: HandleId, ranges: &[(LockRange, LockKind)]) -> Result<(), LockRefusal> {
@@ -228,6 +324,10 @@ impl Slot {
         }
         // It may be gone: another request of the same handle may have unlocked it.
         self.unlock(handle, range).unwrap_or_default()
+    }
+
+    pub fn lock_count(&self, handle: HandleId) -> usize {
+        self.locks.count(owner(handle))
     }
 
     pub fn check_io(&self, handle: HandleId, offset: u64, length: u64, transfer: Transfer) -> Result<(), LockRefusal> {

@@ -5,9 +5,12 @@ use std::ops::Bound;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use concurrency::caching::{AcknowledgementRefusal, Contention};
 use concurrency::range_lock::WaitId;
 use tokio::sync::futures::OwnedNotified;
+use tokio::time::Instant;
 
+use super::caches::{BreakWait, CacheKey, Contender, LeaseIndex, Notice, Notices};
 use super::entry::Work;
 use super::open::{OpenHandle, OpenRequest, Place};
 use super::slot::{Slot, Wakes};
@@ -28,6 +31,7 @@ pub(super) struct Table {
     unrests: AtomicU64,
     /// How often the rename of a directory has begun or ended, by shard.
     moves: Vec<AtomicU64>,
+    pub leases: LeaseIndex,
 }
 
 impl Table {
@@ -40,6 +44,7 @@ impl Table {
             restless: AtomicU64::new(0),
             unrests: AtomicU64::new(0),
             moves: (0..SHARDS).map(|_| AtomicU64::new(0)).collect(),
+            leases: LeaseIndex::default(),
         }
     }
 
@@ -98,6 +103,15 @@ impl Table {
         }
     }
 
+    /// Tells clients of breaks. One that cannot be told has lost what it cached.
+    pub fn tell(&self, notices: Notices) {
+        for Notice { file, key, number, holder, broken } in notices {
+            if !holder.broken(broken) {
+                self.with(file.share, |share| share.expire(file.id, key, number)).wake();
+            }
+        }
+    }
+
     pub fn is_empty(&self) -> bool {
         self.shards.iter().all(|shard| shard.lock().unwrap_or_else(PoisonError::into_inner).is_empty())
     }
@@ -129,6 +143,12 @@ pub(super) enum NotOpened {
     Refused(OpenRefusal),
     /// A REST operation is at work that changes what the caller read. See [`Share::outdating`].
     Outdated,
+}
+
+impl From<OpenRefusal> for NotOpened {
+    fn from(refusal: OpenRefusal) -> NotOpened {
+        NotOpened::Refused(refusal)
+    }
 }
 
 /// What is left of a handle that was closed.
@@ -172,6 +192,11 @@ impl Share {
         self.slots.get(&id)
     }
 
+    /// The slot in which a cache is.
+    pub fn slot_mut(&mut self, id: u64) -> Result<&mut Slot, AcknowledgementRefusal> {
+        self.slots.get_mut(&id).ok_or(AcknowledgementRefusal::NotFound)
+    }
+
     /// The slot of the file, if the handle is still open.
     pub fn slot_of(&mut self, file: FileId, handle: HandleId) -> Option<&mut Slot> {
         self.slots.get_mut(&file.id).filter(|slot| slot.handles.contains_key(&handle))
@@ -186,32 +211,98 @@ impl Share {
         self.handles.get(&handle).copied()
     }
 
-    /// A REST operation begins, or is refused.
-    pub fn enter(&mut self, id: u64, work: Work) -> Result<(), Refusal> {
-        if self.is_pending(id) {
-            return Err(Refusal::DeletePending);
+    /// A REST operation begins, or is refused. What SMB clients cache of the file is broken, unless it does not matter to the operation.
+    pub fn enter(&mut self, file: FileId, work: Work, breaks: bool) -> (Result<(), Refusal>, Notices) {
+        if self.is_pending(file.id) {
+            return (Err(Refusal::DeletePending), Notices::default());
         }
-        let slot = self.slots.entry(id).or_default();
+        let (number, is_tree) = (work.ticket, work.is_tree());
+        let slot = self.slots.entry(file.id).or_default();
         let judged = slot.judge(&work);
-        match judged {
-            Ok(()) => slot.begin(work),
-            Err(_) => self.tidy(id),
+        let contention = match judged {
+            Ok(()) => Some(work.access.contention()).filter(|_| breaks),
+            Err(Refusal::SharingViolation) => Some(Contention::Conflict),
+            Err(_) => None,
+        };
+        let contend = |contention| slot.contend(file, Contender::new(contention, None), number);
+        let (mut notices, mut waits) = contention.map(contend).unwrap_or_default();
+        let mut reach = Reach::Node;
+        if is_tree && judged == Err(Refusal::SharingViolation) {
+            let (below, waits_below) = self.contend_below(file, number);
+            notices.extend(below);
+            waits |= waits_below;
+            reach = Reach::Tree;
         }
-        judged
+        if waits {
+            return (Err(Refusal::Breaking(BreakWait { file, reach, until: number })), notices);
+        }
+        match judged {
+            Ok(()) => self.slots.entry(file.id).or_default().begin(work),
+            Err(_) => self.tidy(file.id),
+        }
+        (judged, notices)
     }
 
-    /// A rename through a handle begins. Its access was judged when it was opened; only opens below stand against it.
-    pub fn enter_by_handle(&mut self, file: FileId, handle: HandleId, work: Work) -> Result<(), HandleRefusal> {
-        let is_pending = self.is_pending(file.id);
-        let slot = self.slot_of(file, handle).ok_or(HandleRefusal::Closed)?;
+    /// Whatever is open below a directory may be open only because its client keeps the handle for later.
+    fn contend_below(&mut self, directory: FileId, number: u64) -> (Notices, bool) {
+        let (mut notices, mut waits) = (Notices::default(), false);
+        for (id, slot) in &mut self.slots {
+            if slot.is_below(directory.id) {
+                let file = FileId { share: directory.share, id: *id };
+                let (told, must_wait) = slot.contend(file, Contender::new(Contention::Conflict, None), number);
+                notices.extend(told);
+                waits |= must_wait;
+            }
+        }
+        (notices, waits)
+    }
+
+    /// A rename through a handle begins. Its access was judged when it was opened; only opens below stand against it, and handles that
+    /// other clients keep for later.
+    pub fn enter_by_handle(
+        &mut self,
+        file: FileId,
+        handle: HandleId,
+        work: Work,
+    ) -> (Result<(), HandleRefusal>, Notices) {
+        let (number, is_pending) = (work.ticket, self.is_pending(file.id));
+        let Some(slot) = self.slot_of(file, handle) else {
+            return (Err(HandleRefusal::Closed), Notices::default());
+        };
         if is_pending {
-            return Err(HandleRefusal::DeletePending);
+            return (Err(HandleRefusal::DeletePending), Notices::default());
         }
-        if slot.below > 0 {
-            return Err(HandleRefusal::OpenBelow);
+        let is_open_below = slot.below > 0;
+        let (notices, waits) = match is_open_below {
+            true => self.contend_below(file, number),
+            false => slot.contend_by(file, handle, Contention::Rename, number),
+        };
+        if waits {
+            let reach = if is_open_below { Reach::Tree } else { Reach::Node };
+            return (Err(HandleRefusal::Breaking(BreakWait { file, reach, until: number })), notices);
         }
-        slot.begin(work);
-        Ok(())
+        if is_open_below {
+            return (Err(HandleRefusal::OpenBelow), notices);
+        }
+        self.slots.entry(file.id).or_default().begin(work);
+        (Ok(()), notices)
+    }
+
+    /// The client of a cache cannot be told of a break.
+    pub fn expire(&mut self, id: u64, key: CacheKey, number: u64) -> Wakes {
+        self.slots.get_mut(&id).map(|slot| slot.expire(key, number)).unwrap_or_default()
+    }
+
+    /// The next change, and when the first break is to end, while the breaks are in progress.
+    pub fn while_breaking(&mut self, wait: BreakWait, now: Instant) -> Option<(OwnedNotified, Instant)> {
+        let BreakWait { file, reach, until } = wait;
+        match reach {
+            Reach::Node => self.slots.get_mut(&file.id)?.while_breaking(until, now),
+            Reach::Tree => {
+                let mut slots = self.slots.iter_mut().filter(|(id, slot)| **id == file.id || slot.is_below(file.id));
+                slots.find_map(|(_, slot)| slot.while_breaking(until, now))
+            }
+        }
     }
 
     /// A REST operation ends.
@@ -223,13 +314,52 @@ impl Share {
     }
 
     /// Puts the new handle into the table, unless it is refused or has to begin again. REST operations that stand
-    /// against it may still be at work: see [`Slot::transient_against`].
-    pub fn try_open(&mut self, handle: HandleId, request: &OpenRequest) -> Result<(), NotOpened> {
-        self.judge_open(request)?;
-        self.handles.insert(handle, request.file.id);
-        self.slots.entry(request.file.id).or_default().add(handle, OpenHandle::new(request));
-        self.count_below(&request.place);
-        Ok(())
+    /// against it may still be at work: see [`Slot::transient_against`]. `number` is that of the breaks that begin.
+    pub fn try_open(
+        &mut self,
+        handle: HandleId,
+        request: &OpenRequest,
+        number: u64,
+        leases: &LeaseIndex,
+    ) -> (Result<(), NotOpened>, Notices) {
+        let file = request.file;
+        let lease = request.caching.lease();
+        if lease.and_then(|name| leases.file_of(name)).is_some_and(|held| held != file) {
+            return (Err(OpenRefusal::LeaseElsewhere.into()), Notices::default());
+        }
+        let judged = self.judge_open(request);
+        let contention = match &judged {
+            Ok(()) if request.also.is_none() => Contention::Open,
+            Ok(()) => Contention::Overwrite,
+            // Against a REST lease nothing helps.
+            Err(NotOpened::Refused(OpenRefusal::SharingViolation)) if !request.meets_rest_lease() => {
+                Contention::Conflict
+            }
+            Err(_) => return (judged, Notices::default()),
+        };
+        let contender = Contender {
+            contention,
+            own: lease.map(CacheKey::Lease),
+            is_open: true,
+            has_waited: request.has_waited,
+            mask: Some(request.mask).filter(|_| contention == Contention::Open),
+        };
+        let contended = self.slots.get_mut(&file.id).map(|slot| slot.contend(file, contender, number));
+        let (notices, waits) = contended.unwrap_or_default();
+        if waits {
+            let wait = BreakWait { file, reach: Reach::Node, until: number };
+            return (Err(OpenRefusal::Breaking(wait).into()), notices);
+        }
+        if judged.is_ok() {
+            self.handles.insert(handle, file.id);
+            let slot = self.slots.entry(file.id).or_default();
+            slot.add(handle, OpenHandle::new(handle, request), request.caching);
+            self.count_below(&request.place);
+            if let Some(name) = lease {
+                leases.insert(name, file);
+            }
+        }
+        (judged, notices)
     }
 
     /// The client is about to be told of the handle. While it waited, the file may have been marked for deletion.
@@ -246,7 +376,7 @@ impl Share {
     fn judge_open(&self, request: &OpenRequest) -> Result<(), NotOpened> {
         let FileId { id, .. } = request.file;
         if self.is_pending(id) || request.place.above.iter().any(|above| self.is_pending(*above)) {
-            return Err(NotOpened::Refused(OpenRefusal::DeletePending));
+            return Err(OpenRefusal::DeletePending.into());
         }
         if self.outdating(request).is_some() {
             return Err(NotOpened::Outdated);
@@ -270,18 +400,31 @@ impl Share {
         self.slots.get_mut(&id).map(Slot::next_change)
     }
 
-    /// Removes a handle from the table.
-    pub fn close(&mut self, id: u64, handle: HandleId) -> Option<ClosedHandle> {
+    /// Removes a handle from the table. If the file is now to be deleted, clients that keep handles of it for later are told. `number` is
+    /// that of the breaks.
+    pub fn close(
+        &mut self,
+        file: FileId,
+        handle: HandleId,
+        number: u64,
+        leases: &LeaseIndex,
+    ) -> Option<(ClosedHandle, Notices)> {
+        let id = file.id;
         let slot = self.slots.get_mut(&id)?;
-        let (closed, wakes) = slot.close(handle)?;
+        let (closed, wakes, lease) = slot.close(handle)?;
+        if let Some(name) = lease {
+            leases.remove(name);
+        }
         let is_last = closed.is_told && !slot.is_open();
+        let mut notices = Notices::default();
+        if closed.is_told && closed.deletes_on_close {
+            self.pending.insert(id);
+            (notices, _) = slot.contend(file, Contender::new(Contention::Rename, None), number);
+        }
         self.handles.remove(&handle);
         self.tidy(id);
         self.uncount_below(&closed.place);
-        if closed.is_told && closed.deletes_on_close {
-            self.pending.insert(id);
-        }
-        Some(ClosedHandle { handle: closed, must_delete: is_last && self.is_pending(id), wakes })
+        Some((ClosedHandle { handle: closed, must_delete: is_last && self.is_pending(id), wakes }, notices))
     }
 
     pub fn mark(&mut self, id: u64) {

@@ -125,6 +125,8 @@ impl DeleteShare {
 /// What went with a share.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ShareRemoval {
+    /// The generation of the share. `None`: only a snapshot of it went.
+    pub generation: Option<u64>,
     /// What the share held.
     pub usage: Usage,
     /// The rows of snapshots that went without having been read, because they could not be.
@@ -148,7 +150,7 @@ impl Operation for DeleteShare {
         changes.frees_space = true;
         if let Some(time) = self.snapshot {
             self.drop_snapshot((share, time), rows, account, tick, changes)?;
-            return Ok(ShareRemoval { usage, damaged: Vec::new() });
+            return Ok(ShareRemoval { generation: None, usage, damaged: Vec::new() });
         }
         self.decide(&share, tick.now).map_err(refuse)?;
         let damaged = self.release(rows, &share, tick.now, changes)?;
@@ -161,26 +163,24 @@ impl Operation for DeleteShare {
                 let key = deleted_share_key(account, &self.share, tick.stamp.0);
                 let mark = Deletion::new(days, tick);
                 changes.put(deleted_share_due(&key, mark), Bytes::new());
-                let share = Share { lease: Lease::Available, ..share };
+                let share = Share { lease: Lease::Available, ..share.clone() };
                 changes.put(key, codec::encode(&DeletedShare { share, mark }));
             }
         }
-        Ok(ShareRemoval { usage, damaged })
+        Ok(ShareRemoval { generation: Some(share.generation), usage, damaged })
     }
 }
 
 pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
     let op = parse(call.head, call.asker.settings.share_soft_delete_days)?;
-    let is_snapshot = op.snapshot.is_some();
     let share = op.share.clone();
-    let ShareRemoval { usage, damaged } = call.commit(&Arc::new(op)).await?;
+    let ShareRemoval { generation, usage, damaged } = call.commit(&Arc::new(op)).await?;
     for key in damaged {
         tracing::error!(share = share.as_str(), ?key, "a share was deleted with a snapshot whose row cannot be read");
     }
     let mut answer = reply::reply(StatusCode::ACCEPTED);
-    if is_snapshot {
-        return Ok(answer);
-    }
+    let Some(generation) = generation else { return Ok(answer) };
+    call.opens.close_disconnected(generation);
     answer.headers.insert(&USAGE_BYTES, HeaderValue::from(usage.bytes));
     answer.headers.insert(&SNAPSHOT_USAGE_BYTES, HeaderValue::from(usage.past_bytes));
     Ok(answer)

@@ -38,7 +38,7 @@ impl NodeChange for LeaseFile {
             LeaseAction::Renew { .. }
             | LeaseAction::Change { .. }
             | LeaseAction::Release { .. }
-            | LeaseAction::Break { .. } => Admission::of(RestAccess::Look),
+            | LeaseAction::Break { .. } => Admission::of(RestAccess::Look).beside_caches(),
         }
     }
 

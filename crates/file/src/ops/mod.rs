@@ -64,6 +64,7 @@ pub use snapshot_share::SnapshotShare;
 use std::ops::Deref;
 use std::sync::Arc;
 
+use tokio::time::Instant;
 use wire::http::{Body, Reply};
 
 use crate::background_copy::FileCopier;
@@ -82,6 +83,8 @@ pub struct Call<'a> {
     pub events: &'a Events,
     /// Files that SMB has marked for deletion and that are deleted in the background.
     pub abandoned: &'a Arc<Abandoned>,
+    /// How long the operation waits for SMB clients to give up what they cache.
+    pub caches_until: Instant,
     /// For sources of copies, and for copies that go on after the answer.
     pub copier: &'a FileCopier,
     /// The term of this node, if it serves SMB for many.

@@ -1,21 +1,25 @@
-//! CREATE: opens a file, a directory or a pipe (MS-SMB2 3.3.5.9). Leases and oplocks are not granted, handles are not durable; clients that
-//! ask for them get an open without.
+//! CREATE: opens a file, a directory or a pipe (MS-SMB2 3.3.5.9), with an oplock or a lease, durable or not.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use concurrency::Timestamp;
-use file::door::{CreateRequest, FileInfo, HandleOwner, Tree};
-use file::opens::{Client, HandleId};
+use concurrency::caching::Caching;
+use file::door::{CreateAction, CreateRequest, FileInfo, HandleOwner, Tree};
+use file::opens::{CachingRequest, Client, GrantedCaching, LeaseName};
 
+use super::durable::{self, Wish};
 use super::refusal::status_of;
 use super::{Answer, Call, pipe};
+use crate::breaks::{Owner, level, level_of};
+use crate::durable::Durable;
 use crate::open::{FileOpen, Open, OpenKind};
+use crate::replay::Begun;
 use crate::status::{Result, Status};
 use crate::user::TreeKind;
 use crate::wire::create::{self, access, oplock_level, option};
-use crate::wire::create_context::{RequestContexts, ResponseContext};
-use crate::wire::{Response, Times, snapshot_token};
+use crate::wire::create_context::{Lease, LeaseV2, RequestContexts, ResponseContext, lease_flag};
+use crate::wire::{FileId, Response, Times, snapshot_token};
 
 /// Options that no client may send, and those that are not there, as Windows answers them.
 const OPTIONS_INVALID: u32 = 0xFF00_0000;
@@ -36,25 +40,76 @@ pub(super) async fn run(call: &Call, request: create::Request) -> Result<Answer>
         TreeKind::Ipc => return pipe::create(call, &request, tree.id).await,
         TreeKind::Share { tree, volume } => (tree, *volume),
     };
+    let wish = Wish::new(&request.contexts, call.knows_v2()?)?;
+    if let Wish::Again(again) = wish {
+        return durable::reconnect(call, (share, volume), tree.id, &request, again).await;
+    }
     check(&request)?;
     let user = call.user()?;
     user.may_open()?;
+    let named = match wish {
+        Wish::None | Wish::V1 | Wish::Again(_) => None,
+        Wish::V2(asked) => {
+            let key = (call.client()?, asked.create_guid);
+            match call.conversation.server.replays.begin(key, user.session.id, call.is_replay)? {
+                Begun::New(named) => Some(named),
+                Begun::Again(file) => return durable::replay(&file, &request),
+            }
+        }
+    };
     let (mode, contexts) = (request.options & MODE_OPTIONS, request.contexts.clone());
-    let opened = Box::pin(share.open(asked(call, request)?)).await.map_err(status_of)?;
-    let (action, info, is_in_snapshot) = (opened.action, opened.info, opened.file.is_in_snapshot());
-    let file = FileOpen::new(opened.file, mode);
-    let open = user.add_open(tree.id, |id| Open::new(id, tree.id, OpenKind::File(Box::new(file)))).await?;
-    let created = create::Response {
-        oplock: oplock_level::NONE,
-        action,
-        times: times(&info),
+    let owner = Arc::new(Owner::new(&call.conversation, &user.session, &call.breaks));
+    let opened = Box::pin(share.open(asked(call, share, request, &owner)?)).await.map_err(status_of)?;
+    let (action, info, granted) = (opened.action, opened.info, opened.file.caching());
+    let is_in_snapshot = opened.file.is_in_snapshot();
+    let durable = wish.granted(call, &opened.file)?;
+    let file = Arc::new(FileOpen::new(opened.file, Arc::clone(&owner), mode).durable(durable));
+    let persistent = call.conversation.server.next_open();
+    let make = |id| Open::new(id, tree.id, OpenKind::File(Arc::clone(&file)));
+    let open = user.add_open(tree.id, persistent, make).await?;
+    owner.opened(open.id);
+    let told = Told { action, info: &info, volume, is_in_snapshot, granted, durable: file.durable.as_ref() };
+    let created = response(open.id, &told, &contexts);
+    if let Some(named) = named {
+        file.can_be_replayed(user.session.id, named, &created);
+    }
+    Ok(Answer { opened: Some(owner), ..Answer::new(Response::Create(Box::new(created))) })
+}
+
+/// What the answer tells of an open.
+#[derive(Debug)]
+pub(super) struct Told<'a> {
+    pub action: CreateAction,
+    pub info: &'a FileInfo,
+    pub volume: u64,
+    pub is_in_snapshot: bool,
+    pub granted: GrantedCaching,
+    pub durable: Option<&'a Durable>,
+}
+
+/// The answer to a CREATE that asked for `contexts`.
+pub(super) fn response(file_id: FileId, told: &Told<'_>, contexts: &RequestContexts) -> create::Response {
+    let info = told.info;
+    create::Response {
+        oplock: match told.granted {
+            GrantedCaching::None => oplock_level::NONE,
+            GrantedCaching::Oplock(granted) => level(granted),
+            GrantedCaching::Lease { .. } => oplock_level::LEASE,
+        },
+        action: told.action,
+        times: times(info),
         allocation_size: info.allocation,
         end_of_file: info.length,
         attributes: info.attributes,
-        file_id: open.id,
-        contexts: answers(&contexts, &info, (volume, is_in_snapshot)),
-    };
-    Ok(Answer::new(Response::Create(Box::new(created))))
+        file_id,
+        contexts: answers(contexts, told),
+    }
+}
+
+/// Who has a handle, as List Handles shows it.
+pub(super) fn client(call: &Call) -> Result<Client> {
+    let address = call.conversation.peer;
+    Ok(Client { session: call.user()?.session.id, address, name: address.ip().to_string() })
 }
 
 /// What can be judged without looking at the file.
@@ -75,19 +130,14 @@ fn check(request: &create::Request) -> Result<()> {
         return Err(Status::NOT_SUPPORTED);
     }
     let contexts = &request.contexts;
-    // A durable handle that nobody has.
-    if contexts.reconnect.is_some() || contexts.reconnect_v2.is_some() {
-        return Err(Status::OBJECT_NAME_NOT_FOUND);
-    }
     if contexts.extended_attributes.as_ref().is_some_and(|attributes| !attributes.is_empty()) {
         return Err(Status::EAS_NOT_SUPPORTED);
     }
     Ok(())
 }
 
-fn asked(call: &Call, request: create::Request) -> Result<CreateRequest> {
-    let session = &call.user()?.session;
-    let address = call.conversation.peer;
+fn asked(call: &Call, share: &Tree, request: create::Request, owner: &Arc<Owner>) -> Result<CreateRequest> {
+    let caching = caching(call, share, &request)?;
     let (path, snapshot) = snapshot(&request)?;
     Ok(CreateRequest {
         path,
@@ -99,8 +149,36 @@ fn asked(call: &Call, request: create::Request) -> Result<CreateRequest> {
         attributes: request.attributes,
         security: request.contexts.security_descriptor.map(Bytes::from),
         allocation: request.contexts.allocation_size,
-        client: Client { session: session.id, address, name: address.ip().to_string() },
-        owner: Arc::new(Owner),
+        client: client(call)?,
+        caching,
+        owner: Arc::clone(owner) as Arc<dyn HandleOwner>,
+    })
+}
+
+/// The oplock or the lease that is asked for.
+fn caching(call: &Call, share: &Tree, request: &create::Request) -> Result<CachingRequest> {
+    if request.oplock != oplock_level::LEASE {
+        return Ok(CachingRequest::Oplock(level_of(request.oplock)));
+    }
+    let Some(Lease { key, state, flags, v2 }) = request.contexts.lease else { return Ok(CachingRequest::None) };
+    let v2 = v2.map(|v2| file::opens::LeaseV2 {
+        epoch: v2.epoch,
+        parent: (flags & lease_flag::PARENT_KEY_SET != 0).then_some(v2.parent_key),
+    });
+    let name = LeaseName { account: share.account(), client: call.client()?, key };
+    Ok(CachingRequest::Lease { name, state: Caching::from_bits(state), v2 })
+}
+
+/// The lease as the answer tells it.
+pub(super) fn lease_of(granted: GrantedCaching) -> Option<Lease> {
+    let GrantedCaching::Lease { key, state, is_breaking, v2 } = granted else { return None };
+    let flag = |is_set: bool, flag: u32| if is_set { flag } else { 0 };
+    let parent = v2.and_then(|v2| v2.parent);
+    Some(Lease {
+        key,
+        state: state.bits(),
+        flags: flag(is_breaking, lease_flag::BREAK_IN_PROGRESS) | flag(parent.is_some(), lease_flag::PARENT_KEY_SET),
+        v2: v2.map(|v2| LeaseV2 { parent_key: parent.unwrap_or_default(), epoch: v2.epoch }),
     })
 }
 
@@ -137,24 +215,16 @@ fn resolved(name: &str) -> Result<String> {
     Ok(parts.join("\\"))
 }
 
-/// A handle that was closed by force is noticed at its next request, which the File service refuses.
-#[derive(Debug)]
-struct Owner;
-
-impl HandleOwner for Owner {
-    fn closed(&self, handle: HandleId) {
-        tracing::debug!(handle = handle.0, "an SMB handle was closed by force");
-    }
-}
-
-fn answers(asked: &RequestContexts, info: &FileInfo, (volume, is_in_snapshot): (u64, bool)) -> Vec<ResponseContext> {
+fn answers(asked: &RequestContexts, told: &Told<'_>) -> Vec<ResponseContext> {
     let mut contexts = Vec::new();
+    contexts.extend(lease_of(told.granted).map(ResponseContext::Lease));
+    contexts.extend(told.durable.map(durable::answer));
     if asked.maximal_access.is_some() {
-        let access = if is_in_snapshot { access::READ_AND_EXECUTE } else { access::FILE_ALL_ACCESS };
+        let access = if told.is_in_snapshot { access::READ_AND_EXECUTE } else { access::FILE_ALL_ACCESS };
         contexts.push(ResponseContext::MaximalAccess { status: Status::SUCCESS, access });
     }
     if asked.on_disk_id {
-        contexts.push(ResponseContext::OnDiskId { file_id: info.id, volume_id: volume });
+        contexts.push(ResponseContext::OnDiskId { file_id: told.info.id, volume_id: told.volume });
     }
     contexts
 }

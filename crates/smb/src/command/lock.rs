@@ -11,11 +11,18 @@ use crate::wire::{Empty, Response};
 
 pub(super) async fn run(call: &Call, request: lock::Request) -> Result<Answer> {
     let open = call.open(request.file_id)?;
-    let file = &open.file()?.door;
+    let open = open.file()?;
+    let (index, number) = (request.sequence_index, request.sequence_number);
+    // A client that lost its connection does not know whether its request was carried out, and sends it again.
+    if open.durable.is_some() && open.lock_sequences().is_replay(index, number) {
+        return Ok(Answer::new(Response::Lock(Empty)));
+    }
+    let file = &open.door;
     match request.locks.first().map(|element| element.action) {
         Some(Action::Unlock) => unlock(file, &request.locks)?,
         Some(Action::Lock { .. } | Action::Invalid) | None => lock(call, file, &request.locks).await?,
     }
+    open.lock_sequences().done(index, number);
     Ok(Answer::new(Response::Lock(Empty)))
 }
 

@@ -4,10 +4,12 @@
 mod change_notify;
 mod close;
 mod create;
+mod durable;
 mod flush;
 mod ioctl;
 mod lock;
 mod logoff;
+mod oplock_break;
 mod pipe;
 mod query_directory;
 mod query_info;
@@ -20,10 +22,12 @@ mod write;
 
 use std::sync::Arc;
 
+use crate::breaks::{BreakWaiting, Owner};
 use crate::conversation::Shared;
 use crate::open::{FileOpen, Open, OpenKind};
 use crate::status::{Result, Status};
 use crate::user::{Tree, User};
+use crate::wire::negotiate::Dialect;
 use crate::wire::{Empty, FileId, Request, Response};
 
 /// A request's surroundings.
@@ -34,6 +38,10 @@ pub(crate) struct Call {
     pub tree_id: Option<u32>,
     /// The request may go on after an interim answer: it is the last of its frame.
     pub may_wait: bool,
+    /// The client has sent the request before and does not know what became of it.
+    pub is_replay: bool,
+    /// Whether it waits for other clients to give up what they cache.
+    pub breaks: Arc<BreakWaiting>,
 }
 
 /// What a request is answered with.
@@ -44,15 +52,17 @@ pub(crate) struct Answer {
     pub body: Response,
     /// The tree that TREE_CONNECT made.
     pub tree_id: Option<u32>,
+    /// The open that CREATE made. It hears of breaks when the answer is on its way.
+    pub opened: Option<Arc<Owner>>,
 }
 
 impl Answer {
     pub fn new(body: Response) -> Answer {
-        Answer { status: Status::SUCCESS, body, tree_id: None }
+        Answer::with(Status::SUCCESS, body)
     }
 
     pub fn with(status: Status, body: Response) -> Answer {
-        Answer { status, body, tree_id: None }
+        Answer { status, body, tree_id: None, opened: None }
     }
 }
 
@@ -70,14 +80,30 @@ impl Call {
         })
     }
 
+    /// The GUID of the client.
+    pub fn client(&self) -> Result<u128> {
+        self.conversation.client().ok_or(Status::USER_SESSION_DELETED)
+    }
+
     pub fn tree(&self) -> Result<Arc<Tree>> {
         self.user()?.tree(self.tree_id.ok_or(Status::NETWORK_NAME_DELETED)?)
     }
 
-    /// An open of the call's tree.
+    /// Whether the connection has version 2 of durable opens.
+    pub fn knows_v2(&self) -> Result<bool> {
+        let negotiated = self.conversation.connection().negotiated().cloned();
+        let dialect = negotiated.ok_or(Status::USER_SESSION_DELETED)?.algorithms.dialect;
+        Ok(dialect != Dialect::Smb210)
+    }
+
+    /// An open of the call's tree, which is used.
     pub fn open(&self, id: FileId) -> Result<Arc<Open>> {
         let tree = self.tree()?;
-        self.user()?.open(tree.id, id)
+        let open = self.user()?.open(tree.id, id)?;
+        if let OpenKind::File(file) = &open.kind {
+            file.used();
+        }
+        Ok(open)
     }
 }
 
@@ -114,8 +140,7 @@ pub(crate) async fn run(call: &Call, request: Request) -> Result<Answer> {
         Request::ChangeNotify(request) => Box::pin(change_notify::run(call, request)).await,
         Request::QueryInfo(request) => Box::pin(query_info::run(call, request)).await,
         Request::SetInfo(request) => Box::pin(set_info::run(call, request)).await,
-        // No oplock is ever granted, so there is none to give up.
-        Request::OplockBreak(_) => call.tree().and(Err(Status::INVALID_DEVICE_STATE)),
+        Request::OplockBreak(request) => oplock_break::run(call, request).await,
         // CANCEL has no answer; NEGOTIATE and SESSION_SETUP stand alone in their frames and are answered by the connection.
         Request::Cancel(_) | Request::Negotiate(_) | Request::SessionSetup(_) => Err(Status::INVALID_PARAMETER),
     }

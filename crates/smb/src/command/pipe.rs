@@ -25,7 +25,9 @@ pub(super) async fn create(call: &Call, request: &create::Request, tree_id: u32)
     }
     let user = call.user()?;
     user.may_open()?;
-    let open = user.add_open(tree_id, |id| Open::new(id, tree_id, OpenKind::Pipe(Mutex::default()))).await?;
+    let persistent = call.conversation.server.next_open();
+    let make = |id| Open::new(id, tree_id, OpenKind::Pipe(Mutex::default()));
+    let open = user.add_open(tree_id, persistent, make).await?;
     let created = create::Response {
         oplock: create::oplock_level::NONE,
         action: Action::Opened,

@@ -19,6 +19,7 @@ pub(super) async fn run(call: &Call, request: set_info::Request) -> Result<Answe
     let open = call.open(request.file_id)?;
     match (&open.kind, request.info_type) {
         (OpenKind::File(file), InfoType::File) => {
+            file.owner().works_for(&call.breaks);
             Box::pin(set_file(file, SetFile::decode(request.class, &request.buffer)?)).await?;
         }
         (OpenKind::File(file), InfoType::Security) => {

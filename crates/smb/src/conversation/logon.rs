@@ -8,6 +8,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::requests::Asked;
 use super::{Shared, lock};
 use crate::connection::{Disconnect, Incoming};
+use crate::lost::Ending;
 use crate::outbox::Frame;
 use crate::server::hashes;
 use crate::session::{Session, frame_of};
@@ -19,8 +20,8 @@ use crate::wire::header::Header;
 #[derive(Debug)]
 pub(super) struct Later {
     frame: Frame,
-    /// A session that must be closed first, so that its client finds its files free.
-    ends: Option<Arc<User>>,
+    /// A session that must end first, so that its client finds its files free, or can have them again.
+    ends: Option<(Arc<User>, Ending)>,
     /// How long a refusal is held back.
     wait: Duration,
     /// Until it is sent nobody else logs on on this connection: else many guesses would wait at once.
@@ -59,7 +60,7 @@ impl Shared {
             wait = self.server.throttle.failed(self.peer.ip(), name.as_deref(), Instant::now());
             self.server.host.logon_failed(self.peer, wait);
             // A session whose client cannot log on again is over.
-            ends = lock(&self.users).get(&asked.header.session_id).cloned();
+            ends = lock(&self.users).get(&asked.header.session_id).cloned().map(|user| (user, Ending::Final));
         }
         if let Some(session) = answer.session {
             let known = lock(&self.users).contains_key(&session.id);
@@ -67,7 +68,8 @@ impl Shared {
                 let user = Arc::new(User::new(session, &accounts));
                 self.server.add_session(&user);
                 lock(&self.users).insert(user.session.id, Arc::clone(&user));
-                ends = answer.replaces.and_then(|old| self.server.find_session(old, &user.session.user));
+                let old = answer.replaces.and_then(|old| self.server.find_session(old, &user.session.user));
+                ends = old.map(|old| (old, Ending::Lost));
             }
         }
         self.told(&Asked { began, ..asked }, status, name.as_deref(), answer.reply.message.len() as u64);
@@ -80,8 +82,8 @@ impl Shared {
     }
 
     pub(super) async fn answer_later(self: Arc<Self>, later: Later) {
-        if let Some(user) = &later.ends {
-            self.end_session(user).await;
+        if let Some((user, ending)) = &later.ends {
+            self.end_session(user, *ending).await;
         }
         let mut ending = self.ending.subscribe();
         let _ = tokio::time::timeout(later.wait, ending.wait_for(|ending| *ending)).await;

@@ -8,11 +8,13 @@ use std::time::Instant;
 use tokio::sync::Notify;
 
 use super::{INTERIM_AFTER, Place, Running, Shared, WAITING_REQUESTS_MAX, lock, poll_once};
+use crate::breaks::BreakWaiting;
 use crate::command::{self, Answer, Call};
 use crate::connection::Incoming;
 use crate::server::Answered;
 use crate::session::{Reply, Session, frame_of};
 use crate::status::{Result, Status};
+use crate::user::User;
 use crate::wire::compound::Outgoing;
 use crate::wire::frame::FRAME_BYTES_MAX;
 use crate::wire::header::{Command, Flags, Header, Route};
@@ -76,6 +78,17 @@ impl Drop for Listed<'_> {
     }
 }
 
+/// How a request can be cancelled.
+struct Wait<'a> {
+    running: &'a Running,
+    /// At any time.
+    can_be_cancelled: bool,
+    /// While it waits for other clients to give up what they cache.
+    breaks: &'a BreakWaiting,
+    /// The session may end before the connection does.
+    user: Option<&'a User>,
+}
+
 /// One of the requests that wait, for as long as this lives.
 struct Waiting<'a>(&'a Shared);
 
@@ -92,6 +105,7 @@ impl Shared {
         let mut replies = Replies::default();
         let mut chain = Chain { tree_id: None, file: Err(Status::INVALID_PARAMETER) };
         let mut left = requests.len();
+        let mut opened = Vec::new();
         for incoming in requests {
             left -= 1;
             let (asked, request) = Asked::new(incoming);
@@ -102,17 +116,19 @@ impl Shared {
                     let can_be_cancelled = waits || matches!(request, Request::QueryDirectory(_));
                     let mut future = Box::pin(command::run(&call, request));
                     let listed = self.list(&asked.header);
-                    match self.first(waits, future.as_mut(), left == 0).await {
+                    let user = call.user.as_deref();
+                    let wait = Wait { running: &listed.running, can_be_cancelled, breaks: &call.breaks, user };
+                    match self.first(waits, future.as_mut(), left == 0, &wait).await {
                         Some(outcome) => (outcome, None),
                         None => match self.go_async(&asked, &listed.running, &mut replies, encrypted.as_deref()) {
                             Some((async_id, _waiting)) => {
                                 // Work that goes on keeps its place: a slow engine is not given more to do.
-                                if waits {
+                                if waits || call.breaks.is_waiting() {
                                     drop(place.take());
                                 }
-                                (self.wait(can_be_cancelled, future.as_mut(), &listed.running).await, Some(async_id))
+                                (self.wait(future.as_mut(), &wait).await, Some(async_id))
                             }
-                            None if waits => (Err(Status::INSUFFICIENT_RESOURCES), None),
+                            None if waits || call.breaks.is_waiting() => (Err(Status::INSUFFICIENT_RESOURCES), None),
                             // What has begun is never cut off: it goes on without an interim answer.
                             None => (future.await, None),
                         },
@@ -121,6 +137,7 @@ impl Shared {
                 Err(status) => (Err(status), None),
             };
             self.follow(&asked, &outcome, &mut chain);
+            opened.extend(outcome.as_ref().ok().and_then(|answer| answer.opened.clone()));
             let reply = self.reply(&asked, outcome, async_id, chain.tree_id);
             if replies.bytes + reply.message.len() > FRAME_BYTES_MAX {
                 self.outbox.push(frame_of(replies.take(), encrypted.as_deref()));
@@ -129,6 +146,9 @@ impl Shared {
         }
         let memory = place.map(|place| place.memory);
         self.outbox.push_paid(frame_of(replies.take(), encrypted.as_deref()), memory);
+        for owner in opened {
+            owner.answered();
+        }
     }
 
     /// The request with what it belongs to: its user, and, if it is related, the tree and the file of the one before.
@@ -161,7 +181,15 @@ impl Shared {
                 chain.file = Ok(file_id);
             }
         }
-        let call = Call { conversation: Arc::clone(self), user, tree_id: chain.tree_id, may_wait: is_last };
+        let breaks = Arc::default();
+        let call = Call {
+            conversation: Arc::clone(self),
+            user,
+            tree_id: chain.tree_id,
+            may_wait: is_last,
+            is_replay: asked.header.flags.has(Flags::REPLAY),
+            breaks,
+        };
         Ok((call, request))
     }
 
@@ -190,16 +218,22 @@ impl Shared {
         waits: bool,
         mut future: Pin<&mut F>,
         is_last: bool,
+        wait: &Wait<'_>,
     ) -> Option<Result<Answer>> {
         if !is_last {
-            return Some(future.await);
+            return Some(self.wait(future, wait).await);
         }
         if let Some(outcome) = poll_once(future.as_mut()).await {
             return Some(outcome);
         }
-        match waits {
-            true => None,
-            false => tokio::time::timeout(INTERIM_AFTER, future).await.ok(),
+        if waits {
+            return None;
+        }
+        tokio::select! {
+            biased;
+            outcome = future => Some(outcome),
+            () = wait.breaks.began.notified() => None,
+            () = tokio::time::sleep(INTERIM_AFTER) => None,
         }
     }
 
@@ -229,23 +263,29 @@ impl Shared {
         Some((async_id, waiting))
     }
 
-    /// Waits for the outcome, or until the request is cancelled, if it can be: what changes something comes to its end.
+    /// Waits for the outcome, or until the request is cancelled, if it can be: what changes something comes to its end, and can be
+    /// cancelled only while it waits for other clients.
     async fn wait<F: Future<Output = Result<Answer>> + ?Sized>(
         &self,
-        can_be_cancelled: bool,
-        future: Pin<&mut F>,
-        running: &Running,
+        mut future: Pin<&mut F>,
+        wait: &Wait<'_>,
     ) -> Result<Answer> {
-        if !can_be_cancelled {
-            return future.await;
-        }
         let mut ending = self.ending.subscribe();
-        tokio::select! {
-            biased;
-            outcome = future => outcome,
-            () = running.cancelled.notified() => Err(Status::CANCELLED),
-            // Also for a request that begins to wait when the conversation is about to end.
-            _ = ending.wait_for(|ending| *ending) => Err(Status::CANCELLED),
+        let mut is_ending = false;
+        loop {
+            tokio::select! {
+                biased;
+                outcome = future.as_mut() => return outcome,
+                () = wait.running.cancelled.notified() => {}
+                // Also for a request that begins to wait when the conversation is about to end.
+                _ = ending.wait_for(|ending| *ending), if !is_ending => is_ending = true,
+                // A durable open outlives its session: a lock must not be granted to a request that nobody waits for.
+                () = session_ended(wait.user), if !is_ending => is_ending = true,
+                () = wait.breaks.began.notified(), if is_ending => {}
+            }
+            if wait.can_be_cancelled || wait.breaks.is_waiting() {
+                return Err(Status::CANCELLED);
+            }
         }
     }
 
@@ -257,7 +297,8 @@ impl Shared {
         async_id: Option<u64>,
         tree_of_chain: Option<u32>,
     ) -> Reply {
-        let Answer { status, body, tree_id } = outcome.unwrap_or_else(|status| Answer::with(status, Response::error()));
+        let Answer { status, body, tree_id, .. } =
+            outcome.unwrap_or_else(|status| Answer::with(status, Response::error()));
         let mut header = match async_id {
             Some(id) => asked.header.answer_async(status, 0, id),
             None => asked.header.answer(status, self.credits(&asked.header)),
@@ -281,6 +322,13 @@ impl Shared {
         let Ok(command) = asked.header.command() else { return };
         let (received, took) = (asked.received, asked.began.elapsed());
         self.server.host.answered(&Answered { peer: self.peer, command, status, user, took, received, sent });
+    }
+}
+
+async fn session_ended(user: Option<&User>) {
+    match user {
+        Some(user) => user.ended().await,
+        None => std::future::pending().await,
     }
 }
 

@@ -1,7 +1,10 @@
 //! Conversations over the File service in memory: compounds, requests that wait, limits, sessions that end.
 
 mod controls;
+mod durable;
 mod limits;
+
+mod caching;
 
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicUsize;
@@ -60,6 +63,7 @@ struct Bench {
     server: Arc<Server>,
     accounts: Arc<Kept<Accounts>>,
     host: Arc<TestHost>,
+    opens: Arc<Opens>,
 }
 
 fn accounts(key: &str) -> Accounts {
@@ -71,7 +75,8 @@ async fn bench(require_encryption: bool) -> Bench {
     let id = engine::account::id(engine.as_ref(), "devstore").await.unwrap();
     let create = CreateShare::named(ShareName::parse("data").unwrap());
     service::commit(engine.as_ref(), id, &Arc::new(create)).await.unwrap();
-    let files = FileService::new(Arc::clone(&engine), Arc::new(Opens::new(1)));
+    let opens = Arc::new(Opens::new(1));
+    let files = FileService::new(Arc::clone(&engine), Arc::clone(&opens));
     let names = ServerNames {
         computer: "LAZURITE".into(),
         domain: "AZURE".into(),
@@ -79,11 +84,11 @@ async fn bench(require_encryption: bool) -> Bench {
         dns_domain: "lazurite".into(),
         hosts: None,
     };
-    let settings = Settings { names, server_guid: 7, require_encryption, require_signing: true, leasing: false };
+    let settings = Settings { names, server_guid: 7, require_encryption, require_signing: true, leasing: true };
     let accounts = Arc::new(Kept::new(accounts(KEY)));
     let host = Arc::new(TestHost { engine, gate: tokio::sync::Mutex::default(), failed: AtomicUsize::new(0) });
     let server = Server::new(settings, files.door(), Arc::clone(&accounts) as _, Arc::clone(&host) as _);
-    Bench { server: Arc::new(server), accounts, host }
+    Bench { server: Arc::new(server), accounts, host, opens }
 }
 
 /// A client with its connection.
@@ -485,7 +490,7 @@ async fn a_session_that_is_replaced_ends_on_its_connection() {
     first.open("a", 2, 0).await;
     let user = bench.server.find_session(first.client.session_id, "devstore").expect("a session");
     assert!(bench.server.find_session(first.client.session_id, "other").is_none(), "only its own account finds it");
-    user.end().await;
+    bench.server.end_opens(&user, Ending::Lost).await;
     assert!(!first.conversation.is_in_use());
     assert_eq!(first.open("a", 1, 0).await.status(), Status::USER_SESSION_DELETED);
 }

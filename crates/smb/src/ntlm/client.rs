@@ -51,10 +51,11 @@ impl Client {
 
     /// The answer to a challenge, the key of the session, and its signatures.
     pub(crate) fn authenticate(&self, challenge: &[u8]) -> (Vec<u8>, SessionKey, NtlmSession) {
-        let number = |at: usize| u32::from_le_bytes(challenge[at..at + 4].try_into().unwrap());
+        let number = |at: usize| u32::from_le_bytes(challenge[at..at + 4].try_into().expect("four bytes"));
         let info_length = usize::from(u16::from_le_bytes([challenge[40], challenge[41]]));
         let info_offset = number(44) as usize;
-        let mut pairs = AvPairs::decode(&challenge[info_offset..info_offset + info_length]).unwrap();
+        let mut pairs =
+            AvPairs::decode(&challenge[info_offset..info_offset + info_length]).expect("the server's target info");
         if self.mic {
             pairs.push(6, &2u32.to_le_bytes());
         }

@@ -75,11 +75,20 @@ impl Request {
         let contexts_length = reader.u32()? as usize;
         let raw_name = buffer(message, SIZE, name_offset, name_length)?;
         let contexts = buffer(message, SIZE, contexts_offset, contexts_length)?;
-        if impersonation > 3 {
+        if contexts_length > CONTEXTS_BYTES_MAX {
+            return Err(Status::INVALID_PARAMETER);
+        }
+        let contexts = RequestContexts::decode(&contexts)?;
+        // Who claims an open again has asked for everything else before: nobody looks at it.
+        let is_claim = contexts.reconnect.is_some() || contexts.reconnect_v2.is_some();
+        if impersonation > 3 && !is_claim {
             return Err(Status::BAD_IMPERSONATION_LEVEL);
         }
-        let disposition = Disposition::from_number(disposition).ok_or(Status::INVALID_PARAMETER)?;
-        if !name_length.is_multiple_of(2) || contexts_length > CONTEXTS_BYTES_MAX {
+        let disposition = match Disposition::from_number(disposition) {
+            None if is_claim => Disposition::Open,
+            disposition => disposition.ok_or(Status::INVALID_PARAMETER)?,
+        };
+        if !name_length.is_multiple_of(2) {
             return Err(Status::INVALID_PARAMETER);
         }
         let name = match options & option::OPEN_BY_FILE_ID {
@@ -96,7 +105,7 @@ impl Request {
             options,
             name,
             raw_name,
-            contexts: RequestContexts::decode(&contexts)?,
+            contexts,
         })
     }
 }

@@ -89,6 +89,10 @@ fn faults_of_a_create_have_their_status() {
     assert_eq!(with(HEADER_BYTES + 46, 10), Err(Status::INVALID_PARAMETER), "a name out of the message");
     assert_eq!(with(HEADER_BYTES + 44, 100), Err(Status::INVALID_PARAMETER), "a name in the fixed part");
     assert_eq!(with(121, 0xD8), Err(Status::OBJECT_NAME_INVALID), "half of a pair");
+    let claim = create_context::chain(&[(b"DHnC", &[0; 16])]);
+    let mut again = samples::create("name", &claim);
+    (again[HEADER_BYTES + 4], again[HEADER_BYTES + 36]) = (4, 6);
+    assert!(decoded(Command::Create, again).is_ok(), "who claims an open again asks for nothing else");
     let mut by_id = samples::create("name", &[]);
     by_id[HEADER_BYTES + 41] = 0x20;
     let Ok(Request::Create(by_id)) = decoded(Command::Create, by_id) else { panic!() };

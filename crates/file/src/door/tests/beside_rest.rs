@@ -9,25 +9,25 @@ use crate::FileError;
 use crate::testing::{MY_LEASE, header, refusal};
 
 /// A REST operation on `dir/file`: method, URL, headers, body.
-type Ask = (&'static str, &'static str, &'static [(&'static str, &'static str)], &'static [u8]);
+pub(super) type Ask = (&'static str, &'static str, &'static [(&'static str, &'static str)], &'static [u8]);
 
-const CREATE: Ask = ("PUT", "share/dir/file", &[("x-ms-type", "file"), ("x-ms-content-length", "10")], b"");
-const GET: Ask = ("GET", "share/dir/file", &[], b"");
-const RANGES: Ask = ("GET", "share/dir/file?comp=rangelist", &[], b"");
-const PROPERTIES: Ask = ("HEAD", "share/dir/file", &[], b"");
-const PUT: Ask =
+pub(super) const CREATE: Ask = ("PUT", "share/dir/file", &[("x-ms-type", "file"), ("x-ms-content-length", "10")], b"");
+pub(super) const GET: Ask = ("GET", "share/dir/file", &[], b"");
+pub(super) const RANGES: Ask = ("GET", "share/dir/file?comp=rangelist", &[], b"");
+pub(super) const PROPERTIES: Ask = ("HEAD", "share/dir/file", &[], b"");
+pub(super) const PUT: Ask =
     ("PUT", "share/dir/file?comp=range", &[("x-ms-write", "update"), ("x-ms-range", "bytes=0-3")], b"data");
-const SET: Ask = ("PUT", "share/dir/file?comp=properties", &[], b"");
-const METADATA: Ask = ("PUT", "share/dir/file?comp=metadata", &[], b"");
-const REMOVE: Ask = ("DELETE", "share/dir/file", &[], b"");
-const LEASE: Ask = (
+pub(super) const SET: Ask = ("PUT", "share/dir/file?comp=properties", &[], b"");
+pub(super) const METADATA: Ask = ("PUT", "share/dir/file?comp=metadata", &[], b"");
+pub(super) const REMOVE: Ask = ("DELETE", "share/dir/file", &[], b"");
+pub(super) const LEASE: Ask = (
     "PUT",
     "share/dir/file?comp=lease",
     &[("x-ms-lease-action", "acquire"), ("x-ms-lease-duration", "-1"), ("x-ms-proposed-lease-id", MY_LEASE)],
     b"",
 );
 
-async fn sent(bench: &Bench, (method, url, headers, body): Ask) -> Result<(), FileError> {
+pub(super) async fn sent(bench: &Bench, (method, url, headers, body): Ask) -> Result<(), FileError> {
     match bench.call(method, url, headers, body).await {
         Ok(_) => Ok(()),
         refused => Err(refusal(refused)),

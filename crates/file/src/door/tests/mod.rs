@@ -6,11 +6,13 @@
 //! - `settings`: times, attributes, descriptors.
 //! - `watching`: CHANGE_NOTIFY, of what SMB does and of what REST does.
 //! - `beside_rest`: handles and REST operations on the same files.
+//! - `caching`: oplocks and leases beside REST operations and other SMB clients.
 //! - `copies`: bytes copied from handle to handle, and sparse files.
 //! - `previous_versions`: what is opened in share snapshots.
 //! - `durable`: crashes, dropped futures, share snapshots, rows that must be fetched.
 
 mod beside_rest;
+mod caching;
 mod copies;
 mod durable;
 mod names;
@@ -23,18 +25,24 @@ mod watching;
 use std::sync::{Arc, Mutex};
 
 use super::*;
-use crate::opens::{Client, HandleId};
+use crate::opens::{Broken, CachingRequest, Client, HandleId};
 use crate::testing::Bench;
 
 /// An SMB session that notes which of its handles were closed by force.
 #[derive(Debug, Default)]
 pub struct Session {
     pub closed: Mutex<Vec<HandleId>>,
+    pub broken: Mutex<Vec<Broken>>,
 }
 
 impl HandleOwner for Session {
     fn closed(&self, handle: HandleId) {
         self.closed.lock().unwrap().push(handle);
+    }
+
+    fn broken(&self, broken: Broken) -> bool {
+        self.broken.lock().unwrap().push(broken);
+        true
     }
 }
 
@@ -73,6 +81,7 @@ pub fn wish(path: &str) -> CreateRequest {
         attributes: 0,
         security: None,
         allocation: None,
+        caching: CachingRequest::None,
         client: Client { session: 7, address: "10.0.0.1:50000".parse().unwrap(), name: "client".to_owned() },
         owner: Arc::new(Session::default()),
     }

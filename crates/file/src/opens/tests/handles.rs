@@ -1,5 +1,7 @@
 //! List Handles and Force Close Handles.
 
+use concurrency::caching::{Caching, OplockLevel};
+
 use super::*;
 
 const DIRECTORY: FileId = FileId { share: SHARE, id: 10 };
@@ -21,7 +23,8 @@ fn in_directory(open: Open) -> OpenRequest {
 #[test]
 fn a_handle_is_shown_as_it_was_opened() {
     let opens = opens();
-    let handle = now(opens.open(in_directory(open(R.and(D), ALL)))).unwrap();
+    let caching = CachingRequest::Oplock(OplockLevel::Batch);
+    let handle = now(opens.open(OpenRequest { caching, ..in_directory(open(R.and(D), ALL)) })).unwrap();
     let shown = opens.handles(scope(FILE, Reach::Node), None, 10);
     let asked = in_directory(open(R.and(D), ALL));
     let expected = HandleInfo {
@@ -38,6 +41,53 @@ fn a_handle_is_shown_as_it_was_opened() {
     handle.reconnected(client.clone(), asked.holder, Timestamp(9)).unwrap();
     let shown = opens.handles(scope(FILE, Reach::Node), None, 10).handles.remove(0);
     assert_eq!((shown.client, shown.opened, shown.reconnected), (client, Timestamp(1), Some(Timestamp(9))));
+}
+
+fn cached(caching: CachingRequest, holder: &Arc<Recorder>) -> OpenRequest {
+    OpenRequest { caching, holder: Arc::clone(holder) as _, ..request(FILE, open(R, ALL)) }
+}
+
+/// Only what keeps its client asked can be kept for it, and not while that is taken back.
+#[test]
+fn a_handle_is_kept_for_its_client_while_it_caches_handles() {
+    let name = LeaseName { account: 1, client: 2, key: [3; 16] };
+    let lease = |state| CachingRequest::Lease { name, state, v2: None };
+    for (caching, keeps) in [
+        (CachingRequest::None, false),
+        (CachingRequest::Oplock(OplockLevel::LevelTwo), false),
+        (CachingRequest::Oplock(OplockLevel::Exclusive), false),
+        (CachingRequest::Oplock(OplockLevel::Batch), true),
+        (lease(Caching::READ_WRITE), false),
+        (lease(Caching::READ_HANDLE), true),
+        (lease(Caching::ALL), true),
+    ] {
+        let (opens, recorder, lost) = (opens(), Arc::new(Recorder::default()), Arc::new(Recorder::default()));
+        let handle = now(opens.open(cached(caching, &recorder))).unwrap();
+        assert_eq!(handle.disconnected(Arc::clone(&lost) as _).is_ok(), keeps, "{caching:?}");
+    }
+    let (opens, recorder) = (opens(), Arc::new(Recorder::default()));
+    let handle = now(opens.open(cached(lease(Caching::ALL), &recorder))).unwrap();
+    let breaking = now(opens.open(request(FILE, open(R, ALL))));
+    assert!(matches!(breaking, Err(OpenRefusal::Breaking(_))));
+    assert_eq!(handle.disconnected(recorder), Err(HandleRefusal::Closed), "a break is in progress");
+}
+
+/// The handles of a lease whose connections are lost hear of a break, and one that has a connection does.
+#[test]
+fn lost_handles_hear_of_the_break_of_their_lease() {
+    let name = LeaseName { account: 1, client: 2, key: [3; 16] };
+    let lease = CachingRequest::Lease { name, state: Caching::ALL, v2: None };
+    let opens = opens();
+    let recorders: Vec<Arc<Recorder>> = (0..4).map(|_| Arc::new(Recorder::default())).collect();
+    let handles: Vec<Handle> =
+        recorders.iter().map(|recorder| now(opens.open(cached(lease, recorder))).unwrap()).collect();
+    let lost = Arc::new(Recorder::default());
+    for handle in [&handles[0], &handles[3]] {
+        handle.disconnected(Arc::clone(&lost) as _).unwrap();
+    }
+    assert!(matches!(now(opens.open(request(FILE, open(R, ALL)))), Err(OpenRefusal::Breaking(_))));
+    let told: Vec<usize> = recorders.iter().map(|recorder| recorder.broken.lock().unwrap().len()).collect();
+    assert_eq!((told, lost.broken.lock().unwrap().len()), (vec![0, 1, 0, 0], 2));
 }
 
 #[test]
@@ -140,6 +190,10 @@ impl Holder for Reentrant {
     }
 
     fn must_delete(&self, _removal: Removal) {}
+
+    fn broken(&self, _broken: Broken) -> bool {
+        true
+    }
 }
 
 #[test]

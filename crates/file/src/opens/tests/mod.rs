@@ -1,5 +1,6 @@
 //! Tests of the table through its own interface. Futures are polled by hand where it matters what they wait for.
 
+mod caching;
 mod deletion;
 mod directories;
 mod events;
@@ -59,6 +60,9 @@ fn opens() -> Opens {
 struct Recorder {
     closed: Mutex<Vec<HandleId>>,
     removals: Mutex<Vec<Removal>>,
+    broken: Mutex<Vec<Broken>>,
+    /// Its client cannot be told of breaks.
+    is_gone: bool,
 }
 
 impl Holder for Recorder {
@@ -69,6 +73,11 @@ impl Holder for Recorder {
     fn must_delete(&self, removal: Removal) {
         self.removals.lock().unwrap().push(removal);
     }
+
+    fn broken(&self, broken: Broken) -> bool {
+        self.broken.lock().unwrap().push(broken);
+        !self.is_gone
+    }
 }
 
 /// A request for a file in the root directory.
@@ -78,9 +87,12 @@ fn request(file: FileId, open: Open) -> OpenRequest {
         file,
         place: Arc::new(Place { path: format!("file{}", file.id), above }),
         open,
+        mask: if open.access.is_none() { 0x80 } else { 0x1 },
         also: Access::NONE,
         delete_on_close: false,
         is_leased: false,
+        caching: CachingRequest::None,
+        has_waited: false,
         client: Client { session: 7, address: "10.0.0.1:50000".parse().unwrap(), name: "client".to_owned() },
         now: Timestamp(1),
         holder: Arc::new(Recorder::default()),
