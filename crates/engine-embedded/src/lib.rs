@@ -366,6 +366,7 @@ impl Engine for EmbeddedEngine {
             ("syncs", load(&counters.syncs)),
             ("log_bytes_written", load(&counters.log_bytes)),
             ("segments", self.inner.segments.all().len() as u64),
+            ("small_contents_bytes", self.inner.small_contents.bytes()),
             ("segment_files_open", self.inner.folder.segment_files().open()),
             ("segments_collected", load(&counters.segments_collected)),
             ("bytes_moved", load(&counters.bytes_moved)),

@@ -32,7 +32,7 @@ macro_rules! conformance_tests {
             rows_of_another_partition_are_as_they_were_read, two_partitions_never_make_the_same_row, decisions_with_a_partition_in_common_are_judged_in_turn,
             a_row_that_leads_to_another_is_the_newest, announced_rows_are_seen_as_they_are,
             an_announced_row_that_is_not_looked_at_makes_no_conflict, scans_keep_order_and_bounds, scans_skip_and_stop, a_read_is_one_state, contents_come_back_whole,
-            ranges_of_contents_are_right, a_content_nobody_stored_is_not_there,
+            ranges_of_contents_are_right, small_contents_are_read_again, a_content_nobody_stored_is_not_there,
             an_open_content_outlives_its_owner, the_last_reference_takes_the_content_along,
             account_ids_stay, the_clock_only_goes_forward, a_row_too_large_is_refused_whole,
             a_panicking_decision_harms_nobody_else, a_closed_engine_takes_nothing
@@ -767,6 +767,25 @@ pub async fn ranges_of_contents_are_right(engine: Arc<dyn Engine>) {
         let part = read_all(&content, from, to).await;
         let (from, to) = (usize::try_from(from).expect("fits"), usize::try_from(to).expect("fits"));
         assert!(part == bytes.slice(from..to), "{from}..{to}");
+    }
+}
+
+/// A part, the whole, the whole and a part again: an engine may keep what was read in memory, until the content is gone.
+pub async fn small_contents_are_read_again(engine: Arc<dyn Engine>) {
+    for (owner, size) in (1..).zip([10_usize, 4096, 16_384, 16_385]) {
+        let bytes = noise(size, owner);
+        let id = store(&*engine, &bytes, owner).await;
+        let part = open(&*engine, id).await.expect("opened");
+        assert!(read_all(&part, 3, 7).await == bytes.slice(3..7), "a part of {size} bytes");
+        for _ in 0..3 {
+            let content = open(&*engine, id).await.expect("opened again");
+            assert_eq!(content.length(), size as u64);
+            assert!(read_all(&content, 0, size as u64).await == bytes, "{size} bytes");
+            assert!(read_all(&content, 2, 9).await == bytes.slice(2..9), "a part of {size} bytes again");
+        }
+        unrefer(&*engine, id, owner).await;
+        assert!(collector::sweep(&*engine, &[]).await.is_ok());
+        assert!(open(&*engine, id).await.is_err(), "{size} bytes that nobody refers to are gone");
     }
 }
 

@@ -308,12 +308,13 @@ async fn write_some(
 /// Ends durable opens that have lost their connection and whose client has not come back in time, or whose account key was replaced. All
 /// of them when another node serves SMB: their clients go there.
 pub(crate) async fn look_after_disconnected(server: Arc<Server>, nodes: Option<Arc<Nodes>>) {
-    let mut owner = nodes.map(|nodes| nodes.owner());
+    let mut owner = nodes.as_ref().map(|nodes| nodes.owner());
     loop {
         let another_owner = async {
             match &mut owner {
-                Some(owner) if owner.changed().await.is_ok() => {}
-                _ => std::future::pending().await,
+                None => std::future::pending().await,
+                // The sender lives as long as the nodes.
+                Some(owner) => _ = owner.changed().await,
             }
         };
         tokio::select! {
