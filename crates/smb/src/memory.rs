@@ -4,6 +4,8 @@
 //! clients that ask for much and read nothing fill [`WORK_BYTES_MAX`] and no more. While a frame waits for memory the connections whose
 //! clients take their answers too slowly are ended ([`MemoryPool::is_short`]), and small frames of connections that hold nothing are served
 //! out of [`RESERVE_BYTES`].
+//!
+//! The bytes of the requests come on top: each connection reads one frame at most, and that has come before it is known what it costs.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
