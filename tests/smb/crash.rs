@@ -269,5 +269,5 @@ fn kill_nine_under_smb_writers_loses_nothing() {
         interrupted.extend(verify(&program, &ledgers));
     }
     println!("{rounds} kills under {WRITERS} writers; under way were {interrupted:?}");
-    assert!(!interrupted.is_empty(), "nothing was under way at any death");
+    assert!(interrupted.len() > 1, "the deaths met writers at one kind of step only");
 }

@@ -137,7 +137,9 @@ fn a_cache_is_written_back_before_another_client_reads() {
     reader.connect("data");
     let told = holder.ask(Command::Create, body::create_with_lease("a", KEY_OF_LEASE, ALL, None));
     let id = told.file_id();
-    let interim = reader.ask(Command::Create, body::create("a", 1, 7, 1, 0));
+    let frame = reader.client.ask(Command::Create, body::create("a", 1, 7, 1, 0));
+    let frame = reader.exchange(&frame);
+    let interim = reader.client.answers(&frame).remove(0);
     assert_eq!(interim.status(), Status::PENDING);
     let frame = holder.receive();
     let broken = holder.client.answers(&frame).remove(0);

@@ -49,10 +49,11 @@ fn tell(failed: &NotDeleted) {
     }
 }
 
-/// Waits until nothing is abandoned any more, with one more attempt for what rests. The caller has a limit of time.
+/// Waits until nothing is being deleted any more, with one more attempt for what rests. What fails again is left: a file that the
+/// engine refuses to delete does not hold up the end. The caller has a limit of time.
 pub(crate) async fn ended(door: &Door) {
     door.wake_all_abandoned();
-    while door.has_abandoned() {
+    while door.is_deleting() {
         tokio::time::sleep(DELETIONS_LOOK).await;
     }
 }

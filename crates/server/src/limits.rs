@@ -59,8 +59,11 @@ pub const SMB_IDLE: Duration = Duration::from_secs(15 * 60);
 pub const SMB_KEYS_PAUSE: Duration = Duration::from_secs(1);
 /// Room for the bytes of an SMB frame is made in steps of at least this size.
 pub const SMB_FRAME_ROOM_BYTES: usize = 1024 * 1024;
-/// An SMB client that takes nothing of its answers for this long loses its connection if requests of others wait for memory.
-pub const SMB_WRITE_PAUSE_SHORT_OF_MEMORY: Duration = Duration::from_secs(5);
+/// An SMB client that takes less than [`SMB_WINDOW_BYTES_MIN`] of its answers in this time, while there are some to be taken, loses its
+/// connection if requests of others wait for memory.
+pub const SMB_WINDOW: Duration = Duration::from_secs(5);
+/// What an SMB client must take in [`SMB_WINDOW`] when memory is short.
+pub const SMB_WINDOW_BYTES_MIN: usize = 1024 * 1024;
 /// Files that SMB has marked for deletion and that are deleted at once in the background.
 pub const DELETIONS_AT_ONCE_MAX: usize = 64;
 /// How often it is looked which of those that failed have rested for long enough.

@@ -22,7 +22,7 @@ use tokio::time::timeout;
 
 use crate::SmbEncryption;
 use crate::limits::{
-    Limits, SMB_FRAME_ROOM_BYTES, SMB_IDLE, SMB_KEYS_PAUSE, SMB_LOGON_TIME_MAX, SMB_WRITE_PAUSE_SHORT_OF_MEMORY,
+    Limits, SMB_FRAME_ROOM_BYTES, SMB_IDLE, SMB_KEYS_PAUSE, SMB_LOGON_TIME_MAX, SMB_WINDOW, SMB_WINDOW_BYTES_MIN,
 };
 use crate::listener::{Connection, Protocol};
 use crate::nodes::{Nodes, SmbOwner};
@@ -134,7 +134,8 @@ async fn talk(
     let outbox = conversation.outbox();
     // One future from beginning to end: the frame that is being sent is in it, and would be cut with it.
     let writes_for = conversation.watcher();
-    let mut writing = Box::pin(write(&outbox, writer, &connection.limits, &writes_for));
+    let is_memory_short = || writes_for.is_memory_short();
+    let mut writing = Box::pin(write(&outbox, writer, &connection.limits, &is_memory_short));
     let (ended, is_writing) = {
         let watcher = conversation.watcher();
         let silent_since = Mutex::new(Instant::now());
@@ -266,12 +267,34 @@ async fn body(reader: &mut (impl AsyncRead + Unpin), length: usize) -> std::io::
     Ok(frame)
 }
 
-/// Sends frames until the outbox is closed and empty, or the client takes nothing for too long.
-async fn write(outbox: &Outbox, writer: &mut (impl AsyncWrite + Unpin), limits: &Limits, watcher: &Watcher) {
+/// What a client took of late, and how long the server waited for it to do so.
+#[derive(Default)]
+struct Pace {
+    waited: Duration,
+    taken: usize,
+}
+
+impl Pace {
+    /// Counts what the client took after so long. Whether it took too little in the whole of [`SMB_WINDOW`]; then the next one begins.
+    fn is_too_slow(&mut self, waited: Duration, taken: usize) -> bool {
+        self.waited += waited;
+        self.taken += taken;
+        self.waited >= SMB_WINDOW && std::mem::take(self).taken < SMB_WINDOW_BYTES_MIN
+    }
+}
+
+/// Sends frames until the outbox is closed and empty, or the client takes too little for too long.
+async fn write(
+    outbox: &Outbox,
+    writer: &mut (impl AsyncWrite + Unpin),
+    limits: &Limits,
+    is_memory_short: &impl Fn() -> bool,
+) {
+    let mut pace = Pace::default();
     while let Some(mut frame) = outbox.next().await {
         for part in &mut frame.parts {
             while !part.is_empty() {
-                match write_some(writer, part, limits, watcher).await {
+                match write_some(writer, part, limits, is_memory_short, &mut pace).await {
                     Some(written) => outbox.sent(written),
                     None => {
                         outbox.abandon();
@@ -284,24 +307,33 @@ async fn write(outbox: &Outbox, writer: &mut (impl AsyncWrite + Unpin), limits: 
     }
 }
 
-/// How many bytes the client took; none if that took too long. There is less time while others wait for the memory of what it does not
+/// How many bytes the client took; none if that took too long, or if it is too slow while others wait for the memory of what it does not
 /// read.
 async fn write_some(
     writer: &mut (impl AsyncWrite + Unpin),
     part: &mut Bytes,
     limits: &Limits,
-    watcher: &Watcher,
+    is_memory_short: &impl Fn() -> bool,
+    pace: &mut Pace,
 ) -> Option<usize> {
     let mut writing = std::pin::pin!(writer.write_buf(part));
     let mut left = limits.write_pause;
     loop {
-        let pause = left.min(SMB_WRITE_PAUSE_SHORT_OF_MEMORY);
-        match timeout(pause, writing.as_mut()).await {
-            Ok(Ok(written @ 1..)) => return Some(written),
+        let pause = left.min(SMB_WINDOW.saturating_sub(pace.waited));
+        let began = tokio::time::Instant::now();
+        let written = match timeout(pause, writing.as_mut()).await {
+            Ok(Ok(written @ 1..)) => Some(written),
             Ok(Ok(0) | Err(_)) => return None,
-            Err(_) if left == pause || watcher.is_memory_short() => return None,
-            Err(_) => left -= pause,
+            Err(_) if left == pause => return None,
+            Err(_) => None,
+        };
+        if pace.is_too_slow(began.elapsed(), written.unwrap_or(0)) && is_memory_short() {
+            return None;
         }
+        if written.is_some() {
+            return written;
+        }
+        left -= pause;
     }
 }
 
@@ -374,5 +406,45 @@ impl Host for SmbHost {
             self.0.metrics.sign_ins_slowed.fetch_add(1, Ordering::Relaxed);
         }
         tracing::debug!(%peer, ?wait, "an SMB logon failed");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Sends answers to a client that takes so many bytes each second. Whether it got all of them.
+    async fn is_served(bytes_per_second: usize, is_memory_short: bool) -> bool {
+        const FRAMES: usize = 64;
+        const FRAME_BYTES: usize = 128 << 10;
+        let (mut ours, mut theirs) = tokio::io::duplex(16 << 10);
+        let outbox = Outbox::default();
+        for _ in 0..FRAMES {
+            outbox.push(vec![Bytes::from(vec![0; FRAME_BYTES])]);
+        }
+        outbox.close();
+        let client = tokio::spawn(async move {
+            let (mut part, mut taken) = (vec![0; bytes_per_second], 0);
+            loop {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                let mut second = 0;
+                while second < bytes_per_second {
+                    match theirs.read(&mut part[second..]).await {
+                        Ok(0) | Err(_) => return taken,
+                        Ok(count) => (second, taken) = (second + count, taken + count),
+                    }
+                }
+            }
+        });
+        write(&outbox, &mut ours, &Limits::default(), &|| is_memory_short).await;
+        drop(ours);
+        client.await.expect("it only reads") == FRAMES * FRAME_BYTES
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_takes_its_answers_slowly_is_given_up_when_memory_is_short() {
+        assert!(is_served(4 << 10, false).await);
+        assert!(!is_served(4 << 10, true).await, "it always makes progress, and keeps memory for half an hour");
+        assert!(is_served(512 << 10, true).await);
     }
 }

@@ -1,9 +1,11 @@
 //! Memory for requests at work and for their answers, over all connections.
 //!
 //! A frame of requests is given as many bytes as its credits pay for, before it is run, and its answers keep them until they are sent. So
-//! clients that ask for much and read nothing fill [`WORK_BYTES_MAX`] and no more. While a frame waits for memory the connections that
-//! hold some and whose clients take nothing are ended early ([`MemoryPool::is_short`]), and small frames of connections that hold nothing
-//! are served out of [`RESERVE_BYTES`].
+//! clients that ask for much and read nothing fill [`WORK_BYTES_MAX`] and no more. While a frame waits for memory the connections whose
+//! clients take their answers too slowly are ended ([`MemoryPool::is_short`]), and small frames of connections that hold nothing are served
+//! out of [`RESERVE_BYTES`].
+//!
+//! The bytes of the requests come on top: each connection reads one frame at most, and that has come before it is known what it costs.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,7 +22,7 @@ pub const WORK_BYTES_MAX: usize = 512 << 20;
 pub const RESERVE_BYTES: usize = 64 << 20;
 
 /// What a frame may take of the reserve.
-pub const RESERVE_BYTES_PER_FRAME_MAX: usize = 1 << 20;
+pub const RESERVE_BYTES_PER_FRAME_MAX: usize = 128 << 10;
 
 /// What there is for all connections.
 #[derive(Debug)]

@@ -38,18 +38,14 @@ pub struct Remover<'a> {
 impl Remover<'_> {
     /// A file that is to be deleted. It is not forgotten: dropped before [`Remover::remove`] has deleted it, it is abandoned.
     pub fn due(self, account: u64, share: &ShareName, removal: Removal) -> Due {
-        self.due_again(AbandonedFile { account, share: share.clone(), removal, attempts: 0, term: self.term })
-    }
-
-    /// The same for a file that was abandoned. If it cannot be deleted now it rests before the next attempt.
-    pub fn due_again(self, file: AbandonedFile) -> Due {
-        Due { abandoned: Arc::clone(self.abandoned), file: Mutex::new(Some(file)) }
+        let file = AbandonedFile { account, share: share.clone(), removal, attempts: 0, term: self.term };
+        self.abandoned.begun(file, &mut self.abandoned.files())
     }
 
     /// Deletes the file, wherever it is by now. It stays pending until that is done. If the engine cannot do it now, or if the
     /// future is dropped, the file is abandoned: it is deleted in the background.
     pub async fn remove(self, due: Due) -> Result<(), Failure> {
-        let Some(Deletion { account, share, file, place }) = due.deletion() else { return Ok(()) };
+        let Some(Deletion { account, share, file, place, .. }) = due.deletion() else { return Ok(()) };
         // Whoever opens the file looks at its row first and then at the table, where it is pending until its row is gone. The turn
         // keeps both together.
         let turn = match name_of(&place, file.share) {
@@ -113,21 +109,26 @@ pub struct Due {
 }
 
 /// Which file, and where.
-struct Deletion {
-    account: u64,
-    share: ShareName,
+pub struct Deletion {
+    pub account: u64,
+    pub share: ShareName,
     file: FileId,
-    place: Place,
+    pub place: Place,
+    /// As in [`AbandonedFile`].
+    pub attempts: u32,
+    pub term: Option<TermId>,
 }
 
 impl Due {
-    fn deletion(&self) -> Option<Deletion> {
+    pub fn deletion(&self) -> Option<Deletion> {
         let file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        file.as_ref().map(|AbandonedFile { account, share, removal, .. }| Deletion {
+        file.as_ref().map(|AbandonedFile { account, share, removal, attempts, term }| Deletion {
             account: *account,
             share: share.clone(),
             file: removal.file(),
             place: removal.place().clone(),
+            attempts: *attempts,
+            term: *term,
         })
     }
 
@@ -143,9 +144,11 @@ impl Due {
 
 impl Drop for Due {
     fn drop(&mut self) {
-        if let Some(file) = self.take() {
-            self.abandoned.add(file);
-        }
+        let file = self.take();
+        let mut files = self.abandoned.files();
+        files.under_way -= 1;
+        // Counted by one or the other at any time.
+        self.abandoned.put(file, files);
     }
 }
 
@@ -169,6 +172,8 @@ struct Files {
     queue: VecDeque<AbandonedFile>,
     /// Those of which an attempt failed, each with the time of its next one once that is known.
     resting: Vec<(AbandonedFile, Option<Instant>)>,
+    /// How many [`Due`] there are.
+    under_way: usize,
 }
 
 #[derive(Debug)]
@@ -185,14 +190,25 @@ pub struct AbandonedFile {
 impl Abandoned {
     /// Has the file deleted in the background: at once, or after a rest if that was tried before.
     pub fn add(&self, file: AbandonedFile) {
-        let mut files = self.files();
-        if file.attempts > 0 {
-            files.resting.push((file, None));
-            return;
+        self.put(Some(file), self.files());
+    }
+
+    fn put(&self, file: Option<AbandonedFile>, mut files: MutexGuard<'_, Files>) {
+        match file {
+            None => {}
+            Some(file) if file.attempts > 0 => files.resting.push((file, None)),
+            Some(file) => {
+                files.queue.push_back(file);
+                drop(files);
+                self.arrived.notify_one();
+            }
         }
-        files.queue.push_back(file);
-        drop(files);
-        self.arrived.notify_one();
+    }
+
+    /// A file that is to be deleted now.
+    fn begun(self: &Arc<Self>, file: AbandonedFile, files: &mut Files) -> Due {
+        files.under_way += 1;
+        Due { abandoned: Arc::clone(self), file: Mutex::new(Some(file)) }
     }
 
     /// Ends the rest of those whose time has come. The rest of one that was not seen resting before begins now.
@@ -207,7 +223,7 @@ impl Abandoned {
 
     fn wake_where(&self, is_over: impl Fn(u32, &mut Option<Instant>) -> bool) {
         let mut files = self.files();
-        let Files { queue, resting } = &mut *files;
+        let Files { queue, resting, .. } = &mut *files;
         queue.extend(resting.extract_if(.., |(file, until)| is_over(file.attempts, until)).map(|(file, _)| file));
         let is_any = !queue.is_empty();
         drop(files);
@@ -216,28 +232,36 @@ impl Abandoned {
         }
     }
 
-    /// The one that has been there for longest, when there is one.
-    pub async fn next(&self) -> AbandonedFile {
+    /// The one that has been there for longest, when there is one. If it cannot be deleted now it rests before the next attempt.
+    pub async fn next(self: &Arc<Self>) -> Due {
         loop {
-            let (file, is_more) = {
+            let (due, is_more) = {
                 let mut files = self.files();
-                (files.queue.pop_front(), !files.queue.is_empty())
+                let file = files.queue.pop_front();
+                let again = file.map(|file| AbandonedFile { attempts: file.attempts.saturating_add(1), ..file });
+                (again.map(|file| self.begun(file, &mut files)), !files.queue.is_empty())
             };
             if is_more {
                 // Two that arrive at once may have woken only one of those who wait.
                 self.arrived.notify_one();
             }
-            match file {
-                Some(file) => return AbandonedFile { attempts: file.attempts.saturating_add(1), ..file },
+            match due {
+                Some(due) => return due,
                 None => self.arrived.notified().await,
             }
         }
     }
 
-    /// Whether none waits or rests.
-    pub fn is_empty(&self) -> bool {
+    /// Whether a deletion is under way or is to begin at once.
+    pub fn is_at_work(&self) -> bool {
         let files = self.files();
-        files.queue.is_empty() && files.resting.is_empty()
+        !files.queue.is_empty() || files.under_way > 0
+    }
+
+    /// Whether a file rests.
+    #[cfg(test)]
+    pub fn has_resting(&self) -> bool {
+        !self.files().resting.is_empty()
     }
 
     fn files(&self) -> MutexGuard<'_, Files> {

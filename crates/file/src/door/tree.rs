@@ -10,7 +10,7 @@ use wire::file_path::FilePath;
 use wire::names::ShareName;
 
 use super::decide::Ended;
-use super::removal::{self, Abandoned, AbandonedFile, Remover};
+use super::removal::{self, Abandoned, AbandonedFile, Deletion, Remover};
 use super::{CreateRequest, HandleOwner, Opened, Refused, Space, create, snapshot};
 use crate::model::{Protocol, find_share, find_usage, snapshots};
 use crate::opens::events::Events;
@@ -143,11 +143,10 @@ impl Door {
     /// because the engine could not do it, and deletes it. Until then nobody can open the file, so the server calls this again and
     /// again, several times at once. A file that could not be deleted rests, each time for longer: see [`Door::wake_abandoned`].
     pub async fn delete_abandoned(&self) -> Result<(), NotDeleted> {
-        let file = self.abandoned.next().await;
-        let (account, share, attempts) = (file.account, file.share.clone(), file.attempts);
-        let path = file.removal.place().path.clone();
-        let door = self.in_term(file.term);
-        door.remover().remove(door.remover().due_again(file)).await.map_err(|error| NotDeleted {
+        let due = self.abandoned.next().await;
+        let Some(Deletion { account, share, place, attempts, term, .. }) = due.deletion() else { return Ok(()) };
+        let path = place.path;
+        self.in_term(term).remover().remove(due).await.map_err(|error| NotDeleted {
             account,
             share: share.as_str().to_owned(),
             path,
@@ -172,9 +171,15 @@ impl Door {
         self.abandoned.wake_all();
     }
 
-    /// Whether there is a file that [`Door::delete_abandoned`] would delete, now or later.
-    pub fn has_abandoned(&self) -> bool {
-        !self.abandoned.is_empty()
+    /// Whether files are being deleted, or are to be at once: not whether some rest after an attempt that failed.
+    pub fn is_deleting(&self) -> bool {
+        self.abandoned.is_at_work()
+    }
+
+    /// Whether there is a file to be deleted, now or later.
+    #[cfg(test)]
+    pub(super) fn has_abandoned(&self) -> bool {
+        self.is_deleting() || self.abandoned.has_resting()
     }
 
     pub(super) fn remover(&self) -> Remover<'_> {

@@ -22,38 +22,30 @@ pub(super) async fn run(call: &Call, request: query_directory::Request) -> Resul
     let mut listing = Listing::new(class, request.output_bytes as usize)?;
     let is_single = request.flags & RETURN_SINGLE_ENTRY != 0;
     let mut restart = request.flags & (RESTART_SCANS | REOPEN) != 0;
+    let most = if is_single { 1 } else { room(class, request.output_bytes as usize) };
     let _one_at_a_time = file.listing.lock().await;
-    loop {
-        let most = if is_single { 1 } else { room(class, request.output_bytes as usize, &listing) };
-        let entries = match file.door.list(&request.pattern, restart, most).await {
-            Ok(entries) => entries,
-            Err(_) if !listing.is_empty() => break,
-            Err(refused) => return Err(status_of(refused)),
-        };
+    // An answer is one page of the File service: what was renamed between two of them would be in it twice.
+    let entries = loop {
+        let entries = file.door.list(&request.pattern, restart, most).await.map_err(status_of)?;
+        if !entries.is_empty() {
+            break entries;
+        }
         restart = false;
-        if entries.is_empty() && listing.is_empty() {
-            // None of very many names has matched so far. Others get their turn in between, and whoever waits can give up.
-            tokio::task::yield_now().await;
-            continue;
-        }
-        let fitting = entries.iter().take_while(|entry| listing.push(&shown(entry))).count();
-        if let Some(last) = fitting.checked_sub(1) {
-            file.door.advance(&entries[last]);
-        }
-        // A short page is the end of the directory or of what the File service reads at once. It is not asked again for this answer:
-        // what was renamed meanwhile would be in it twice.
-        if is_single || fitting < entries.len() || entries.len() < most {
-            break;
-        }
+        // None of very many names has matched so far. Others get their turn in between, and whoever waits can give up.
+        tokio::task::yield_now().await;
+    };
+    let fitting = entries.iter().take_while(|entry| listing.push(&shown(entry))).count();
+    if let Some(last) = fitting.checked_sub(1) {
+        file.door.advance(&entries[last]);
     }
     let buffer = listing.finish()?;
     Ok(Answer::new(Response::QueryDirectory(query_directory::Response { buffer })))
 }
 
 /// How many entries to ask for: as many as have room if their names are short, and one, to know that there is one.
-fn room(class: DirectoryClass, output_bytes: usize, listing: &Listing) -> usize {
+fn room(class: DirectoryClass, output_bytes: usize) -> usize {
     let each = class.fixed_bytes() + 16;
-    (output_bytes / each).saturating_sub(listing.len()).clamp(1, LISTED_ENTRIES_MAX)
+    (output_bytes / each).clamp(1, LISTED_ENTRIES_MAX)
 }
 
 fn shown(entry: &DirectoryEntry) -> Entry {

@@ -120,18 +120,19 @@ impl Shared {
                     let wait = Wait { running: &listed.running, can_be_cancelled, breaks: &call.breaks, user };
                     match self.first(waits, future.as_mut(), left == 0, &wait).await {
                         Some(outcome) => (outcome, None),
-                        None => match self.go_async(&asked, &listed.running, &mut replies, encrypted.as_deref()) {
-                            Some((async_id, _waiting)) => {
-                                // Work that goes on keeps its place: a slow engine is not given more to do.
-                                if waits || call.breaks.is_waiting() {
-                                    drop(place.take());
+                        None => {
+                            let waits = waits || call.breaks.is_waiting();
+                            // Work that goes on keeps its place: a slow engine is not given more to do.
+                            let given_up = if waits { &mut place } else { &mut None };
+                            match self.go_async(&asked, &listed.running, &mut replies, encrypted.as_deref(), given_up) {
+                                Some((async_id, _waiting)) => {
+                                    (self.wait(future.as_mut(), &wait).await, Some(async_id))
                                 }
-                                (self.wait(future.as_mut(), &wait).await, Some(async_id))
+                                None if waits => (Err(Status::INSUFFICIENT_RESOURCES), None),
+                                // What has begun is never cut off: it goes on without an interim answer.
+                                None => (future.await, None),
                             }
-                            None if waits || call.breaks.is_waiting() => (Err(Status::INSUFFICIENT_RESOURCES), None),
-                            // What has begun is never cut off: it goes on without an interim answer.
-                            None => (future.await, None),
-                        },
+                        }
                     }
                 }
                 Err(status) => (Err(status), None),
@@ -237,13 +238,15 @@ impl Shared {
         }
     }
 
-    /// Sends the answers so far and the interim one. None when too many wait already.
+    /// Sends the answers so far and the interim one, which keep the memory of a place that is given up. Frames leave in order, so it
+    /// also covers those that were sent before. None when too many wait already.
     fn go_async(
         &self,
         asked: &Asked,
         running: &Running,
         replies: &mut Replies,
         encrypted: Option<&Session>,
+        given_up: &mut Option<Place>,
     ) -> Option<(u64, Waiting<'_>)> {
         let before = self.waiting.fetch_add(1, Ordering::Relaxed);
         let waiting = Waiting(self);
@@ -259,7 +262,8 @@ impl Shared {
         }
         // Not signed: the final answer has the same message id, and with AES-GMAC that would use one nonce twice.
         replies.push(Reply { message: Outgoing::new(&header, &Response::error()), sign: None });
-        self.outbox.push(frame_of(replies.take(), encrypted));
+        let memory = given_up.take().map(|place| place.memory);
+        self.outbox.push_paid(frame_of(replies.take(), encrypted), memory);
         Some((async_id, waiting))
     }
 

@@ -296,6 +296,33 @@ async fn a_close_that_is_dropped_while_it_waits_for_its_turn() {
     bench.check_rows().await;
 }
 
+/// Who waits for deletions in the background waits for those that have begun, too, also when nobody waits for their commit.
+#[tokio::test]
+async fn a_deletion_that_is_under_way_counts() {
+    let (bench, waiting) = waiting_bench().await;
+    let tree = tree(&bench).await;
+    let file = open(&tree, wish("dir\\file")).await;
+    file.set_delete_pending(true).await.unwrap();
+    drop(file);
+    assert!(tree.door.has_abandoned());
+    begin_and_drop(&waiting, async {
+        let mut deleting = pin!(tree.door.delete_abandoned());
+        std::future::poll_fn(|context| {
+            assert!(deleting.as_mut().poll(context).is_pending());
+            assert!(tree.door.is_deleting());
+            Poll::<()>::Pending
+        })
+        .await;
+    });
+    assert!(tree.door.is_deleting());
+    waiting.run().await;
+    assert!(!tree.door.is_deleting() && tree.door.has_abandoned(), "nobody has heard of the commit: one more attempt");
+    tree.door.wake_all_abandoned();
+    tree.door.delete_abandoned().await.unwrap();
+    assert!(bench.opens.is_empty() && !tree.door.has_abandoned());
+    bench.check_rows().await;
+}
+
 /// An engine that takes no commits while it is told so.
 #[derive(Debug)]
 struct Failing {
@@ -349,7 +376,7 @@ async fn a_deletion_that_the_engine_refuses() {
                 tree.door.wake_abandoned(now);
                 tree.door.wake_abandoned(now + rest - Duration::from_millis(1));
                 assert!(poll(pin!(tree.door.delete_abandoned()).as_mut()).is_pending());
-                assert!(tree.door.has_abandoned());
+                assert!(tree.door.has_abandoned() && !tree.door.is_deleting());
                 now += rest;
                 tree.door.wake_abandoned(now);
             }

@@ -199,6 +199,26 @@ async fn requests_at_work_have_a_share_of_memory() {
     assert_eq!(bench.server.memory.available(), all);
 }
 
+/// The request that waits gives up its place, but the answers in front of it are as large as before.
+#[tokio::test]
+async fn answers_before_a_request_that_waits_keep_their_memory() {
+    let bench = bench(true).await;
+    let mut talk = bench.connected().await;
+    let directory = talk.open("", 1, 1).await.file_id();
+    let id = talk.open("a", 2, 0).await.file_id();
+    assert_eq!(talk.ask(Command::Write, body::write(id, 0, b"data")).await.status(), Status::SUCCESS);
+    let all = bench.server.memory.available();
+    let read = Asked { charge: 20, ..Asked::new(Command::Read, body::read(id, 0, 4)) };
+    let frame = talk.client.frame(vec![read, Asked::new(Command::ChangeNotify, body::change_notify(directory, 1))]);
+    talk.send(&frame).await.unwrap();
+    assert_eq!(free_places(&talk), REQUESTS_MAX);
+    let frame = talk.outbox.next().await.unwrap();
+    assert_eq!(statuses(&talk.client.answers(&frame.parts.concat())), [Status::SUCCESS, Status::PENDING]);
+    assert_eq!(bench.server.memory.available(), all - 21 * 65_536);
+    drop(frame);
+    assert_eq!(bench.server.memory.available(), all, "a request that waits holds none");
+}
+
 #[tokio::test]
 async fn what_follows_a_request_that_cannot_be_read_is_related_to_it() {
     let bench = bench(true).await;
