@@ -178,7 +178,7 @@ impl Door {
 
     /// Whether there is a file to be deleted, now or later.
     #[cfg(test)]
-    pub(super) fn has_abandoned(&self) -> bool {
+    pub(crate) fn has_abandoned(&self) -> bool {
         self.is_deleting() || self.abandoned.has_resting()
     }
 
