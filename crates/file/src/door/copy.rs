@@ -91,16 +91,20 @@ impl OpenFile {
 
     async fn copy_all(&self, source: &OpenFile, chunks: &[Chunk], copied: &mut Copied) -> Result<(), Refused> {
         let mut rest = chunks;
-        while let Some(first) = rest.first() {
+        while !rest.is_empty() {
             let (run, behind) = rest.split_at(following(rest));
             rest = behind;
             // All of a run at once, if that can be. Whatever stands against that stands against one of its chunks.
-            if run.len() > 1 {
-                let length = run.iter().map(|chunk| chunk.length).sum();
-                let step = self.step(Chunk { length, ..*first }).await?;
-                if matches!(self.share(source, step).await, Ok(true)) {
-                    *copied = Copied { chunks: copied.chunks + run.len(), bytes: copied.bytes + length };
-                    continue;
+            if let Some(step) = self.merged(source, run) {
+                let length = step.from.length();
+                match self.share(source, step).await {
+                    Ok(true) => {
+                        *copied = Copied { chunks: copied.chunks + run.len(), bytes: copied.bytes + length };
+                        continue;
+                    }
+                    // It may be done all the same.
+                    Err(Refused::Failed(error)) => return Err(Refused::Failed(error)),
+                    Ok(false) | Err(_) => {}
                 }
             }
             for chunk in run {
@@ -109,6 +113,16 @@ impl OpenFile {
             }
         }
         Ok(())
+    }
+
+    /// Chunks that follow each other as one step, if there are several and one after the other gives the same: within one file the
+    /// later ones must not read what the earlier ones have written.
+    fn merged(&self, source: &OpenFile, run: &[Chunk]) -> Option<Step> {
+        let [first, _, ..] = run else { return None };
+        let length = run.iter().map(|chunk| chunk.length).sum();
+        let (from, to) = (span(first.from, length).ok()?, span(first.to?, length).ok()?);
+        let is_alike = !self.is_overlapping(source, from, to);
+        is_alike.then_some(Step { from, to })
     }
 
     async fn step(&self, chunk: Chunk) -> Result<Step, Refused> {
@@ -191,6 +205,11 @@ impl OpenFile {
         self.file_id() == other.file_id() && !self.is_in_snapshot() && !other.is_in_snapshot()
     }
 
+    /// Whether a copy writes to bytes that it reads.
+    fn is_overlapping(&self, source: &OpenFile, from: ByteSpan, to: ByteSpan) -> bool {
+        source.is_same_file(self) && from.start < to.end && to.start < from.end
+    }
+
     /// Makes a range of this file, which stays as long as it is, the same as one of `source`, in the same share
     /// (FSCTL_DUPLICATE_EXTENTS_TO_FILE). The source may end with its last cluster; what lies behind the end of this file is left out. It
     /// is done in steps of [`COPY_STEP_BYTES_MAX`], one commit each; a refusal leaves those before it.
@@ -211,9 +230,8 @@ impl OpenFile {
             return Ok(());
         }
         let (before, target) = (source.query().await?, self.query().await?);
-        let is_overlapping = source.is_same_file(self) && from.start < to.end && to.start < from.end;
         let would_lose_holes = is_sparse(&before) && !is_sparse(&target);
-        if is_overlapping || would_lose_holes || from.end > before.cluster_end() {
+        if self.is_overlapping(source, from, to) || would_lose_holes || from.end > before.cluster_end() {
             return Err(Refused::NotSupported);
         }
         // The rest of the last cluster of the source is zeros.
