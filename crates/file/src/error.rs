@@ -74,7 +74,8 @@ pub enum FileError {
     // Leases.
     Lease(Leased, LeaseRefusal),
 
-    /// Another file or directory, or none, stands at the path since it was looked up. It is never an answer: the operation begins anew.
+    /// Another file or directory, or none, stands at the path since it was looked up, or the file ends elsewhere. It is never an answer:
+    /// the operation begins anew.
     Moved,
     /// The same of the source of a copy.
     SourceMoved,

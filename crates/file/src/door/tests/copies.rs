@@ -118,6 +118,47 @@ async fn between() -> (Bench, Arc<Between>, Tree) {
     (bench, between, tree)
 }
 
+/// What others append meanwhile stays, and the chunk comes behind it: as bytes, and by reference.
+#[tokio::test]
+async fn appended_chunks_do_not_overwrite_each_other() {
+    let (bench, between, tree) = between().await;
+    let (from, to) = (open(&tree, created("from")).await, open(&tree, created("to")).await);
+    from.write(0, pattern(100 * KIB)).await.unwrap();
+    let mut expected = Vec::new();
+    for length in [10, 100 * KIB] {
+        let (other, end) = (open(&tree, wish("to")).await, expected.len() as u64);
+        *between.before.lock().unwrap() = Some(Box::pin(async move {
+            other.write(end, "other".into()).await.unwrap();
+            other.close().await.unwrap();
+        }));
+        let copied = copy(&from, &to, &[Chunk { from: 0, to: None, length }]).await;
+        assert_eq!(copied, (done_with(1, length), Ok(())));
+        expected.extend_from_slice(b"other");
+        expected.extend_from_slice(&pattern(length));
+        assert!(bench.read("to").await == expected, "{length}");
+    }
+    done(&bench, [from, to]).await;
+}
+
+/// A file that is cut while extents are duplicated into it does not grow again.
+#[tokio::test]
+async fn extents_are_duplicated_into_a_file_that_is_cut() {
+    for length in [100, 100 * KIB] {
+        let (bench, between, tree) = between().await;
+        let (from, to) = (open(&tree, created("from")).await, open(&tree, created("to")).await);
+        from.write(0, pattern(length)).await.unwrap();
+        to.set_end_of_file(length).await.unwrap();
+        let other = open(&tree, wish("to")).await;
+        *between.before.lock().unwrap() = Some(Box::pin(async move {
+            other.set_end_of_file(70).await.unwrap();
+            other.close().await.unwrap();
+        }));
+        assert_eq!(to.duplicate_extents(&from, 0, 0, length).await, Ok(()));
+        assert!(bench.read("to").await == pattern(length)[..70], "{length}");
+        done(&bench, [from, to]).await;
+    }
+}
+
 /// What failed may be done, so it is not done again.
 #[tokio::test]
 async fn a_failed_copy_is_not_repeated() {
@@ -155,6 +196,8 @@ async fn a_copy_tells_how_far_it_came() {
     // Only both together pass the largest offset: the first one is refused for itself.
     let last = (1 << 63) - 6;
     assert_eq!(copy(&from, &to, &[chunk(0, last, 5), chunk(5, last + 5, 5)]).await.1, Err(Refused::DiskFull));
+    let long = Chunk { from: 0, to: None, length: MIB + 1 };
+    assert_eq!(copy(&from, &to, &[long]).await.1, Err(Refused::InvalidParameter));
     bench.call("PUT", "share?restype=share&comp=properties", &[("x-ms-share-quota", "1")], b"").await.unwrap();
     let full = [chunk(0, 0, half), chunk(0, 1 << 30, half)];
     assert_eq!(copy(&from, &to, &full).await, (done_with(1, half), Err(Refused::DiskFull)));
