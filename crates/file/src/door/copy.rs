@@ -5,7 +5,7 @@
 
 use content::map::{ByteSpan, GATHERED_BYTES_MAX};
 use content::source::Extent;
-use engine::Changes;
+use engine::{Changes, EngineError};
 
 use super::bytes::{READS, WRITES, span};
 use super::decide::{ended, refuse};
@@ -22,6 +22,8 @@ pub const COPY_STEP_BYTES_MAX: u64 = 16 << 20;
 pub const DUPLICATED_BYTES_MAX: u64 = 4 << 30;
 /// The most bytes that a copy holds in memory, and that it appends at once.
 const READ_BYTES_MAX: u64 = 1 << 20;
+/// How many parts of copies, of [`READ_BYTES_MAX`] each, are in memory at once.
+pub(crate) const PARTS_IN_MEMORY_MAX: usize = 64;
 /// A shorter range is written as bytes, so that small neighbours are gathered.
 const SHARED_BYTES_MIN: u64 = GATHERED_BYTES_MAX;
 /// Contents are referred to if a run of them has so many bytes on the average. Otherwise the copy puts them together again.
@@ -201,6 +203,8 @@ impl OpenFile {
                 true => (from.end - length, to.end - length),
                 false => (from.start, to.start),
             };
+            // Reads and writes wait for no client.
+            let _part = self.tree.door.copying.acquire().await.map_err(|_| EngineError::Closed)?;
             // No more than READ_BYTES_MAX.
             let bytes = match source.read(start, length as u32).await {
                 Ok(bytes) if bytes.len() as u64 == length => bytes,

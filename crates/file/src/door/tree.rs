@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use concurrency::Timestamp;
 use engine::Engine;
+use tokio::sync::Semaphore;
 use wire::file_path::FilePath;
 use wire::names::ShareName;
 
@@ -30,6 +31,8 @@ pub struct Door {
     pub(super) opens: Arc<Opens>,
     pub(super) events: Events,
     pub(super) abandoned: Arc<Abandoned>,
+    /// A permit for every part of a copy that is in memory.
+    pub(super) copying: Arc<Semaphore>,
 }
 
 impl FileService {
@@ -41,6 +44,7 @@ impl FileService {
             opens: Arc::clone(&self.opens),
             events: self.events.clone(),
             abandoned: Arc::clone(&self.abandoned),
+            copying: Arc::clone(&self.copying),
         }
     }
 }

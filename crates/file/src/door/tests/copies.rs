@@ -1,3 +1,4 @@
+use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use ::bytes::Bytes;
@@ -157,6 +158,26 @@ async fn extents_are_duplicated_into_a_file_that_is_cut() {
         assert!(bench.read("to").await == pattern(length)[..70], "{length}");
         done(&bench, [from, to]).await;
     }
+}
+
+/// So many parts of copies are in memory at once; others wait for them.
+#[tokio::test]
+async fn copies_as_bytes_have_a_share_of_memory() {
+    let (bench, tree) = bench().await;
+    let (from, to) = (open(&tree, created("from")).await, open(&tree, created("to")).await);
+    from.write(0, pattern(10)).await.unwrap();
+    let held = tree.door.copying.acquire_many(PARTS_IN_MEMORY_MAX as u32).await.unwrap();
+    {
+        let chunks = [chunk(0, 0, 10)];
+        let mut copied = std::pin::pin!(copy(&from, &to, &chunks));
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        assert!(copied.as_mut().poll(&mut context).is_pending());
+        assert_eq!(to.query().await.unwrap().length, 0);
+        drop(held);
+        assert_eq!(copied.await, (done_with(1, 10), Ok(())));
+    }
+    assert_eq!(tree.door.copying.available_permits(), PARTS_IN_MEMORY_MAX);
+    done(&bench, [from, to]).await;
 }
 
 /// What failed may be done, so it is not done again.
