@@ -15,6 +15,7 @@ use crate::session::{Reply, Session, frame_of};
 use crate::status::{Result, Status};
 use crate::wire::compound::Outgoing;
 use crate::wire::frame::FRAME_BYTES_MAX;
+use crate::wire::fsctl::code;
 use crate::wire::header::{Command, Flags, Header, Route};
 use crate::wire::{FileId, Request, Response};
 
@@ -98,11 +99,14 @@ impl Shared {
             let (outcome, async_id) = match self.prepare(&asked, request, &mut chain, left == 0) {
                 Ok((call, request)) => {
                     let waits = waits_for_others(&request);
-                    // A listing changes nothing, and takes long where few names of many are asked for.
-                    let can_be_cancelled = waits || matches!(request, Request::QueryDirectory(_));
+                    let can_be_cancelled = waits || may_be_left(&request);
                     let mut future = Box::pin(command::run(&call, request));
                     let listed = self.list(&asked.header);
-                    match self.first(waits, future.as_mut(), left == 0).await {
+                    let first = match left == 0 {
+                        true => self.first(waits, future.as_mut()).await,
+                        false => Some(self.wait(can_be_cancelled, future.as_mut(), &listed.running).await),
+                    };
+                    match first {
                         Some(outcome) => (outcome, None),
                         None => match self.go_async(&asked, &listed.running, &mut replies, encrypted.as_deref()) {
                             Some((async_id, _waiting)) => {
@@ -113,8 +117,8 @@ impl Shared {
                                 (self.wait(can_be_cancelled, future.as_mut(), &listed.running).await, Some(async_id))
                             }
                             None if waits => (Err(Status::INSUFFICIENT_RESOURCES), None),
-                            // What has begun is never cut off: it goes on without an interim answer.
-                            None => (future.await, None),
+                            // What has begun goes on without an interim answer.
+                            None => (self.wait(can_be_cancelled, future.as_mut(), &listed.running).await, None),
                         },
                     }
                 }
@@ -189,11 +193,7 @@ impl Shared {
         &self,
         waits: bool,
         mut future: Pin<&mut F>,
-        is_last: bool,
     ) -> Option<Result<Answer>> {
-        if !is_last {
-            return Some(future.await);
-        }
         if let Some(outcome) = poll_once(future.as_mut()).await {
             return Some(outcome);
         }
@@ -229,7 +229,8 @@ impl Shared {
         Some((async_id, waiting))
     }
 
-    /// Waits for the outcome, or until the request is cancelled, if it can be: what changes something comes to its end.
+    /// Waits for the outcome, or until the request is cancelled or the conversation ends, if it can be cancelled: what else changes
+    /// something comes to its end.
     async fn wait<F: Future<Output = Result<Answer>> + ?Sized>(
         &self,
         can_be_cancelled: bool,
@@ -287,4 +288,16 @@ impl Shared {
 /// LOCK and CHANGE_NOTIFY wait for what other clients do.
 fn waits_for_others(request: &Request) -> bool {
     matches!(request, Request::Lock(_) | Request::ChangeNotify(_))
+}
+
+/// Requests that take long and leave nothing half done: a listing changes nothing, and every step of a copy is a commit of its own, which
+/// comes to its end.
+fn may_be_left(request: &Request) -> bool {
+    match request {
+        Request::QueryDirectory(_) => true,
+        Request::Ioctl(request) => {
+            matches!(request.code, code::SRV_COPYCHUNK | code::SRV_COPYCHUNK_WRITE | code::DUPLICATE_EXTENTS_TO_FILE)
+        }
+        _ => false,
+    }
 }
