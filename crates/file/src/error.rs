@@ -80,7 +80,8 @@ pub enum FileError {
 
     /// SMB clients must give up what they cache of a file first. It is never an answer: the operation waits for them and begins anew.
     CacheBreaking(BreakWait),
-    /// Another file or directory, or none, stands at the path since it was looked up. It is never an answer: the operation begins anew.
+    /// Another file or directory, or none, stands at the path since it was looked up, or the file ends elsewhere. It is never an answer:
+    /// the operation begins anew.
     Moved,
     /// The same of the source of a copy.
     SourceMoved,

@@ -111,6 +111,8 @@ pub struct FileService {
     events: Events,
     /// Files to be deleted whose last SMB handle was dropped.
     abandoned: Arc<door::Abandoned>,
+    /// Permits for the parts of SMB's copies that are in memory.
+    copying: Arc<tokio::sync::Semaphore>,
     copier: FileCopier,
     removals: Arc<collect::Removals>,
     /// On a node of many: its part, and the engine for REST requests.
@@ -128,6 +130,7 @@ impl FileService {
             events: Events::beside(&opens),
             opens,
             abandoned: Arc::default(),
+            copying: Arc::new(tokio::sync::Semaphore::new(door::PARTS_IN_MEMORY_MAX)),
             removals: Arc::default(),
             ownership: None,
             fenced: None,

@@ -44,9 +44,20 @@ pub enum WrittenBy {
     Handle {
         /// Whether the change time moves.
         moves_change: bool,
-        /// It must not begin before the end of the file: the handle may only append.
-        only_appends: bool,
+        place: Place,
     },
+}
+
+/// Where a change by a handle must lie when it is decided.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Place {
+    Anywhere,
+    /// It does not begin before the end of the file: the handle may only append.
+    NotBeforeEnd,
+    /// It begins where the file ends. Otherwise the file has changed since its end was looked up ([`FileError::Moved`]).
+    AtEnd,
+    /// It ends within the file, which does not become longer. Otherwise the file has changed since ([`FileError::Moved`]).
+    WithinFile,
 }
 
 impl RangeChange {
@@ -58,10 +69,15 @@ impl RangeChange {
                 let length = node.as_written_file()?.length;
                 if self.end > length { Err(FileError::InvalidRange { length }) } else { Ok(node) }
             }
-            WrittenBy::Handle { only_appends, .. } => {
+            WrittenBy::Handle { place, .. } => {
                 let node = set::file_of_handle(spot, now)?;
                 let length = node.length();
-                if only_appends && self.start < length { Err(FileError::InvalidRange { length }) } else { Ok(node) }
+                match place {
+                    Place::NotBeforeEnd if self.start < length => Err(FileError::InvalidRange { length }),
+                    Place::AtEnd if self.start != length => Err(FileError::Moved),
+                    Place::WithinFile if self.end > length => Err(FileError::Moved),
+                    Place::Anywhere | Place::NotBeforeEnd | Place::AtEnd | Place::WithinFile => Ok(node),
+                }
             }
         }
     }

@@ -11,7 +11,7 @@ use engine::{Engine, EngineError, Staged};
 use super::decide::{ended, refuse};
 use super::{Lock, OpenFile, Refused, TRANSFER_BYTES_MAX, access};
 use crate::announcement::Effect;
-use crate::change::write::{self, PreparedWrite, RangeChange, WrittenBy};
+use crate::change::write::{self, Place, PreparedWrite, RangeChange, WrittenBy};
 use crate::model::{Attributes, refuse as halt};
 use crate::opens::Handle;
 use crate::opens::events::Aspects;
@@ -56,6 +56,11 @@ impl OpenFile {
     /// Writes all of the bytes and makes the file longer if they reach beyond its end. Needs FILE_WRITE_DATA, or FILE_APPEND_DATA
     /// and no byte before the end. Ready when the write is durable.
     pub async fn write(&self, offset: u64, bytes: Bytes) -> Result<(), Refused> {
+        self.write_in_place(offset, bytes, Place::Anywhere).await
+    }
+
+    /// The same, if the bytes lie where they must. If they do not any longer that is [`Refused::TryAgain`].
+    pub(super) async fn write_in_place(&self, offset: u64, bytes: Bytes, place: Place) -> Result<(), Refused> {
         self.need_file()?;
         self.need(WRITES)?;
         let span = transfer(offset, bytes.len())?;
@@ -68,7 +73,7 @@ impl OpenFile {
             return Ok(());
         }
         self.break_readers()?;
-        let change = self.range_change(span);
+        let change = self.range_change(span, place);
         let gathered = self.prepare(change).await?;
         let staged = stage(&*self.tree.door.engine, [&gathered.before, &bytes, &gathered.after]).await?;
         let written = self.commit_change(begun, Effect::changed(Aspects::BYTES), move |spot, rows, tick, changes| {
@@ -153,7 +158,7 @@ impl OpenFile {
         }
         let begun = self.begin_change(Some(ByteSpan { start, end })).await?;
         self.break_readers()?;
-        let change = self.range_change(ByteSpan { start, end });
+        let change = self.range_change(ByteSpan { start, end }, Place::Anywhere);
         let cleared = self.commit_change(begun, Effect::changed(Aspects::BYTES), move |spot, rows, tick, changes| {
             let length = spot.existing().map_err(|error| ended(halt(error)))?.length();
             let change = RangeChange { end: change.end.min(length), ..change };
@@ -234,10 +239,12 @@ impl OpenFile {
         }
     }
 
-    pub(super) fn range_change(&self, span: ByteSpan) -> RangeChange {
+    /// A handle without FILE_WRITE_DATA may only append, wherever else the change may lie.
+    pub(super) fn range_change(&self, span: ByteSpan, place: Place) -> RangeChange {
         let (moves_last_write, moves_change) = self.moved_times();
         let only_appends = self.access() & access::FILE_WRITE_DATA == 0;
-        let by = WrittenBy::Handle { moves_change, only_appends };
+        let place = if only_appends && place == Place::Anywhere { Place::NotBeforeEnd } else { place };
+        let by = WrittenBy::Handle { moves_change, place };
         RangeChange { start: span.start, end: span.end, lease: None, moves_last_write, by }
     }
 

@@ -5,12 +5,13 @@
 
 use content::map::{ByteSpan, GATHERED_BYTES_MAX};
 use content::source::Extent;
-use engine::Changes;
+use engine::{Changes, EngineError};
 
 use super::bytes::{READS, WRITES, span};
 use super::decide::{ended, refuse};
 use super::{FileInfo, OpenFile, Refused, access, attributes};
 use crate::announcement::Effect;
+use crate::change::write::Place;
 use crate::model::refuse as halt;
 use crate::opens::events::Aspects;
 use crate::request::FILE_BYTES_MAX;
@@ -19,18 +20,22 @@ use crate::request::FILE_BYTES_MAX;
 pub const COPY_STEP_BYTES_MAX: u64 = 16 << 20;
 /// The most bytes that one FSCTL_DUPLICATE_EXTENTS_TO_FILE copies. From the documentation of block cloning.
 pub const DUPLICATED_BYTES_MAX: u64 = 4 << 30;
-/// The most bytes that a copy holds in memory.
+/// The most bytes that a copy holds in memory, and that it appends at once.
 const READ_BYTES_MAX: u64 = 1 << 20;
+/// How many parts of copies, of [`READ_BYTES_MAX`] each, are in memory at once.
+pub(crate) const PARTS_IN_MEMORY_MAX: usize = 64;
 /// A shorter range is written as bytes, so that small neighbours are gathered.
 const SHARED_BYTES_MIN: u64 = GATHERED_BYTES_MAX;
 /// Contents are referred to if a run of them has so many bytes on the average. Otherwise the copy puts them together again.
 const SHARED_RUN_BYTES_MIN: u64 = 16 << 10;
+/// How often a step looks again where the target ends, because others have changed that.
+const LOOKS_MAX: usize = 16;
 
 /// A range that is copied.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Chunk {
     pub from: u64,
-    /// `None`: where the target ends.
+    /// `None`: where the target ends. It has no more than 1 MiB then.
     pub to: Option<u64>,
     pub length: u64,
 }
@@ -56,6 +61,7 @@ pub enum CopyAccess {
 struct Step {
     from: ByteSpan,
     to: ByteSpan,
+    place: Place,
 }
 
 impl OpenFile {
@@ -91,32 +97,57 @@ impl OpenFile {
 
     async fn copy_all(&self, source: &OpenFile, chunks: &[Chunk], copied: &mut Copied) -> Result<(), Refused> {
         let mut rest = chunks;
-        while let Some(first) = rest.first() {
+        while !rest.is_empty() {
             let (run, behind) = rest.split_at(following(rest));
             rest = behind;
             // All of a run at once, if that can be. Whatever stands against that stands against one of its chunks.
-            if run.len() > 1 {
-                let length = run.iter().map(|chunk| chunk.length).sum();
-                let step = self.step(Chunk { length, ..*first }).await?;
-                if matches!(self.share(source, step).await, Ok(true)) {
-                    *copied = Copied { chunks: copied.chunks + run.len(), bytes: copied.bytes + length };
-                    continue;
+            if let Some(step) = self.merged(source, run) {
+                let length = step.from.length();
+                match self.share(source, step).await {
+                    Ok(true) => {
+                        *copied = Copied { chunks: copied.chunks + run.len(), bytes: copied.bytes + length };
+                        continue;
+                    }
+                    // It may be done all the same.
+                    Err(Refused::Failed(error)) => return Err(Refused::Failed(error)),
+                    Ok(false) | Err(_) => {}
                 }
             }
             for chunk in run {
-                self.copy(source, self.step(*chunk).await?).await?;
+                self.copy_chunk(source, *chunk).await?;
                 *copied = Copied { chunks: copied.chunks + 1, bytes: copied.bytes + chunk.length };
             }
         }
         Ok(())
     }
 
-    async fn step(&self, chunk: Chunk) -> Result<Step, Refused> {
-        let to = match chunk.to {
-            Some(to) => to,
-            None => self.query().await?.length,
-        };
-        Ok(Step { from: span(chunk.from, chunk.length)?, to: span(to, chunk.length)? })
+    /// Chunks that follow each other as one step, if there are several and one after the other gives the same: within one file the
+    /// later ones must not read what the earlier ones have written.
+    fn merged(&self, source: &OpenFile, run: &[Chunk]) -> Option<Step> {
+        let [first, _, ..] = run else { return None };
+        let length = run.iter().map(|chunk| chunk.length).sum();
+        let (from, to) = (span(first.from, length).ok()?, span(first.to?, length).ok()?);
+        let is_alike = !self.is_overlapping(source, from, to);
+        is_alike.then_some(Step { from, to, place: Place::Anywhere })
+    }
+
+    async fn copy_chunk(&self, source: &OpenFile, Chunk { from, to, length }: Chunk) -> Result<(), Refused> {
+        let from = span(from, length)?;
+        if let Some(to) = to {
+            return self.copy(source, Step { from, to: span(to, length)?, place: Place::Anywhere }).await;
+        }
+        if length > READ_BYTES_MAX {
+            return Err(Refused::InvalidParameter);
+        }
+        for _ in 0..LOOKS_MAX {
+            let to = span(self.query().await?.length, length)?;
+            match self.copy(source, Step { from, to, place: Place::AtEnd }).await {
+                // Others have written there or cut the file.
+                Err(Refused::TryAgain) => {}
+                done => return done,
+            }
+        }
+        Err(Refused::TryAgain)
     }
 
     async fn copy(&self, source: &OpenFile, step: Step) -> Result<(), Refused> {
@@ -128,7 +159,7 @@ impl OpenFile {
 
     /// Has the map of this file refer to what the source holds. `false`: that cannot be, or does not pay.
     async fn share(&self, source: &OpenFile, step: Step) -> Result<bool, Refused> {
-        let Step { from, to } = step;
+        let Step { from, to, place } = step;
         let length = from.length();
         let is_share_same = source.tree.generation == self.tree.generation;
         if !is_share_same || !(SHARED_BYTES_MIN..=COPY_STEP_BYTES_MAX).contains(&length) {
@@ -140,7 +171,8 @@ impl OpenFile {
         source.check_read(from.start, length)?;
         let location = source.location()?;
         let begun = self.begin_change(Some(to)).await?;
-        let change = self.range_change(to);
+        self.break_readers()?;
+        let change = self.range_change(to, place);
         let shared = self.commit_change(begun, Effect::changed(Aspects::BYTES), move |spot, rows, tick, changes| {
             spot.share.announce_count(rows);
             let from_spot = location.find(rows, spot.share)?;
@@ -172,13 +204,15 @@ impl OpenFile {
                 true => (from.end - length, to.end - length),
                 false => (from.start, to.start),
             };
+            // Reads and writes wait for no client.
+            let _part = self.tree.door.copying.acquire().await.map_err(|_| EngineError::Closed)?;
             // No more than READ_BYTES_MAX.
             let bytes = match source.read(start, length as u32).await {
                 Ok(bytes) if bytes.len() as u64 == length => bytes,
                 Ok(_) | Err(Refused::EndOfFile) => return Err(Refused::BeyondEnd),
                 Err(refused) => return Err(refused),
             };
-            self.write(offset, bytes).await?;
+            self.write_in_place(offset, bytes, step.place).await?;
             match is_backwards {
                 true => (from.end, to.end) = (start, offset),
                 false => (from.start, to.start) = (start + length, offset + length),
@@ -189,6 +223,11 @@ impl OpenFile {
 
     fn is_same_file(&self, other: &OpenFile) -> bool {
         self.file_id() == other.file_id() && !self.is_in_snapshot() && !other.is_in_snapshot()
+    }
+
+    /// Whether a copy writes to bytes that it reads.
+    fn is_overlapping(&self, source: &OpenFile, from: ByteSpan, to: ByteSpan) -> bool {
+        source.is_same_file(self) && from.start < to.end && to.start < from.end
     }
 
     /// Makes a range of this file, which stays as long as it is, the same as one of `source`, in the same share
@@ -211,20 +250,26 @@ impl OpenFile {
             return Ok(());
         }
         let (before, target) = (source.query().await?, self.query().await?);
-        let is_overlapping = source.is_same_file(self) && from.start < to.end && to.start < from.end;
         let would_lose_holes = is_sparse(&before) && !is_sparse(&target);
-        if is_overlapping || would_lose_holes || from.end > before.cluster_end() {
+        if self.is_overlapping(source, from, to) || would_lose_holes || from.end > before.cluster_end() {
             return Err(Refused::NotSupported);
         }
         // The rest of the last cluster of the source is zeros.
         let there = before.length.saturating_sub(from.start).min(length);
-        let wanted = target.length.saturating_sub(to.start).min(length);
-        let mut done = 0;
+        let mut wanted = target.length.saturating_sub(to.start).min(length);
+        let (mut done, mut looks) = (0, 0);
         while done < there.min(wanted) {
             let length = COPY_STEP_BYTES_MAX.min(there.min(wanted) - done);
-            let step = Step { from: span(from.start + done, length)?, to: span(to.start + done, length)? };
-            self.copy(source, step).await?;
-            done += length;
+            let (from, target) = (span(from.start + done, length)?, span(to.start + done, length)?);
+            match self.copy(source, Step { from, to: target, place: Place::WithinFile }).await {
+                Ok(()) => done += length,
+                // Others have cut this file: it does not grow again.
+                Err(Refused::TryAgain) if looks < LOOKS_MAX => {
+                    looks += 1;
+                    wanted = wanted.min(self.query().await?.length.saturating_sub(to.start));
+                }
+                Err(refused) => return Err(refused),
+            }
         }
         if done < wanted {
             self.set_zero_data(to.start + done, to.start + wanted).await?;
@@ -250,7 +295,7 @@ fn following(chunks: &[Chunk]) -> usize {
 }
 
 /// Where an extent of the source is in the target.
-fn moved(extent: Extent, Step { from, to }: Step) -> Extent {
+fn moved(extent: Extent, Step { from, to, .. }: Step) -> Extent {
     let place = |at: u64| to.start + (at - from.start);
     Extent { span: ByteSpan { start: place(extent.span.start), end: place(extent.span.end) }, ..extent }
 }

@@ -33,6 +33,7 @@ mod values;
 mod watch;
 
 pub use constants::{access, attributes, notify_filter, options, security_parts, sharing};
+pub(crate) use copy::PARTS_IN_MEMORY_MAX;
 pub use copy::{COPY_STEP_BYTES_MAX, Chunk, Copied, CopyAccess, DUPLICATED_BYTES_MAX};
 pub use open_file::OpenFile;
 pub use refused::Refused;

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use concurrency::Timestamp;
 use concurrency::caching::{AcknowledgementRefusal, Caching};
 use engine::{Engine, NotCommitted, Rows};
+use tokio::sync::Semaphore;
 use wire::file_path::FilePath;
 use wire::names::ShareName;
 
@@ -33,6 +34,8 @@ pub struct Door {
     pub(super) opens: Arc<Opens>,
     pub(super) events: Events,
     pub(super) abandoned: Arc<Abandoned>,
+    /// A permit for every part of a copy that is in memory.
+    pub(super) copying: Arc<Semaphore>,
     /// On a node of many.
     ownership: Option<Arc<Ownership>>,
     /// The term in which the clients connected.
@@ -48,6 +51,7 @@ impl FileService {
             opens: Arc::clone(&self.opens),
             events: self.events.clone(),
             abandoned: Arc::clone(&self.abandoned),
+            copying: Arc::clone(&self.copying),
             ownership: self.ownership.clone(),
             term: None,
         }

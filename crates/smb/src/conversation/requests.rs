@@ -17,6 +17,7 @@ use crate::status::{Result, Status};
 use crate::user::User;
 use crate::wire::compound::Outgoing;
 use crate::wire::frame::FRAME_BYTES_MAX;
+use crate::wire::fsctl::code;
 use crate::wire::header::{Command, Flags, Header, Route};
 use crate::wire::{FileId, Request, Response};
 
@@ -112,8 +113,7 @@ impl Shared {
             let (outcome, async_id) = match self.prepare(&asked, request, &mut chain, left == 0) {
                 Ok((call, request)) => {
                     let waits = waits_for_others(&request);
-                    // A listing changes nothing, and takes long where few names of many are asked for.
-                    let can_be_cancelled = waits || matches!(request, Request::QueryDirectory(_));
+                    let can_be_cancelled = waits || may_be_left(&request);
                     let mut future = Box::pin(command::run(&call, request));
                     let listed = self.list(&asked.header);
                     let user = call.user.as_deref();
@@ -129,8 +129,8 @@ impl Shared {
                                     (self.wait(future.as_mut(), &wait).await, Some(async_id))
                                 }
                                 None if waits => (Err(Status::INSUFFICIENT_RESOURCES), None),
-                                // What has begun is never cut off: it goes on without an interim answer.
-                                None => (future.await, None),
+                                // What has begun goes on without an interim answer.
+                                None => (self.wait(future.as_mut(), &wait).await, None),
                             }
                         }
                     }
@@ -339,4 +339,16 @@ async fn session_ended(user: Option<&User>) {
 /// LOCK and CHANGE_NOTIFY wait for what other clients do.
 fn waits_for_others(request: &Request) -> bool {
     matches!(request, Request::Lock(_) | Request::ChangeNotify(_))
+}
+
+/// Requests that take long and leave nothing half done: a listing changes nothing, and every step of a copy is a commit of its own, which
+/// comes to its end.
+fn may_be_left(request: &Request) -> bool {
+    match request {
+        Request::QueryDirectory(_) => true,
+        Request::Ioctl(request) => {
+            matches!(request.code, code::SRV_COPYCHUNK | code::SRV_COPYCHUNK_WRITE | code::DUPLICATE_EXTENTS_TO_FILE)
+        }
+        _ => false,
+    }
 }

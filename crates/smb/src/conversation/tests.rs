@@ -14,10 +14,11 @@ use ::wire::names::ShareName;
 use auth::{Account, AccountKey, Accounts};
 use bytes::Bytes;
 use engine::memory::MemoryEngine;
-use engine::{BoxFuture, Engine, EngineError};
+use engine::{BoxFuture, Decision, Engine, EngineError, Wrapper};
 use file::opens::Opens;
 use file::{CreateShare, FileService};
 use service::current::Shared as Kept;
+use tokio::sync::Semaphore;
 
 use super::*;
 use crate::connection::Settings;
@@ -34,6 +35,8 @@ use crate::wire::negotiate::Dialect;
 
 const KEY: &str = "a2V5";
 const OTHER_KEY: &str = "b3RoZXI=";
+/// More commits than a test has.
+const COMMITS: usize = 1 << 20;
 
 #[derive(Debug)]
 struct TestHost {
@@ -58,9 +61,31 @@ impl Host for TestHost {
     }
 }
 
+/// An engine whose commits wait while there are no permits for them. Each takes one.
+#[derive(Debug)]
+struct Slow {
+    inner: MemoryEngine,
+    commits: Arc<Semaphore>,
+}
+
+impl Wrapper for Slow {
+    fn inner(&self) -> &dyn Engine {
+        &self.inner
+    }
+
+    fn commit(&self, decision: Box<dyn Decision>) -> BoxFuture<'_, Result<(), EngineError>> {
+        Box::pin(async {
+            self.commits.acquire().await.unwrap().forget();
+            self.inner.commit(decision).await
+        })
+    }
+}
+
 /// A server with the account `devstore` and its share `data`.
 struct Bench {
     server: Arc<Server>,
+    /// Permits for commits: many, unless a test takes them.
+    commits: Arc<Semaphore>,
     accounts: Arc<Kept<Accounts>>,
     host: Arc<TestHost>,
     opens: Arc<Opens>,
@@ -71,7 +96,8 @@ fn accounts(key: &str) -> Accounts {
 }
 
 async fn bench(require_encryption: bool) -> Bench {
-    let engine: Arc<dyn Engine> = Arc::new(MemoryEngine::new(1));
+    let commits = Arc::new(Semaphore::new(COMMITS));
+    let engine: Arc<dyn Engine> = Arc::new(Slow { inner: MemoryEngine::new(1), commits: Arc::clone(&commits) });
     let id = engine::account::id(engine.as_ref(), "devstore").await.unwrap();
     let create = CreateShare::named(ShareName::parse("data").unwrap());
     service::commit(engine.as_ref(), id, &Arc::new(create)).await.unwrap();
@@ -88,7 +114,7 @@ async fn bench(require_encryption: bool) -> Bench {
     let accounts = Arc::new(Kept::new(accounts(KEY)));
     let host = Arc::new(TestHost { engine, gate: tokio::sync::Mutex::default(), failed: AtomicUsize::new(0) });
     let server = Server::new(settings, files.door(), Arc::clone(&accounts) as _, Arc::clone(&host) as _);
-    Bench { server: Arc::new(server), accounts, host, opens }
+    Bench { server: Arc::new(server), commits, accounts, host, opens }
 }
 
 /// A client with its connection.

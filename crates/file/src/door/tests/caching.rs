@@ -282,3 +282,20 @@ async fn a_key_of_another_file_is_refused_before_anything_is_created() {
     assert_eq!(directory.caching(), GrantedCaching::None);
     done(&bench, [first, directory]).await;
 }
+
+/// A copy inside of the server changes bytes without writing them.
+#[tokio::test(start_paused = true)]
+async fn a_copy_that_refers_to_its_source_breaks_read_caches() {
+    let (bench, tree) = bench().await;
+    let source = open(&tree, CreateRequest { disposition: Disposition::Create, ..wish("dir\\source") }).await;
+    source.write(0, vec![7; 1 << 20].into()).await.unwrap();
+    let (request, session) = leased(1, R);
+    let cached = open(&tree, request).await;
+    assert_eq!(state_of(&cached), R);
+    let target = open(&tree, wish("dir\\file")).await;
+    let copied = [Chunk { from: 0, to: Some(0), length: 1 << 20 }];
+    let (_, result) = target.copy_chunks(&source, &copied, CopyAccess::ReadAndWrite).await;
+    result.unwrap();
+    assert_eq!(breaks(&session), [NONE]);
+    done(&bench, [source, cached, target]).await;
+}

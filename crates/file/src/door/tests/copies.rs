@@ -1,5 +1,10 @@
+use std::future::Future;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use ::bytes::Bytes;
 use concurrency::range_lock::LockKind;
+use engine::memory::MemoryEngine;
+use engine::{BoxFuture, Decision, Engine, EngineError, Wrapper};
 
 use super::*;
 use crate::testing::header;
@@ -57,6 +62,138 @@ async fn no_bytes_move_within_a_share() {
     done(&bench, [from, to]).await;
 }
 
+/// A chunk reads what the one before it has written.
+#[tokio::test]
+async fn chunks_within_one_file_are_copied_one_after_the_other() {
+    let (bench, tree) = bench().await;
+    let file = open(&tree, created("new")).await;
+    for (n, byte) in [b'a', b'b', b'c'].into_iter().enumerate() {
+        file.write(n as u64 * MIB, vec![byte; MIB as usize].into()).await.unwrap();
+    }
+    let chunks = [chunk(0, MIB, MIB), chunk(MIB, 2 * MIB, MIB)];
+    assert_eq!(copy(&file, &file, &chunks).await, (done_with(2, 2 * MIB), Ok(())));
+    assert!(bench.read("new").await == vec![b'a'; 3 << 20]);
+    done(&bench, [file]).await;
+}
+
+/// An engine in which something comes before the next commit, or which does the next commit and says that it failed.
+struct Between {
+    inner: Arc<MemoryEngine>,
+    before: Mutex<Option<BoxFuture<'static, ()>>>,
+    fails: AtomicBool,
+}
+
+impl std::fmt::Debug for Between {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Between").finish_non_exhaustive()
+    }
+}
+
+impl Wrapper for Between {
+    fn inner(&self) -> &dyn Engine {
+        &*self.inner
+    }
+
+    fn commit(&self, decision: Box<dyn Decision>) -> BoxFuture<'_, Result<(), EngineError>> {
+        let before = self.before.lock().unwrap().take();
+        Box::pin(async move {
+            if let Some(before) = before {
+                before.await;
+            }
+            self.inner.commit(decision).await?;
+            match self.fails.swap(false, Ordering::Relaxed) {
+                true => Err(EngineError::Unavailable("nobody knows".to_owned())),
+                false => Ok(()),
+            }
+        })
+    }
+}
+
+async fn between() -> (Bench, Arc<Between>, Tree) {
+    let inner = Arc::new(MemoryEngine::default());
+    let between =
+        Arc::new(Between { inner: Arc::clone(&inner), before: Mutex::default(), fails: AtomicBool::default() });
+    let bench = Bench::over(Arc::clone(&between) as Arc<dyn Engine>, inner);
+    bench.call("PUT", "share?restype=share", &[], b"").await.unwrap();
+    let tree = tree(&bench).await;
+    (bench, between, tree)
+}
+
+/// What others append meanwhile stays, and the chunk comes behind it: as bytes, and by reference.
+#[tokio::test]
+async fn appended_chunks_do_not_overwrite_each_other() {
+    let (bench, between, tree) = between().await;
+    let (from, to) = (open(&tree, created("from")).await, open(&tree, created("to")).await);
+    from.write(0, pattern(100 * KIB)).await.unwrap();
+    let mut expected = Vec::new();
+    for length in [10, 100 * KIB] {
+        let (other, end) = (open(&tree, wish("to")).await, expected.len() as u64);
+        *between.before.lock().unwrap() = Some(Box::pin(async move {
+            other.write(end, "other".into()).await.unwrap();
+            other.close().await.unwrap();
+        }));
+        let copied = copy(&from, &to, &[Chunk { from: 0, to: None, length }]).await;
+        assert_eq!(copied, (done_with(1, length), Ok(())));
+        expected.extend_from_slice(b"other");
+        expected.extend_from_slice(&pattern(length));
+        assert!(bench.read("to").await == expected, "{length}");
+    }
+    done(&bench, [from, to]).await;
+}
+
+/// A file that is cut while extents are duplicated into it does not grow again.
+#[tokio::test]
+async fn extents_are_duplicated_into_a_file_that_is_cut() {
+    for length in [100, 100 * KIB] {
+        let (bench, between, tree) = between().await;
+        let (from, to) = (open(&tree, created("from")).await, open(&tree, created("to")).await);
+        from.write(0, pattern(length)).await.unwrap();
+        to.set_end_of_file(length).await.unwrap();
+        let other = open(&tree, wish("to")).await;
+        *between.before.lock().unwrap() = Some(Box::pin(async move {
+            other.set_end_of_file(70).await.unwrap();
+            other.close().await.unwrap();
+        }));
+        assert_eq!(to.duplicate_extents(&from, 0, 0, length).await, Ok(()));
+        assert!(bench.read("to").await == pattern(length)[..70], "{length}");
+        done(&bench, [from, to]).await;
+    }
+}
+
+/// So many parts of copies are in memory at once; others wait for them.
+#[tokio::test]
+async fn copies_as_bytes_have_a_share_of_memory() {
+    let (bench, tree) = bench().await;
+    let (from, to) = (open(&tree, created("from")).await, open(&tree, created("to")).await);
+    from.write(0, pattern(10)).await.unwrap();
+    let held = tree.door.copying.acquire_many(PARTS_IN_MEMORY_MAX as u32).await.unwrap();
+    {
+        let chunks = [chunk(0, 0, 10)];
+        let mut copied = std::pin::pin!(copy(&from, &to, &chunks));
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        assert!(copied.as_mut().poll(&mut context).is_pending());
+        assert_eq!(to.query().await.unwrap().length, 0);
+        drop(held);
+        assert_eq!(copied.await, (done_with(1, 10), Ok(())));
+    }
+    assert_eq!(tree.door.copying.available_permits(), PARTS_IN_MEMORY_MAX);
+    done(&bench, [from, to]).await;
+}
+
+/// What failed may be done, so it is not done again.
+#[tokio::test]
+async fn a_failed_copy_is_not_repeated() {
+    let (bench, between, tree) = between().await;
+    let (from, to) = (open(&tree, created("from")).await, open(&tree, created("to")).await);
+    from.write(0, pattern(200 * KIB)).await.unwrap();
+    between.fails.store(true, Ordering::Relaxed);
+    let two = [chunk(0, 0, 100 * KIB), chunk(100 * KIB, 100 * KIB, 100 * KIB)];
+    let (copied, result) = copy(&from, &to, &two).await;
+    assert!(matches!(result, Err(Refused::Failed(_))), "{result:?}");
+    assert_eq!(copied, done_with(0, 0));
+    done(&bench, [from, to]).await;
+}
+
 #[tokio::test]
 async fn a_copy_tells_how_far_it_came() {
     let (bench, tree) = bench().await;
@@ -77,6 +214,11 @@ async fn a_copy_tells_how_far_it_came() {
     let far = chunk(0, (4 << 40) - 5, 100 * KIB);
     assert_eq!(copy(&from, &to, &[far]).await, (done_with(0, 0), Err(Refused::DiskFull)));
     assert_eq!(copy(&from, &to, &[chunk(u64::MAX, 0, 5)]).await.1, Err(Refused::InvalidParameter));
+    // Only both together pass the largest offset: the first one is refused for itself.
+    let last = (1 << 63) - 6;
+    assert_eq!(copy(&from, &to, &[chunk(0, last, 5), chunk(5, last + 5, 5)]).await.1, Err(Refused::DiskFull));
+    let long = Chunk { from: 0, to: None, length: MIB + 1 };
+    assert_eq!(copy(&from, &to, &[long]).await.1, Err(Refused::InvalidParameter));
     bench.call("PUT", "share?restype=share&comp=properties", &[("x-ms-share-quota", "1")], b"").await.unwrap();
     let full = [chunk(0, 0, half), chunk(0, 1 << 30, half)];
     assert_eq!(copy(&from, &to, &full).await, (done_with(1, half), Err(Refused::DiskFull)));
@@ -197,20 +339,32 @@ async fn copies_are_the_bytes_that_were_copied() {
             }
             4 if round % 3 == 0 => seen.push((bench.snapshot().await, plain.clone())),
             _ => {
-                let from = random.below(plain[other].len() as u64 + 1);
-                let taken: Vec<u8> = plain[other].iter().skip(from as usize).take(length as usize).copied().collect();
-                if taken.len() < length as usize {
-                    let copied = copy(&files[other], file, &[chunk(from, offset, length)]).await;
-                    assert_eq!(copied, (done_with(0, 0), Err(Refused::BeyondEnd)), "round {round}");
-                } else {
-                    let before = contents(&bench);
-                    let copied = copy(&files[other], file, &[chunk(from, offset, length)]).await;
-                    assert_eq!(copied, (done_with(1, length), Ok(())), "round {round}");
-                    shared += u64::from(contents(&bench) <= before);
-                    let whole = plain[which].len().max(end);
+                let there = plain[other].len() as u64;
+                // One after the other, also where a chunk reads what the one before has written.
+                let count = 1 + random.below(3);
+                let part = length.div_ceil(count);
+                let from = match random.below(2) {
+                    0 => offset.saturating_sub(random.below(length)).min(there),
+                    _ => random.below(there + 1),
+                };
+                let chunks: Vec<Chunk> = (0..count).map(|n| chunk(from + n * part, offset + n * part, part)).collect();
+                let before = contents(&bench);
+                let copied = copy(&files[other], file, &chunks).await;
+                shared += u64::from(copied.1.is_ok() && contents(&bench) <= before);
+                let mut expected = (done_with(0, 0), Ok(()));
+                for Chunk { from, to, .. } in chunks {
+                    let taken: Vec<u8> = plain[other].iter().skip(from as usize).take(part as usize).copied().collect();
+                    if taken.len() < part as usize {
+                        expected.1 = Err(Refused::BeyondEnd);
+                        break;
+                    }
+                    let start = to.unwrap() as usize;
+                    let whole = plain[which].len().max(start + taken.len());
                     plain[which].resize(whole, 0);
-                    plain[which][start..end].copy_from_slice(&taken);
+                    plain[which][start..start + taken.len()].copy_from_slice(&taken);
+                    expected.0 = done_with(expected.0.chunks + 1, expected.0.bytes + part);
                 }
+                assert_eq!(copied, expected, "round {round}");
             }
         }
         for (name, expected) in ["a", "b"].into_iter().zip(&plain) {

@@ -67,6 +67,12 @@ fn chunks(key: &[u8], chunks: &[(u64, u64, u32)]) -> Vec<u8> {
     input
 }
 
+/// Two offsets and a length.
+fn extents(id: FileId, numbers: [u64; 3]) -> Vec<u8> {
+    let numbers = [&[id.persistent, id.volatile][..], &numbers].concat();
+    numbers.into_iter().flat_map(u64::to_le_bytes).collect()
+}
+
 /// The three numbers that a copy is answered with.
 fn counts(told: &Told) -> [u32; 3] {
     let number = |at: usize| u32::from_le_bytes(told.output()[at..at + 4].try_into().unwrap());
@@ -134,20 +140,13 @@ async fn extents_are_duplicated_by_file_id() {
     let bytes: Vec<u8> = (0..40_000_u32).map(|n| (n / 100) as u8).collect();
     let from = talk.file("from", &bytes).await;
     let to = talk.file("to", &vec![9; 40_000]).await;
-    let input = |id: FileId, numbers: [u64; 3]| {
-        [&[id.persistent, id.volatile][..], &numbers]
-            .concat()
-            .into_iter()
-            .flat_map(u64::to_le_bytes)
-            .collect::<Vec<u8>>()
-    };
     for (input, status) in [
-        (input(from, [4_096, 0, 36_864]), Status::SUCCESS),
-        (input(from, [36_864, 0, 8_192]), Status::NOT_SUPPORTED),
-        (input(to, [0, 1, 5]), Status::NOT_SUPPORTED),
-        (input(FileId { volatile: 99, ..from }, [0, 0, 5]), Status::INVALID_HANDLE),
-        (input(from, [1 << 63, 0, 5]), Status::INVALID_PARAMETER),
-        (input(from, [0, 0, 5])[..39].to_vec(), Status::INVALID_PARAMETER),
+        (extents(from, [4_096, 0, 36_864]), Status::SUCCESS),
+        (extents(from, [36_864, 0, 8_192]), Status::NOT_SUPPORTED),
+        (extents(to, [0, 1, 5]), Status::NOT_SUPPORTED),
+        (extents(FileId { volatile: 99, ..from }, [0, 0, 5]), Status::INVALID_HANDLE),
+        (extents(from, [1 << 63, 0, 5]), Status::INVALID_PARAMETER),
+        (extents(from, [0, 0, 5])[..39].to_vec(), Status::INVALID_PARAMETER),
     ] {
         let told = talk.control(to, code::DUPLICATE_EXTENTS_TO_FILE, &input, 0).await;
         assert_eq!(told.status(), status, "{input:?}");
@@ -155,6 +154,41 @@ async fn extents_are_duplicated_by_file_id() {
     let copied = talk.read(to).await;
     assert!(copied[..35_904] == bytes[4_096..] && copied[35_904..36_864].iter().all(|byte| *byte == 0));
     assert!(copied[36_864..].iter().all(|byte| *byte == 9));
+}
+
+/// A copy is cancelled, or ends with its conversation, between two steps. What it has done by then stays.
+#[tokio::test(start_paused = true)]
+async fn a_copy_that_takes_long_can_be_cancelled() {
+    const LENGTH: u64 = 40 << 20;
+    let bench = bench(true).await;
+    let mut talk = bench.connected().await;
+    let (from, to) = (talk.file("from", b"first").await, talk.file("to", b"").await);
+    for id in [from, to] {
+        let told = talk.ask(Command::SetInfo, body::set_info(id, 1, 20, &LENGTH.to_le_bytes())).await;
+        assert_eq!(told.status(), Status::SUCCESS);
+    }
+    let key = talk.key(from).await;
+    let duplicate = (code::DUPLICATE_EXTENTS_TO_FILE, extents(from, [0, 0, LENGTH]), 0);
+    let chunk = (code::SRV_COPYCHUNK, chunks(&key, &[(0, 0, 5), (0, 9, 5)]), 12);
+    for (code, input, max) in [duplicate.clone(), chunk] {
+        assert_eq!(talk.ask(Command::Write, body::write(to, 0, b"other")).await.status(), Status::SUCCESS);
+        // One commit for the first step.
+        let held = bench.commits.forget_permits(bench.commits.available_permits() - 1);
+        let interim = talk.control(to, code, &input, max).await;
+        assert_eq!(interim.status(), Status::PENDING);
+        let frame = talk.client.cancel(interim.header.message_id, None);
+        talk.send(&frame).await.unwrap();
+        let told = tokio::time::timeout(Duration::from_secs(60), talk.answers()).await.expect("an answer");
+        assert_eq!(statuses(&told), [Status::CANCELLED]);
+        assert_eq!(talk.read(to).await[..10], *b"first\0\0\0\0\0");
+        bench.commits.add_permits(held);
+    }
+    bench.commits.forget_permits(bench.commits.available_permits());
+    let (code, input, max) = duplicate;
+    assert_eq!(talk.control(to, code, &input, max).await.status(), Status::PENDING);
+    tokio::time::timeout(Duration::from_secs(60), talk.conversation.end())
+        .await
+        .expect("it does not wait for the copy");
 }
 
 #[tokio::test]
