@@ -17,6 +17,7 @@ use tokio::time::timeout;
 use crate::limits::{RELAY_BUFFER_BYTES, RELAY_CONNECT_TIME_MAX, SMB_LOGON_TIME_MAX, SMB_OWNER_WAIT_MAX};
 use crate::listener::Connection;
 use crate::nodes::{ClientNote, Nodes, SmbOwner};
+use crate::socket::notice_loss;
 
 /// The first bytes of a connection from another node. Frames of SMB begin with 0x00 or 0x85.
 const MAGIC: [u8; 4] = *b"LZR1";
@@ -109,6 +110,7 @@ pub(crate) async fn relay(
             return;
         };
         let _ = upstream.set_nodelay(true);
+        notice_loss(&upstream);
         let greeting = [&preamble(&nodes.key, connection.peer, owner.id), first].concat();
         if upstream.write_all(&greeting).await.is_ok() {
             pass(socket, &mut upstream, connection.limits.write_pause, connection.limits.linger).await;

@@ -28,7 +28,7 @@ use crate::listener::{Connection, Protocol};
 use crate::nodes::{Nodes, SmbOwner};
 use crate::pipeline::House;
 use crate::relay::{self, Beginning};
-use crate::socket::Socket;
+use crate::socket::{Socket, notice_loss};
 
 /// SMB over this server.
 #[derive(Debug)]
@@ -77,6 +77,9 @@ enum Ended {
 
 impl Protocol for Smb {
     async fn converse(&self, socket: &mut Socket, connection: &Connection) {
+        if let Socket::Plain(tcp) = socket {
+            notice_loss(tcp);
+        }
         match &self.nodes {
             None => self.serve(socket, &[], connection.peer, &Term(None), connection).await,
             Some(nodes) => self.serve_or_relay(nodes, socket, connection).await,
