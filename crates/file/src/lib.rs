@@ -172,8 +172,8 @@ impl HttpService for FileService {
             Some(engine) => Call { engine: &**engine, ..call },
             None => call,
         };
-        let term = self.ownership.as_ref().and_then(|ownership| ownership.term());
-        ops::run(op, ops::Call { base, opens, events, abandoned, copier, term }, body).await
+        let ownership = self.ownership.as_ref();
+        ops::run(op, ops::Call { base, opens, events, abandoned, copier, ownership }, body).await
     }
 
     fn find_policies(rows: &dyn Rows, account: u64, share: &str) -> Result<Option<Vec<StoredPolicy>>, Unread> {

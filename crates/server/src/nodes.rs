@@ -12,7 +12,7 @@ use std::time::Duration;
 use auth::NodeKey;
 use concurrency::Timestamp;
 use engine::{Engine, EngineError};
-use file::owner::shares::MARK_PAUSE;
+use file::owner::shares::{MARK_PAUSE, remove_former_marks};
 use file::owner::{self, NodeAddress, Owner, Ownership, RENEWAL_PAUSE, TERM, TERM_MARGIN, TermId};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -207,10 +207,17 @@ impl Nodes {
         }
     }
 
-    /// Removes the marks of shares that SMB clients use no longer.
+    /// Removes the marks of shares that SMB clients use no longer, and once in each term those that former terms have left.
     async fn remove_marks(&self) {
+        let mut cleared = None;
         loop {
             tokio::time::sleep(RENEWAL_PAUSE).await;
+            if let Some(term) = self.ownership.term().filter(|term| cleared != Some(*term)) {
+                match remove_former_marks(&*self.engine, term).await {
+                    Ok(()) => cleared = Some(term),
+                    Err(error) => tracing::debug!(%error, "marks of former terms are still there"),
+                }
+            }
             if let Err(error) = self.ownership.remove_unused_marks(&*self.engine, MARK_PAUSE).await {
                 tracing::debug!(%error, "a share is still marked as used by SMB");
             }

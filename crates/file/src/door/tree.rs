@@ -15,7 +15,7 @@ use crate::model::{Protocol, find_share, find_usage, snapshots};
 use crate::opens::events::Events;
 use crate::opens::{Opens, Removal};
 use crate::owner::shares::TreeHold;
-use crate::owner::{FencedEngine, Ownership, Protected, TermId};
+use crate::owner::{FencedEngine, Ownership, Protected};
 use crate::{Failure, FileError, FileService, ListShares, ShareVersion, tree};
 
 /// Shares that are listed for a client. The wire format has room for more, clients' patience has not.
@@ -34,8 +34,8 @@ pub struct Door {
     pub(super) abandoned: Arc<Abandoned>,
     /// On a node of many.
     ownership: Option<Arc<Ownership>>,
-    /// The term in which the clients connected.
-    term: Option<TermId>,
+    /// Keeps the mark of the share, on a node of many, and says in which term the clients connected.
+    hold: Option<Arc<TreeHold>>,
 }
 
 impl FileService {
@@ -48,7 +48,7 @@ impl FileService {
             events: self.events.clone(),
             abandoned: Arc::clone(&self.abandoned),
             ownership: self.ownership.clone(),
-            term: None,
+            hold: None,
         }
     }
 }
@@ -75,8 +75,6 @@ pub struct Tree {
     pub(super) share: ShareName,
     /// The generation of the share, which is the id of its root.
     pub(super) generation: u64,
-    /// Keeps the mark of the share, on a node of many.
-    _hold: Option<Arc<TreeHold>>,
 }
 
 impl Door {
@@ -116,7 +114,7 @@ impl Door {
                 (Some(Arc::new(hold)), found)
             }
         };
-        let door = self.in_term(hold.as_ref().map(|hold| hold.term));
+        let door = self.holding(hold);
         let found = match found {
             Some(found) => Some(found),
             None => {
@@ -126,16 +124,16 @@ impl Door {
             }
         };
         let found = found.filter(|found| found.protocol == Protocol::Smb).ok_or(Refused::ShareNotFound)?;
-        Ok(Tree { door, account, share, generation: found.generation, _hold: hold })
+        Ok(Tree { door, account, share, generation: found.generation })
     }
 
-    /// The door for clients that connected in this term: nothing of theirs is committed after it. The same door on a server that is
-    /// alone.
-    fn in_term(&self, term: Option<TermId>) -> Door {
+    /// The door for clients that connected in the term of a hold: nothing of theirs is committed after it. The same door on a server
+    /// that is alone.
+    fn holding(&self, hold: Option<Arc<TreeHold>>) -> Door {
         let Some(ownership) = &self.ownership else { return self.clone() };
-        let protected = Protected::Smb { term };
+        let protected = Protected::Smb { term: hold.as_ref().map(|hold| hold.term) };
         let engine = FencedEngine::new(Arc::clone(&self.engine), Arc::clone(ownership), protected);
-        Door { engine: Arc::new(engine), term, ..self.clone() }
+        Door { engine: Arc::new(engine), hold, ..self.clone() }
     }
 
     /// Waits for a file that is to be deleted and that nobody deletes, because its last handle was dropped instead of closed or
@@ -145,7 +143,7 @@ impl Door {
         let file = self.abandoned.next().await;
         let (account, share, attempts) = (file.account, file.share.clone(), file.attempts);
         let path = file.removal.place().path.clone();
-        let door = self.in_term(file.term);
+        let door = self.holding(file.hold.clone());
         door.remover().remove(door.remover().due_again(file)).await.map_err(|error| NotDeleted {
             account,
             share: share.as_str().to_owned(),
@@ -172,8 +170,8 @@ impl Door {
     }
 
     pub(super) fn remover(&self) -> Remover<'_> {
-        let Door { engine, opens, events, abandoned, term, .. } = self;
-        Remover { engine: &**engine, opens, events, abandoned, term: *term }
+        let Door { engine, opens, events, abandoned, hold, .. } = self;
+        Remover { engine: &**engine, opens, events, abandoned, hold: hold.as_ref() }
     }
 }
 
@@ -222,8 +220,8 @@ impl Tree {
     }
 
     pub(super) fn abandon(&self, removal: Removal) {
-        let (account, share, term) = (self.account, self.share.clone(), self.door.term);
-        self.door.abandoned.add(AbandonedFile { account, share, removal, attempts: 0, term });
+        let (account, share, hold) = (self.account, self.share.clone(), self.door.hold.clone());
+        self.door.abandoned.add(AbandonedFile { account, share, removal, attempts: 0, hold });
     }
 }
 
