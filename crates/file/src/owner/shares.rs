@@ -56,7 +56,7 @@ impl Drop for TreeHold {
 
 /// A mark that is not needed any more.
 #[derive(Debug)]
-struct UnusedMark {
+pub struct UnusedMark {
     share: ShareId,
     term: TermId,
     stamp: Timestamp,
@@ -199,6 +199,11 @@ impl Ownership {
         Some(TreeHold { ownership: Arc::clone(self), share, term })
     }
 
+    /// Takes out the marks of shares that have no tree now. A tree that comes from now on writes another mark.
+    pub fn take_unused_marks(&self) -> Vec<UnusedMark> {
+        self.shares().take_unused(Duration::ZERO)
+    }
+
     /// Removes the marks of shares that have had no tree for this long.
     pub async fn remove_unused_marks(&self, engine: &dyn Engine, pause: Duration) -> Result<(), EngineError> {
         let mut removed = Ok(());
@@ -221,6 +226,14 @@ impl Ownership {
         }
         removed
     }
+}
+
+/// Removes marks that [`Ownership::take_unused_marks`] took out.
+pub async fn remove_marks(engine: &dyn Engine, marks: Vec<UnusedMark>) -> Result<(), EngineError> {
+    for mark in marks {
+        remove_mark(engine, &mark).await?;
+    }
+    Ok(())
 }
 
 /// Removes the marks that terms before this one have left behind, as nodes do that die. Ends early if the term has ended.

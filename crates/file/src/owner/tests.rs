@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use content::source::{LocalPlace, SourceReader, open_local_in_background};
 use engine::loads::LoadingEngine;
 use engine::memory::MemoryEngine;
-use engine::{Engine, EngineError, Rows};
+use engine::{Engine, EngineError, NotCommitted, Rows};
 
 use super::rows::{find_mark, find_owner};
 use super::shares::MARK_PAUSE;
@@ -14,6 +15,7 @@ use super::*;
 use crate::Failure;
 use crate::door::tests::{created, open, wish};
 use crate::door::{OpenFile, Refused, Tree};
+use crate::source::FileReader;
 use crate::testing::Bench;
 use wire::names::ShareName;
 
@@ -230,6 +232,23 @@ async fn a_deletion_that_is_to_come_keeps_the_mark() {
     one.ownership.remove_unused_marks(&*one.bench.engine, Duration::ZERO).await.unwrap();
     assert_eq!(mark(&one).await, None);
     two.put("file").await.unwrap();
+}
+
+/// Such a copy is taken up by any node, and is to end on it.
+#[tokio::test]
+async fn a_copy_in_the_background_goes_by_the_rows() {
+    let (one, two) = nodes().await;
+    one.put("file").await.unwrap();
+    one.take(10).await.unwrap();
+    let _tree = one.connect().await;
+    let engine = Arc::clone(&two.bench.engine) as Arc<dyn Engine>;
+    let reader = FileReader::new(Arc::clone(&two.bench.opens)).among(Arc::clone(&engine), Arc::clone(&two.ownership));
+    let reader: Arc<dyn SourceReader> = Arc::new(reader);
+    let (container, name) = ("share".to_owned(), "file".to_owned());
+    let place = LocalPlace { account: 1, container, name, snapshot: None, version: None };
+    let refused = reader.enter(&*engine, &place).await.unwrap_err();
+    assert!(matches!(refused, NotCommitted::Failed(EngineError::Elsewhere { .. })), "{refused:?}");
+    assert_eq!(open_local_in_background(&*engine, &reader, &place).await.unwrap().length, 10);
 }
 
 /// A node dies, and nobody changes its shares any more.
