@@ -98,6 +98,7 @@ impl Smb {
                 SmbOwner::Nobody => {}
             },
             Some(Beginning::Relayed { client, term }) => {
+                connection.activity.is_of_node_now();
                 self.serve(socket, &[], client, &Term(Some((&**nodes, term))), connection).await;
             }
             None => {}
@@ -137,7 +138,7 @@ async fn talk(
     let outbox = conversation.outbox();
     // One future from beginning to end: the frame that is being sent is in it, and would be cut with it.
     let writes_for = conversation.watcher();
-    let mut writing = Box::pin(write(&outbox, writer, &connection.limits, &writes_for));
+    let mut writing = Box::pin(write(&outbox, writer, term, &connection.limits, &writes_for));
     let (ended, is_writing) = {
         let watcher = conversation.watcher();
         let silent_since = Mutex::new(Instant::now());
@@ -265,9 +266,20 @@ async fn body(reader: &mut (impl AsyncRead + Unpin), length: usize) -> std::io::
     Ok(frame)
 }
 
-/// Sends frames until the outbox is closed and empty, or the client takes nothing for too long.
-async fn write(outbox: &Outbox, writer: &mut (impl AsyncWrite + Unpin), limits: &Limits, watcher: &Watcher) {
+/// Sends frames until the outbox is closed and empty, the term ends, or the client takes nothing for too long.
+async fn write(
+    outbox: &Outbox,
+    writer: &mut (impl AsyncWrite + Unpin),
+    term: &Term<'_>,
+    limits: &Limits,
+    watcher: &Watcher,
+) {
     while let Some(mut frame) = outbox.next().await {
+        // A machine that stood still finds answers that were made long ago.
+        if !term.lasts() {
+            outbox.abandon();
+            return;
+        }
         for part in &mut frame.parts {
             while !part.is_empty() {
                 match write_some(writer, part, limits, watcher).await {
