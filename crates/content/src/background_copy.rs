@@ -24,13 +24,12 @@ use engine::{Changes, Commit, Engine, EngineError, Key, NotCommitted, Rows, Stag
 use minicbor::{Decode, Encode};
 use service::{codec, unrefused};
 use wire::http::{ErrorReply, HeaderMap, HeaderValue, header};
-use wire::ranges::RangeHeader;
 
 pub use attempt::{Attempt, PAGES_BYTES};
 
 use crate::copy_state::{CopyState, CopyStatus};
 use crate::map::ByteSpan;
-use crate::source::{Extent, Fetched, LocalPlace, Outside, Running, SourceReader, open_local};
+use crate::source::{Extent, Fetched, LocalPlace, Outside, Running, SourceReader, open_local_in_background};
 
 /// How often somebody looks whether a copy is being done.
 pub const LOOK_SECONDS: u64 = 5;
@@ -528,7 +527,7 @@ impl<D: Destination> Copier<D> {
     /// A source in this server, as if another server had sent it.
     async fn fetch_here(&self, place: &LocalPlace) -> Result<Fetched, Halted> {
         let Some(reader) = &self.neighbour else { return Err(Halted::Broken) };
-        let opened = open_local(&*self.engine, reader, place, RangeHeader::None).await.map_err(halted)?;
+        let opened = open_local_in_background(&*self.engine, reader, place).await.map_err(halted)?;
         let mut headers = HeaderMap::new();
         if let Ok(etag) = HeaderValue::try_from(opened.source.etag()) {
             headers.insert(header::ETAG, etag);

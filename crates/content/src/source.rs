@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use concurrency::{ETag, Timestamp};
-use engine::{BoxFuture, Engine, NotCommitted, Rows, Stop, Unread};
+use engine::{BoxFuture, Engine, EngineError, NotCommitted, Rows, Stop, Unread};
 use minicbor::{Decode, Encode};
 use service::reply::CONTENT_TYPE_DEFAULT;
 use service::{HttpHeaders, Pairs};
@@ -278,6 +278,38 @@ pub async fn open_local(
     range: RangeHeader,
 ) -> Result<OpenedSource, NotCommitted<ErrorReply>> {
     let _guard = reader.enter(engine, place).await?;
+    open_by_rows(engine, reader, place, range).await
+}
+
+/// The same for a copy in the background.
+pub async fn open_local_in_background(
+    engine: &dyn Engine,
+    reader: &Arc<dyn SourceReader>,
+    place: &LocalPlace,
+) -> Result<OpenedSource, NotCommitted<ErrorReply>> {
+    let _guard = enter_in_background(engine, reader, place).await?;
+    open_by_rows(engine, reader, place, RangeHeader::None).await
+}
+
+/// Enters a resource for a copy in the background. Such a copy runs on any node: if another one has the table of opens, the copy goes by
+/// the rows alone.
+pub async fn enter_in_background(
+    engine: &dyn Engine,
+    reader: &Arc<dyn SourceReader>,
+    place: &LocalPlace,
+) -> Result<ReadGuard, NotCommitted<ErrorReply>> {
+    match reader.enter(engine, place).await {
+        Err(NotCommitted::Failed(EngineError::Elsewhere { .. })) => Ok(ReadGuard::default()),
+        entered => entered,
+    }
+}
+
+async fn open_by_rows(
+    engine: &dyn Engine,
+    reader: &Arc<dyn SourceReader>,
+    place: &LocalPlace,
+    range: RangeHeader,
+) -> Result<OpenedSource, NotCommitted<ErrorReply>> {
     let (reader, place) = (Arc::clone(reader), place.clone());
     let opened = engine::read(engine, move |rows, now| {
         let source = reader.look(&place, rows, now)?;

@@ -1,6 +1,6 @@
 //! Asking another server: one GET or HEAD over http or https, with a limit on everything, and the body as it comes.
 //!
-//! One request, one connection. A redirect is an answer like any other: to follow it, the caller has to decide anew whether
+//! One request, one connection, unless the caller asks for [`KeepingClient`]. A redirect is an answer like any other: to follow it, the caller has to decide anew whether
 //! that is a place to go to, and so it is with whether to ask at all. Nothing here says what was asked for: a URL may
 //! carry a signature.
 //!
@@ -9,6 +9,7 @@
 //! and the connection goes to one of exactly those.
 
 pub mod hosts;
+mod kept;
 pub mod url;
 
 use std::fmt;
@@ -18,10 +19,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri, header, uri::Scheme};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, header, uri::Scheme};
 use http_body::Body as _;
 use hyper::body::Incoming;
-use hyper::client::conn::http1;
+use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, lookup_host};
@@ -35,6 +36,7 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 use wire::http::{BodyError, BoxFuture};
 
 pub use hosts::{BadHost, Hosts};
+pub use kept::KeepingClient;
 pub use url::{BadUrl, Url};
 
 /// How long and how large.
@@ -125,17 +127,6 @@ impl Client {
         self.ask(Method::HEAD, url, headers).await
     }
 
-    /// Sends a request as it is, its headers and its body, to where the URL leads. `answer` is the limit of time until the head of
-    /// the answer, the request's own body included.
-    pub async fn pass<B>(&self, url: &Uri, request: Request<B>, answer: Duration) -> Result<Answer, FetchError>
-    where
-        B: hyper::body::Body + Send + 'static,
-        B::Data: Send,
-        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-    {
-        self.send(&Endpoint::of(url)?, request, answer).await
-    }
-
     async fn ask(&self, method: Method, url: &Uri, headers: HeaderMap) -> Result<Answer, FetchError> {
         let place = Endpoint::of(url)?;
         let request = request(method, url, &place, headers)?;
@@ -148,7 +139,20 @@ impl Client {
         B::Data: Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
+        let (mut sender, connection) = self.connect(place).await?;
+        let answered = timeout(answer, sender.send_request(request)).await.map_err(|_| FetchError::Slow)?;
+        Ok(self.answer(answered.map_err(FetchError::Protocol)?, connection, None))
+    }
+
+    /// A connection that is ready for a request.
+    async fn connect<B>(&self, place: &Endpoint<'_>) -> Result<(SendRequest<B>, Connection), FetchError>
+    where
+        B: hyper::body::Body + Send + 'static,
+        B::Data: Send,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
         let tcp = self.reach(place);
+        let slow = |_| FetchError::Unreachable(io::ErrorKind::TimedOut.into());
         if place.https {
             let connected = timeout(self.limits.connect, async {
                 let config = self.tls.get_or_try_init(trusting_the_machine).await?;
@@ -156,10 +160,9 @@ impl Client {
                 let tcp = tcp.await?;
                 TlsConnector::from(Arc::clone(config)).connect(name, tcp).await.map_err(FetchError::Tls)
             });
-            self.exchange(connected.await.map_err(|_| FetchError::Slow)??, request, answer).await
+            self.speak(connected.await.map_err(slow)??).await
         } else {
-            let connected = timeout(self.limits.connect, tcp).await.map_err(|_| FetchError::Slow)?;
-            self.exchange(connected?, request, answer).await
+            self.speak(timeout(self.limits.connect, tcp).await.map_err(slow)??).await
         }
     }
 
@@ -181,7 +184,7 @@ impl Client {
         TcpStream::connect(found.as_slice()).await.map_err(FetchError::Unreachable)
     }
 
-    async fn exchange<S, B>(&self, stream: S, request: Request<B>, answer: Duration) -> Result<Answer, FetchError>
+    async fn speak<S, B>(&self, stream: S) -> Result<(SendRequest<B>, Connection), FetchError>
     where
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
         B: hyper::body::Body + Send + 'static,
@@ -190,17 +193,20 @@ impl Client {
     {
         let mut builder = http1::Builder::new();
         builder.max_buf_size(self.limits.head_bytes);
-        let answered = timeout(answer, async {
-            let (mut sender, connection) = builder.handshake(TokioIo::new(stream)).await?;
-            let connection = Connection(tokio::spawn(connection).abort_handle());
-            Ok((sender.send_request(request).await?, connection))
-        });
-        let (answer, connection) = answered.await.map_err(|_| FetchError::Slow)?.map_err(FetchError::Protocol)?;
+        let (sender, connection) = builder.handshake(TokioIo::new(stream)).await.map_err(FetchError::Protocol)?;
+        Ok((sender, Connection(tokio::spawn(connection).abort_handle())))
+    }
+
+    fn answer(&self, answer: Response<Incoming>, connection: Connection, keep: Option<Keep>) -> Answer {
         let (parts, incoming) = answer.into_parts();
-        let body = Body { incoming, pause: self.limits.pause, _connection: connection };
-        Ok(Answer { status: parts.status, headers: parts.headers, body })
+        let pause = self.limits.pause;
+        let body = Body { incoming, pause, has_ended: false, connection: Some(connection), keep };
+        Answer { status: parts.status, headers: parts.headers, body }
     }
 }
+
+/// What becomes of a connection whose answer was read to its end.
+type Keep = Box<dyn FnOnce(Connection) + Send + Sync>;
 
 /// Where to connect to.
 struct Endpoint<'a> {
@@ -264,11 +270,28 @@ fn config(authorities: RootCertStore) -> Arc<ClientConfig> {
 }
 
 /// A body on its way in.
-#[derive(Debug)]
 pub struct Body {
     incoming: Incoming,
     pause: Duration,
-    _connection: Connection,
+    has_ended: bool,
+    connection: Option<Connection>,
+    /// `None`: the connection ends with the body.
+    keep: Option<Keep>,
+}
+
+impl fmt::Debug for Body {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Body").field("incoming", &self.incoming).finish_non_exhaustive()
+    }
+}
+
+impl Drop for Body {
+    fn drop(&mut self) {
+        let is_whole = self.has_ended || self.incoming.is_end_stream();
+        if let (true, Some(keep), Some(connection)) = (is_whole, self.keep.take(), self.connection.take()) {
+            keep(connection);
+        }
+    }
 }
 
 /// Dropping it ends the connection.
@@ -287,7 +310,10 @@ impl Body {
         loop {
             let frame = std::future::poll_fn(|context| std::pin::Pin::new(&mut self.incoming).poll_frame(context));
             match timeout(self.pause, frame).await.map_err(|_| FetchError::Slow)? {
-                None => return Ok(None),
+                None => {
+                    self.has_ended = true;
+                    return Ok(None);
+                }
                 // There may be trailers; nobody here needs them.
                 Some(Ok(frame)) => match frame.into_data() {
                     Ok(bytes) => return Ok(Some(bytes)),

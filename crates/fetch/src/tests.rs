@@ -170,3 +170,36 @@ async fn where_we_may_not_go_nobody_is_asked() {
         assert_eq!(client.get(&url, HeaderMap::new()).await.unwrap().status, StatusCode::OK, "{host}");
     }
 }
+
+/// One connection carries one request after the other; one that the server has ended is not used again.
+#[tokio::test]
+async fn a_connection_is_kept_for_the_next_request() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let server = tokio::spawn(async move {
+        let mut asked = Vec::new();
+        for requests in [2, 1] {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            for _ in 0..requests {
+                let mut head = Vec::new();
+                while !head.ends_with(b"\r\n\r\n") {
+                    head.push(stream.read_u8().await.unwrap());
+                }
+                asked.push(String::from_utf8(head).unwrap().lines().next().unwrap().to_owned());
+                stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi").await.unwrap();
+            }
+        }
+        asked
+    });
+    let client = KeepingClient::new(Client::new(Limits::default()));
+    // The server ends the first connection after the second request.
+    for path in ["/1", "/2", "/3"] {
+        let request = Request::builder().uri(path).body(String::new()).unwrap();
+        let answer = client.pass(&url(address, path), request, Duration::from_secs(60)).await.unwrap();
+        assert_eq!(answer.body.whole(10).await.unwrap(), b"hi");
+        if path != "/3" {
+            client.settled(path == "/2").await;
+        }
+    }
+    assert_eq!(server.await.unwrap(), ["GET /1 HTTP/1.1", "GET /2 HTTP/1.1", "GET /3 HTTP/1.1"]);
+}

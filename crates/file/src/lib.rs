@@ -176,9 +176,9 @@ impl HttpService for FileService {
             Some(engine) => Call { engine: &**engine, ..call },
             None => call,
         };
-        let term = self.ownership.as_ref().and_then(|ownership| ownership.term());
+        let ownership = self.ownership.as_ref();
         let caches_until = Instant::now() + request::caches_patience(base.head);
-        let call = ops::Call { base, opens, events, abandoned, caches_until, copier, term };
+        let call = ops::Call { base, opens, events, abandoned, caches_until, copier, ownership };
         // Boxed: every request of the server would otherwise have room for it.
         Box::pin(ops::run(op, call, body)).await
     }

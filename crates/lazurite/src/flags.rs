@@ -516,6 +516,14 @@ impl Given {
             let why = "One node serves SMB for all: say with --advertise HOST where the other nodes reach this one.";
             return Err(Wrong(why.into()));
         }
+        if has_smb && self.port("file-port")? == Some(Port::Off) {
+            let why = "The node that serves SMB answers requests for its shares for all nodes: --smb-port needs the port of --file-port.";
+            return Err(Wrong(why.into()));
+        }
+        if has_smb && self.tls()? == Tls::Auto {
+            let why = "Other nodes do not trust the certificate of --tls auto: beside --smb-port and --metadata give one with --cert.";
+            return Err(Wrong(why.into()));
+        }
         for (name, is_given) in [
             ("in-memory", self.has("in-memory") || self.has("in-memory-persistence")),
             ("durability relaxed", self.durability()? == Durability::Relaxed),

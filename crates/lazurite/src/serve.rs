@@ -2,7 +2,7 @@
 
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, ErrorKind};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
@@ -57,8 +57,10 @@ async fn serve(options: Options, called_as: CalledAs, files: Option<u64>) -> Res
 
     let access_log = access_log(&options)?;
     let (setup, known) = set_up(&options, &mut credentials, data, manners, access_log.clone(), files).await?;
-    let limits =
-        open_files::within(setup.limits, endpoints.services.len() + usize::from(endpoints.smb.is_some()), files);
+    let has_smb = usize::from(endpoints.smb.is_some());
+    // A connection to the SMB port or the File port of a node may have another one behind it, to the node that serves SMB.
+    let of_nodes = if options.cluster.is_some() { has_smb + 1 } else { 0 };
+    let limits = open_files::within(setup.limits, endpoints.services.len() + has_smb + of_nodes, files);
     let server = Server::new(Setup { limits, ..setup })
         .await
         .map_err(|error| Wrong(format!("The accounts cannot be stored: {error}.")))?;
@@ -165,6 +167,14 @@ async fn set_up(
         smb: options.smb_encryption,
         cluster: options.cluster.as_ref().map(|_| {
             let advertise = options.advertise.clone().unwrap_or_else(|| options.host.to_string());
+            let is_loopback =
+                advertise.parse().map_or(advertise == "localhost", |address: IpAddr| address.is_loopback());
+            if is_loopback && matches!(options.smb_port, Some(Port::At(_))) {
+                tracing::warn!(
+                    advertise,
+                    "nodes on other machines cannot reach this one: say with --advertise where it is"
+                );
+            }
             server::Cluster { advertise }
         }),
         admin_names: options.admin_names.clone(),

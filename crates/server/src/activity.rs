@@ -23,6 +23,7 @@ pub(crate) struct Activity {
     running: AtomicU64,
     may_stay: AtomicBool,
     keeps_place: AtomicBool,
+    is_of_node: AtomicBool,
     is_displaced: AtomicBool,
     displacement: Notify,
 }
@@ -36,6 +37,7 @@ impl Activity {
             running: AtomicU64::new(0),
             may_stay: AtomicBool::new(false),
             keeps_place: AtomicBool::new(false),
+            is_of_node: AtomicBool::new(false),
             is_displaced: AtomicBool::new(false),
             displacement: Notify::new(),
         }
@@ -62,6 +64,15 @@ impl Activity {
     /// The connection may be silent for longer, but its place is still given away when places run short.
     pub(crate) fn let_stay(&self) {
         self.may_stay.store(true, Ordering::Relaxed);
+    }
+
+    /// Another node speaks on the connection for its clients, and has proved that it is one.
+    pub(crate) fn is_of_node_now(&self) {
+        self.is_of_node.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_of_node(&self) -> bool {
+        self.is_of_node.load(Ordering::Relaxed)
     }
 
     pub(crate) fn may_stay(&self) -> bool {

@@ -68,7 +68,8 @@ impl ConnectionLimits {
     /// `None`: a place may become free soon.
     fn try_take(&self, address: IpAddr, now: Instant) -> Result<Option<(u64, Arc<Activity>)>, TooMany> {
         let mut taken = self.lock();
-        let has_its_share = taken.by_address.get(&address).is_some_and(|count| *count >= self.per_address);
+        let has_its_share = taken.by_address.get(&address).is_some_and(|count| *count >= self.per_address)
+            && taken.of_clients(address) >= self.per_address;
         if !has_its_share && taken.connections.len() < self.all {
             return Ok(Some(taken.add(address, now)));
         }
@@ -88,6 +89,12 @@ impl OpenConnections {
         *self.by_address.entry(address).or_default() += 1;
         self.connections.insert(number, (address, Arc::clone(&activity)));
         (number, activity)
+    }
+
+    /// Connections of an address. Those of other nodes do not count: each of those nodes has counted its own clients.
+    fn of_clients(&self, address: IpAddr) -> usize {
+        let is_client = |(of, activity): &&(IpAddr, Arc<Activity>)| *of == address && !activity.is_of_node();
+        self.connections.values().filter(is_client).count()
     }
 
     /// Has the connection close that has been silent longest, of all or of one address. Whether one is on its way out.
@@ -210,6 +217,17 @@ mod tests {
         second.admit();
         assert!(take(1, 10).unwrap().is_none());
         assert_eq!([&other, &first, &second].map(|activity| activity.is_displaced()), [false, true, false]);
+    }
+
+    #[test]
+    fn connections_of_other_nodes_do_not_count() {
+        let (places, now) = (places(8, 2, Duration::from_secs(3600)), Instant::now());
+        let take = || places.try_take(IpAddr::from([10, 0, 0, 1]), now);
+        let taken: Vec<_> = (0..2).map(|_| take().unwrap().unwrap()).collect();
+        assert_eq!(take().unwrap_err(), TooMany);
+        taken[0].1.is_of_node_now();
+        assert!(take().unwrap().is_some());
+        assert_eq!(take().unwrap_err(), TooMany, "two clients have come from there");
     }
 
     #[test]

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use auth::NodeKey;
 use bytes::Bytes;
+use concurrency::Timestamp;
 use engine::EngineError;
 use fetch::FetchError;
 use file::owner::Owner;
@@ -19,11 +20,13 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, header};
 use http_body::{Frame, SizeHint};
 use tokio::sync::mpsc;
+use tokio::time::timeout;
 use wire::base64;
 use wire::http::{Body as _, BodyError, BoxFuture, ByteStream, Reply, ReplyBody};
 
 use crate::body::RequestBody;
-use crate::limits::{FORWARDED_PIECES_MAX, FORWARDING_TIME};
+use crate::limits::{FORWARDED_PIECES_MAX, FORWARDING_TIME, LOG_PAUSE, SMB_OWNER_LOOK};
+use crate::log_throttle::LogThrottle;
 use crate::metadata_case::NAMES;
 use crate::nodes::{ClientNote, Nodes, SmbOwner};
 use crate::pipeline::Stop;
@@ -74,15 +77,23 @@ fn signed_note(key: &NodeKey, note: ClientNote, method: &Method, uri: &Uri, head
     base64::encode(&[&note[..], &signature[..]].concat())
 }
 
-/// The client of a request that another node has forwarded. `None`: no node has; whatever the headers say, they say no more.
-pub(crate) fn client_of(key: &NodeKey, request: &mut Parts) -> Option<SocketAddr> {
-    let found = request.headers.get(CLIENT).and_then(|value| base64::decode(value.to_str().ok()?));
+/// Something that only nodes say is not said as a node would say it now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NotSigned;
+
+/// The client of a request that another node has forwarded. `None`: no node has.
+pub(crate) fn client_of(key: &NodeKey, request: &mut Parts, now: Timestamp) -> Result<Option<SocketAddr>, NotSigned> {
+    let Some(said) = request.headers.get(CLIENT) else {
+        request.headers.remove(SPELLED);
+        return Ok(None);
+    };
+    let found = said.to_str().ok().and_then(base64::decode);
     let client = found.and_then(|bytes| {
         let (note, signature) = bytes.split_first_chunk::<{ ClientNote::BYTES }>()?;
         let signature: &[u8; 32] = signature.try_into().ok()?;
         let parts = parts(note, &request.method, &request.uri, &request.headers);
         let note = ClientNote::from_bytes(note);
-        (key.signed(PURPOSE, &parts, signature) && note.is_fresh()).then_some(note.client)
+        (key.signed(PURPOSE, &parts, signature) && note.is_fresh(now)).then_some(note.client)
     });
     request.headers.remove(CLIENT);
     let spelled = request.headers.remove(SPELLED);
@@ -91,7 +102,15 @@ pub(crate) fn client_of(key: &NodeKey, request: &mut Parts) -> Option<SocketAddr
     {
         request.headers.insert(NAMES, names);
     }
-    client
+    client.map(Some).ok_or(NotSigned)
+}
+
+/// Says in the log that a note was not believed: two nodes have different secrets, or clocks that are far apart, or a client made it up.
+pub(crate) fn refused_note(peer: SocketAddr) {
+    static REFUSED: LogThrottle = LogThrottle::new();
+    if let Some(count) = REFUSED.due(LOG_PAUSE) {
+        tracing::warn!(%peer, count, "requests name a client as other nodes do, without a good signature of now");
+    }
 }
 
 /// Tells the node that has forwarded the request how the names in the answer are spelled.
@@ -119,7 +138,7 @@ impl Nodes {
         if let Some(names) = headers.remove(NAMES) {
             headers.insert(SPELLED, names);
         }
-        let note = signed_note(&self.key, ClientNote::new(client), method, uri, &headers);
+        let note = signed_note(&self.key, ClientNote { client, at: self.now() }, method, uri, &headers);
         headers.insert(CLIENT, HeaderValue::from_str(&note).map_err(|_| busy())?);
 
         let target = uri.path_and_query().map_or("/", |target| target.as_str());
@@ -137,9 +156,20 @@ impl Nodes {
         match answer {
             Ok(answer) => Ok(reply(answer, *method == Method::HEAD)),
             Err(error) => {
-                tracing::debug!(%error, address, "a request could not be forwarded");
-                // What the owner did with it is not known.
-                Err(if matches!(error, FetchError::Unreachable(_)) { busy() } else { Stop::TimedOut })
+                static FAILED: LogThrottle = LogThrottle::new();
+                if let Some(count) = FAILED.due(LOG_PAUSE) {
+                    tracing::warn!(%error, address, count, "requests could not be forwarded to the node that serves SMB");
+                }
+                let is_unsent = matches!(
+                    error,
+                    FetchError::Url
+                        | FetchError::NotAllowed
+                        | FetchError::Unreachable(_)
+                        | FetchError::NoTrust
+                        | FetchError::Tls(_)
+                );
+                // Otherwise it is not known what the owner did with it.
+                Err(if is_unsent { busy() } else { Stop::TimedOut })
             }
         }
     }
@@ -148,16 +178,24 @@ impl Nodes {
 impl Nodes {
     /// Resolves when the node at an address was the owner and is it no longer. A request does not wait for a machine that stands still.
     async fn gone(&self, address: &str) {
-        let is_there = |owner: &SmbOwner| match owner {
-            SmbOwner::There(Owner { address: node, .. }) => {
-                [node.file_port, node.blob_port].into_iter().flatten().any(|port| node.url(port) == address)
-            }
-            SmbOwner::Here(_) | SmbOwner::Nobody => false,
+        let is_at = |Owner { address: node, .. }: &Owner| {
+            [node.file_port, node.blob_port].into_iter().flatten().any(|port| node.url(port) == address)
         };
+        let is_there = |owner: &SmbOwner| matches!(owner, SmbOwner::There(owner) if is_at(owner));
         let mut owner = self.owner();
-        // The sender lives as long as this, so waiting cannot fail.
-        let _ = owner.wait_for(|owner| is_there(owner)).await;
-        let _ = owner.wait_for(|owner| !is_there(owner)).await;
+        loop {
+            // The sender lives as long as this, so waiting cannot fail.
+            if timeout(2 * SMB_OWNER_LOOK, owner.wait_for(|owner| is_there(owner))).await.is_ok() {
+                let _ = owner.wait_for(|owner| !is_there(owner)).await;
+                return;
+            }
+            // This node does not follow the owner, or it knows of another one: the row says which it is.
+            if let Ok(found) = self.find_owner().await
+                && !found.is_some_and(|owner| is_at(&owner))
+            {
+                return;
+            }
+        }
     }
 }
 
@@ -218,7 +256,7 @@ enum Piece {
 }
 
 /// The body of a forwarded request, as the connection to the owner takes it.
-struct PassedBody {
+pub(crate) struct PassedBody {
     pieces: mpsc::Receiver<Piece>,
     length: Option<u64>,
     has_ended: bool,
@@ -247,7 +285,7 @@ impl http_body::Body for PassedBody {
                 Poll::Ready(None)
             }
             Poll::Ready(Some(Piece::Broken)) => Poll::Ready(Some(Err(io::ErrorKind::UnexpectedEof.into()))),
-            // Nobody sends the rest, because the answer is there. The connection ends with the answer.
+            // Nobody sends the rest, because the answer is there. The connection is not used again.
             Poll::Ready(None) | Poll::Pending => Poll::Pending,
         }
     }
@@ -264,8 +302,8 @@ impl http_body::Body for PassedBody {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use concurrency::Timestamp;
 
+    const NOW: Timestamp = Timestamp(1_000_000 * Timestamp::TICKS_PER_SECOND);
     const CLIENT_ADDRESS: &str = "10.1.2.3:4567";
 
     fn request(method: &str, target: &str, headers: &[(&'static str, &str)]) -> Parts {
@@ -287,9 +325,9 @@ mod tests {
     #[test]
     fn a_client_is_believed_for_the_request_that_was_signed() {
         let (key, client) = (NodeKey::new(&[7; 32]), CLIENT_ADDRESS.parse().unwrap());
-        let mut good = noted(&key, ClientNote::new(client), request("PUT", "/acct/share?comp=x", HEADERS));
+        let mut good = noted(&key, ClientNote { client, at: NOW }, request("PUT", "/acct/share?comp=x", HEADERS));
         let note = good.headers.get(CLIENT).unwrap().clone();
-        assert_eq!(client_of(&key, &mut good), Some(client));
+        assert_eq!(client_of(&key, &mut good, NOW), Ok(Some(client)));
         assert_eq!(good.headers.get(CLIENT), None);
         for mut other in [
             request("GET", "/acct/share?comp=x", HEADERS),
@@ -300,7 +338,7 @@ mod tests {
             request("PUT", "/acct/share?comp=x", &[HEADERS[0], HEADERS[1], ("x-lazurite-spelled-names", "Name")]),
         ] {
             other.headers.insert(CLIENT, note.clone());
-            assert_eq!(client_of(&key, &mut other), None, "{other:?}");
+            assert_eq!(client_of(&key, &mut other, NOW), Err(NotSigned), "{other:?}");
             assert!(!other.headers.contains_key(CLIENT) && !other.headers.contains_key(SPELLED));
             assert!(!other.headers.contains_key(NAMES), "who is not believed spells nothing");
         }
@@ -310,7 +348,7 @@ mod tests {
     fn nothing_else_is_believed() {
         let (key, client) = (NodeKey::new(&[7; 32]), CLIENT_ADDRESS.parse().unwrap());
         let plain = || request("GET", "/acct/share", HEADERS);
-        let note = ClientNote::new(client);
+        let note = ClientNote { client, at: NOW };
         let old = ClientNote { at: Timestamp(note.at.0 - 400 * Timestamp::TICKS_PER_SECOND), ..note };
         let mut forgeries = vec![noted(&NodeKey::new(&[8; 32]), note, plain()), noted(&key, old, plain())];
         for text in ["", "AAAA", "10.1.2.3:4567", &"A".repeat(80), &"A".repeat(10_000)] {
@@ -318,11 +356,13 @@ mod tests {
             forged.headers.insert(CLIENT, text.parse().unwrap());
             forgeries.push(forged);
         }
-        forgeries.push(plain());
         for mut forged in forgeries {
-            assert_eq!(client_of(&key, &mut forged), None, "{forged:?}");
+            assert_eq!(client_of(&key, &mut forged, NOW), Err(NotSigned), "{forged:?}");
             assert_eq!(forged.headers.get(CLIENT), None);
         }
+        let mut of_client = request("GET", "/acct/share", &[HEADERS[0], ("x-lazurite-spelled-names", "Name")]);
+        assert_eq!(client_of(&key, &mut of_client, NOW), Ok(None));
+        assert!(!of_client.headers.contains_key(SPELLED) && !of_client.headers.contains_key(NAMES));
     }
 
     /// Between nodes the spelling of names has a header of its own, which the signature covers.
@@ -330,8 +370,8 @@ mod tests {
     fn names_are_spelled_as_the_client_wrote_them() {
         let (key, client) = (NodeKey::new(&[7; 32]), CLIENT_ADDRESS.parse().unwrap());
         let spelled = [HEADERS[0], ("x-lazurite-spelled-names", "CamelCase")];
-        let mut good = noted(&key, ClientNote::new(client), request("PUT", "/acct/share", &spelled));
-        assert_eq!(client_of(&key, &mut good), Some(client));
+        let mut good = noted(&key, ClientNote { client, at: NOW }, request("PUT", "/acct/share", &spelled));
+        assert_eq!(client_of(&key, &mut good, NOW), Ok(Some(client)));
         assert_eq!(good.headers.get(NAMES).map(HeaderValue::as_bytes), Some(&b"CamelCase"[..]));
         let mut answer = HeaderMap::new();
         tell_spelling(&mut answer);

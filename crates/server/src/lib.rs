@@ -182,6 +182,8 @@ pub struct Server {
     house: Arc<House>,
     sweeper: Arc<Sweeper>,
     connections: Connections,
+    /// Those of the SMB port.
+    smb_connections: Connections,
     transport: Transport,
     test_clock: bool,
     admin_names: Vec<String>,
@@ -222,12 +224,14 @@ impl Server {
             public_answers: PublicAnswers::new(&setup.limits),
         };
         let house = Arc::new(house);
+        let connections = Connections::new(setup.limits, metrics);
         Ok(Server {
             smb: Arc::new(smb::server(&house, setup.smb)),
             sweeper: Arc::new(Sweeper { engine: Arc::clone(&setup.engine), handlers, sweeper: Default::default() }),
             engine: setup.engine,
             house,
-            connections: Connections::new(setup.limits, metrics),
+            smb_connections: connections.apart(),
+            connections,
             transport: setup.tls.map_or(Transport::Plain, |config| Transport::https(&config)),
             test_clock: setup.test_clock,
             admin_names: setup.admin_names,
@@ -250,7 +254,7 @@ impl Server {
                 let (transport, connection_limits) = (Transport::Plain, connections.service_limits());
                 let port = Port { listener, transport, connection_limits, idle };
                 let protocol = smb::Smb { server: Arc::clone(&self.smb), local, nodes: self.house.nodes.clone() };
-                tokio::spawn(connections.accept(port, protocol));
+                tokio::spawn(self.smb_connections.clone().accept(port, protocol));
                 tokio::spawn(smb::look_after_disconnected(Arc::clone(&self.smb), self.house.nodes.clone()));
                 // Files to be deleted whose last handle was not closed but lost, as when its request was cut off.
                 deletions::spawn(&self.house.services.file_door());
@@ -290,6 +294,19 @@ impl Server {
         Some(nodes.start(address))
     }
 
+    /// Ends SMB, and with it the term of this node: another one takes its place while long requests on other ports come to their end.
+    async fn end_smb(&self, keeping: Option<JoinSet<()>>) {
+        let limits = self.house.limits;
+        self.smb_connections.part_ended().await;
+        self.smb.end_all_disconnected();
+        // Connections that were cut leave files behind that their clients have deleted.
+        let _ = tokio::time::timeout(limits.shutdown, deletions::ended(&self.house.services.file_door())).await;
+        if let (Some(nodes), Some(mut keeping)) = (&self.house.nodes, keeping) {
+            keeping.shutdown().await;
+            let _ = tokio::time::timeout(limits.shutdown, nodes.resign()).await;
+        }
+    }
+
     /// Serves until `stop`, then ends in good order: no new connection, what runs comes to its end, the engine closes.
     pub async fn run(self, doors: Doors, stop: impl Future<Output = ()>) -> Result<(), EngineError> {
         let limits = self.house.limits;
@@ -304,17 +321,12 @@ impl Server {
         tokio::spawn(self.connections.clone().give_memory_back());
 
         stop.await;
-        let left = self.connections.end().await;
+        let (left, ()) = tokio::join!(self.connections.end(), self.end_smb(keeping));
         if left > 0 {
             tracing::warn!(left, "connections were still busy when time was up; they are cut");
         }
-        self.smb.end_all_disconnected();
-        // Connections that were cut leave files behind that their clients have deleted.
+        // Requests that closed handles may have left some.
         let _ = tokio::time::timeout(limits.shutdown, deletions::ended(&self.house.services.file_door())).await;
-        if let (Some(nodes), Some(mut keeping)) = (&self.house.nodes, keeping) {
-            keeping.shutdown().await;
-            let _ = tokio::time::timeout(limits.shutdown, nodes.resign()).await;
-        }
         // A sweep that takes longer than requests may is left where it is: what it did not finish is still due.
         let _ = tokio::time::timeout(limits.shutdown, sweeper).await;
         self.engine.close().await

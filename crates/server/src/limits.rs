@@ -55,6 +55,13 @@ pub const FAILED_SIGN_IN_ADDRESSES_MAX: usize = 4_096;
 pub const SMB_LOGON_TIME_MAX: Duration = Duration::from_secs(30);
 /// An SMB connection without open files may be silent this long, as on Windows.
 pub const SMB_IDLE: Duration = Duration::from_secs(15 * 60);
+/// The other side of an SMB connection that has been silent this long is asked (TCP keepalive) whether it is still there. A client or node
+/// that was lost says nothing, and its opens and locks would stay for ever.
+pub const SMB_PROBE_AFTER: Duration = Duration::from_secs(30);
+/// How often it is asked again.
+pub const SMB_PROBE_PAUSE: Duration = Duration::from_secs(10);
+/// After so many questions without an answer the connection ends.
+pub const SMB_PROBES: u32 = 3;
 /// How often a silent SMB connection looks whether the keys of its accounts were replaced.
 pub const SMB_KEYS_PAUSE: Duration = Duration::from_secs(1);
 /// Room for the bytes of an SMB frame is made in steps of at least this size.

@@ -121,6 +121,8 @@ pub(crate) struct Connections {
     limits: Limits,
     /// How many there are, on all ports.
     open: Arc<watch::Sender<usize>>,
+    /// How many there are on the ports of a part, which can be waited for apart.
+    of_part: Arc<watch::Sender<usize>>,
     ending: Arc<watch::Sender<bool>>,
     /// Of all connections.
     unfinished_heads: Arc<UnfinishedHeads>,
@@ -128,18 +130,30 @@ pub(crate) struct Connections {
 }
 
 /// A connection that is counted until it is dropped.
-struct Counted(Arc<watch::Sender<usize>>);
+struct Counted([Arc<watch::Sender<usize>>; 2]);
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        self.0.send_modify(|open| *open -= 1);
+        self.0.iter().for_each(|open| open.send_modify(|open| *open -= 1));
     }
 }
 
 impl Connections {
     pub(crate) fn new(limits: Limits, metrics: Arc<Metrics>) -> Connections {
-        let (open, ending) = (Arc::new(watch::Sender::new(0)), Arc::new(watch::Sender::new(false)));
-        Connections { limits, open, ending, unfinished_heads: Arc::default(), metrics }
+        let (open, of_part) = (Arc::new(watch::Sender::new(0)), Arc::new(watch::Sender::new(0)));
+        let ending = Arc::new(watch::Sender::new(false));
+        Connections { limits, open, of_part, ending, unfinished_heads: Arc::default(), metrics }
+    }
+
+    /// The same, for ports whose connections are also counted apart.
+    pub(crate) fn apart(&self) -> Connections {
+        Connections { of_part: Arc::new(watch::Sender::new(0)), ..self.clone() }
+    }
+
+    /// Waits for the connections of the part, after the end has begun, for as long as connections have.
+    pub(crate) async fn part_ended(&self) {
+        let mut open = self.of_part.subscribe();
+        let _ = tokio::time::timeout(self.limits.shutdown, open.wait_for(|open| *open == 0)).await;
     }
 
     /// Resolves when shutdown has begun.
@@ -212,9 +226,10 @@ impl Connections {
     }
 
     fn count(&self) -> Counted {
-        self.open.send_modify(|open| *open += 1);
+        let counted = [&self.open, &self.of_part].map(Arc::clone);
+        counted.iter().for_each(|open| open.send_modify(|open| *open += 1));
         self.metrics.connections.fetch_add(1, Ordering::Relaxed);
-        Counted(Arc::clone(&self.open))
+        Counted(counted)
     }
 
     async fn next(&self, port: &Port) -> (TcpStream, SocketAddr, ConnectionPermit) {

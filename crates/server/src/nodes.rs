@@ -11,16 +11,17 @@ use std::time::Duration;
 
 use auth::NodeKey;
 use concurrency::Timestamp;
+use engine::panics::caught;
 use engine::{Engine, EngineError};
-use file::owner::shares::MARK_PAUSE;
+use file::owner::shares::{MARK_PAUSE, remove_former_marks, remove_marks as remove_marks_of};
 use file::owner::{self, NodeAddress, Owner, Ownership, RENEWAL_PAUSE, TERM, TERM_MARGIN, TermId};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
 
+use crate::forward::PassedBody;
 use crate::limits::{Limits, NODE_MESSAGE_AGE_MAX, SMB_OWNER_LOOK};
 use crate::metrics::Metrics;
-use crate::pipeline::wall_clock;
 
 /// Which node serves SMB, as far as this one knows.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +30,15 @@ pub(crate) enum SmbOwner {
     /// This one, in this term.
     Here(TermId),
     There(Owner),
+}
+
+/// Terms of this node that the row may still name: it does not wait for itself, and forwards nothing to itself.
+#[derive(Debug, Default)]
+struct OwnTerms {
+    /// One that has ended.
+    former: Option<TermId>,
+    /// One that it tried to begin, and does not know whether it did.
+    tried: Option<TermId>,
 }
 
 /// What a node knows of the others.
@@ -41,7 +51,7 @@ pub(crate) struct Nodes {
     owner: watch::Sender<SmbOwner>,
     /// Until when the term of this node counts, by two clocks.
     serves_until: Mutex<(Instant, Timestamp)>,
-    pub client: fetch::Client,
+    pub client: fetch::KeepingClient<PassedBody>,
     metrics: Arc<Metrics>,
 }
 
@@ -67,7 +77,7 @@ impl Nodes {
             advertised,
             owner: watch::Sender::new(SmbOwner::Nobody),
             serves_until: Mutex::new((Instant::now(), Timestamp(0))),
-            client: fetch::Client::new(fetch::Limits { pause, ..fetch::Limits::default() }),
+            client: fetch::KeepingClient::new(fetch::Client::new(fetch::Limits { pause, ..fetch::Limits::default() })),
             metrics: Arc::clone(metrics),
         }
     }
@@ -75,11 +85,37 @@ impl Nodes {
     /// Begins to look who serves SMB, and to serve it when it is this node's turn: if it has an address, at which others reach it.
     pub(crate) fn start(self: &Arc<Nodes>, address: Option<NodeAddress>) -> JoinSet<()> {
         let mut tasks = JoinSet::new();
+        self.set(SmbOwner::Nobody);
+        // A node without an SMB port relays nothing, and reads who the owner is where it forwards a request.
+        let Some(address) = address else { return tasks };
         let nodes = Arc::clone(self);
-        tasks.spawn(async move { nodes.keep(address).await });
+        tasks.spawn(async move {
+            let mut own = OwnTerms::default();
+            while caught(nodes.keep(&mut own, &address)).await.is_err() {
+                tracing::error!("keeping the term panicked: the SMB connections of this node end");
+                own.former = nodes.ownership.term().or(own.former);
+                nodes.set(SmbOwner::Nobody);
+                tokio::time::sleep(SMB_OWNER_LOOK).await;
+            }
+        });
         let nodes = Arc::clone(self);
-        tasks.spawn(async move { nodes.remove_marks().await });
+        tasks.spawn(async move {
+            while caught(nodes.remove_marks()).await.is_err() {
+                tracing::error!("removing marks of shares panicked");
+                tokio::time::sleep(RENEWAL_PAUSE).await;
+            }
+        });
         tasks
+    }
+
+    /// The time of all nodes.
+    pub(crate) fn now(&self) -> Timestamp {
+        self.engine.now()
+    }
+
+    /// The owner that the row names.
+    pub(crate) async fn find_owner(&self) -> Result<Option<Owner>, EngineError> {
+        owner::find(&*self.engine).await
     }
 
     pub(crate) fn owner(&self) -> watch::Receiver<SmbOwner> {
@@ -122,19 +158,18 @@ impl Nodes {
         });
     }
 
-    /// Keeps the term, or waits for one.
-    async fn keep(&self, address: Option<NodeAddress>) {
-        let mut former = None;
+    /// Keeps the term, or waits for one. Does not end.
+    async fn keep(&self, own: &mut OwnTerms, address: &NodeAddress) {
         loop {
             let known = self.owner.borrow().clone();
             match known {
                 SmbOwner::Here(term) => {
                     self.keep_term(term).await;
-                    former = Some(term);
+                    own.former = Some(term);
                     self.set(SmbOwner::Nobody);
                 }
                 SmbOwner::Nobody | SmbOwner::There(_) => {
-                    if let Err(error) = self.look(former, address.as_ref()).await {
+                    if let Err(error) = self.look(own, address).await {
                         tracing::debug!(%error, "it is not known which node serves SMB");
                     }
                     if !matches!(*self.owner.borrow(), SmbOwner::Here(_)) {
@@ -145,19 +180,19 @@ impl Nodes {
         }
     }
 
-    /// Looks who the owner is, and becomes it if there is none and this node can.
-    async fn look(&self, former: Option<TermId>, address: Option<&NodeAddress>) -> Result<(), EngineError> {
-        let found = owner::find(&*self.engine).await?;
-        if let Some(other) = found.filter(|owner| Some(owner.id) != former) {
+    /// Looks who the owner is, and becomes it if there is none.
+    async fn look(&self, own: &mut OwnTerms, address: &NodeAddress) -> Result<(), EngineError> {
+        let found = self.find_owner().await?;
+        if let Some(other) = found.filter(|owner| Some(owner.id) != own.former && Some(owner.id) != own.tried) {
             self.set(SmbOwner::There(other));
             return Ok(());
         }
-        let Some(address) = address else {
-            self.set(SmbOwner::Nobody);
-            return Ok(());
-        };
-        let (id, began) = (TermId::new(random()?), Instant::now());
-        match owner::take(&*self.engine, id, former, address.clone()).await? {
+        let (id, began) = (own.tried.map_or_else(|| random().map(TermId::new), Ok)?, Instant::now());
+        // Where the answer gets lost the row may be this node's.
+        own.tried = Some(id);
+        let taken = owner::take(&*self.engine, id, own.former, address.clone()).await?;
+        own.tried = None;
+        match taken {
             Ok(owner) => {
                 self.extend(began, owner.until);
                 self.set(SmbOwner::Here(owner.id));
@@ -207,10 +242,17 @@ impl Nodes {
         }
     }
 
-    /// Removes the marks of shares that SMB clients use no longer.
+    /// Removes the marks of shares that SMB clients use no longer, and once in each term those that former terms have left.
     async fn remove_marks(&self) {
+        let mut cleared = None;
         loop {
             tokio::time::sleep(RENEWAL_PAUSE).await;
+            if let Some(term) = self.ownership.term().filter(|term| cleared != Some(*term)) {
+                match remove_former_marks(&*self.engine, term).await {
+                    Ok(()) => cleared = Some(term),
+                    Err(error) => tracing::debug!(%error, "marks of former terms are still there"),
+                }
+            }
             if let Err(error) = self.ownership.remove_unused_marks(&*self.engine, MARK_PAUSE).await {
                 tracing::debug!(%error, "a share is still marked as used by SMB");
             }
@@ -220,12 +262,14 @@ impl Nodes {
     /// Gives the term up in good order, after the last connection has ended: another node need not wait for its end.
     pub(crate) async fn resign(&self) {
         let Some(term) = self.ownership.term() else { return };
-        let removed = self.ownership.remove_unused_marks(&*self.engine, Duration::ZERO).await;
-        let released = owner::release(&*self.engine, term).await;
-        if let Err(error) = removed.and(released) {
-            tracing::debug!(%error, "the term of this node lasts until its end");
-        }
+        let unused = self.ownership.take_unused_marks();
+        // From now on this node answers for no share that was marked.
         self.set(SmbOwner::Nobody);
+        let released = owner::release(&*self.engine, term).await;
+        let removed = remove_marks_of(&*self.engine, unused).await;
+        if let Err(error) = released.and(removed) {
+            tracing::debug!(%error, "the term of this node lasts until its end, or marks of shares are left");
+        }
     }
 }
 
@@ -245,10 +289,6 @@ pub(crate) struct ClientNote {
 
 impl ClientNote {
     pub(crate) const BYTES: usize = 26;
-
-    pub(crate) fn new(client: SocketAddr) -> ClientNote {
-        ClientNote { client, at: wall_clock() }
-    }
 
     pub(crate) fn to_bytes(self) -> [u8; ClientNote::BYTES] {
         let six = match self.client.ip() {
@@ -270,8 +310,8 @@ impl ClientNote {
     }
 
     /// Whether it was written about now.
-    pub(crate) fn is_fresh(self) -> bool {
-        self.at.0.abs_diff(wall_clock().0) <= NODE_MESSAGE_AGE_MAX.as_secs() * Timestamp::TICKS_PER_SECOND
+    pub(crate) fn is_fresh(self, now: Timestamp) -> bool {
+        self.at.0.abs_diff(now.0) <= NODE_MESSAGE_AGE_MAX.as_secs() * Timestamp::TICKS_PER_SECOND
     }
 }
 
@@ -283,11 +323,12 @@ mod tests {
     #[test]
     fn a_client_is_known_again_by_its_note() {
         for client in ["10.1.2.3:4567", "[2001:db8::7]:1"] {
-            let note = ClientNote::new(client.parse().unwrap());
+            let second = Timestamp::TICKS_PER_SECOND;
+            let note = ClientNote { client: client.parse().unwrap(), at: Timestamp(1_000 * second) };
             assert_eq!(ClientNote::from_bytes(&note.to_bytes()), note);
-            assert!(note.is_fresh());
-            assert!(!ClientNote { at: Timestamp(note.at.0 - 301 * Timestamp::TICKS_PER_SECOND), ..note }.is_fresh());
-            assert!(!ClientNote { at: Timestamp(note.at.0 + 310 * Timestamp::TICKS_PER_SECOND), ..note }.is_fresh());
+            for (seconds, is_fresh) in [(699, false), (700, true), (1_000, true), (1_300, true), (1_301, false)] {
+                assert_eq!(note.is_fresh(Timestamp(seconds * second)), is_fresh, "{seconds}");
+            }
         }
     }
 
@@ -317,9 +358,9 @@ mod tests {
         let mut tasks = one.start(address(&one, 1));
         let SmbOwner::Here(term) = owned_by(&one, is_here).await else { panic!("it is here") };
         assert!(one.serves(term) && !two.serves(term));
-        // One that only follows.
+        // One without an SMB port neither follows nor takes over.
         let three = nodes(&engine, "three");
-        let _following = three.start(None);
+        assert!(three.start(None).is_empty());
         let _tasks = two.start(address(&two, 2));
         let there = owned_by(&two, |owner| matches!(owner, SmbOwner::There(_))).await;
         let SmbOwner::There(owner) = there else { panic!("it is there") };
@@ -328,7 +369,39 @@ mod tests {
         one.resign().await;
         assert!(!one.serves(term));
         let SmbOwner::Here(next) = owned_by(&two, is_here).await else { panic!("it is here") };
-        owned_by(&three, |owner| matches!(owner, SmbOwner::There(owner) if owner.id == next)).await;
+        assert_eq!(three.find_owner().await.unwrap().expect("an owner").id, next);
+    }
+
+    /// An engine that does what it is asked first, and whose answer gets lost.
+    #[derive(Debug)]
+    struct FirstUnanswered(Arc<dyn Engine>, AtomicBool);
+
+    impl engine::Wrapper for FirstUnanswered {
+        fn inner(&self) -> &dyn Engine {
+            &*self.0
+        }
+
+        fn commit(&self, decision: Box<dyn engine::Decision>) -> engine::BoxFuture<'_, Result<(), EngineError>> {
+            Box::pin(async {
+                self.0.commit(decision).await?;
+                match self.1.swap(true, Ordering::Relaxed) {
+                    false => Err(EngineError::Unavailable("lost".into())),
+                    true => Ok(()),
+                }
+            })
+        }
+    }
+
+    #[tokio::test]
+    async fn a_node_knows_a_term_again_that_it_may_have_begun() {
+        let inner: Arc<dyn Engine> = Arc::new(MemoryEngine::default());
+        let engine: Arc<dyn Engine> = Arc::new(FirstUnanswered(Arc::clone(&inner), AtomicBool::new(false)));
+        let one = nodes(&engine, "one");
+        let (mut own, address) = (OwnTerms::default(), address(&one, 1).unwrap());
+        one.look(&mut own, &address).await.unwrap_err();
+        let begun = owner::find(&*inner).await.unwrap().expect("it was done").id;
+        one.look(&mut own, &address).await.unwrap();
+        assert!(one.serves(begun));
     }
 
     /// The engine's time leaps beyond the term, as after a pause of the machine: the node stops before it knows anything else.

@@ -462,8 +462,15 @@ impl Answers for Pipeline {
         let (mut parts, incoming) = request.into_parts();
         let asked_for = debug_log::request(&parts);
         traffic.tell_names(&mut parts.headers);
-        let forwarded_for = self.house.nodes.as_ref().and_then(|nodes| forward::client_of(&nodes.key, &mut parts));
-        let peer = forwarded_for.unwrap_or(peer);
+        let said = match &self.house.nodes {
+            Some(nodes) => forward::client_of(&nodes.key, &mut parts, nodes.now()),
+            None => Ok(None),
+        };
+        let forwarded_for = said.unwrap_or(None);
+        if forwarded_for.is_some() {
+            traffic.activity.is_of_node_now();
+        }
+        let (node, peer) = (peer, forwarded_for.unwrap_or(peer));
         let id = self.house.request_ids.next();
         let origin = parts.headers.get(header::ORIGIN).cloned();
         let client_request_id = Envelope::echoed(find(&parts.headers, "x-ms-client-request-id"));
@@ -475,7 +482,10 @@ impl Answers for Pipeline {
             Progress::new(self.service, HeaderValue::from_static(version::NEWEST)).of_connection(&traffic.activity);
 
         // Pinned here: as an argument it would be moved, and every request would have room for it twice.
-        let mut outcome = {
+        let mut outcome = if said.is_err() {
+            forward::refused_note(node);
+            Ok(Err(Stop::Failed(EngineError::Busy)))
+        } else {
             let walk = pin!(self.walk(&mut parts, &id, peer, &mut body, &mut progress));
             caught(walk).await
         };

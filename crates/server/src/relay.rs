@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use auth::NodeKey;
+use concurrency::Timestamp;
 use file::owner::{Owner, TermId};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -17,6 +18,7 @@ use tokio::time::timeout;
 use crate::limits::{RELAY_BUFFER_BYTES, RELAY_CONNECT_TIME_MAX, SMB_LOGON_TIME_MAX, SMB_OWNER_WAIT_MAX};
 use crate::listener::Connection;
 use crate::nodes::{ClientNote, Nodes, SmbOwner};
+use crate::socket::notice_loss;
 
 /// The first bytes of a connection from another node. Frames of SMB begin with 0x00 or 0x85.
 const MAGIC: [u8; 4] = *b"LZR1";
@@ -48,7 +50,7 @@ pub(crate) async fn beginning(
         }
         let mut rest = [0; REST_BYTES];
         reader.read_exact(&mut rest).await.ok()?;
-        let (client, term) = verified(&nodes.key, &rest)?;
+        let (client, term) = verified(&nodes.key, &rest, nodes.now())?;
         Some(Beginning::Relayed { client, term })
     };
     tokio::select! {
@@ -57,17 +59,17 @@ pub(crate) async fn beginning(
     }
 }
 
-fn verified(key: &NodeKey, rest: &[u8; REST_BYTES]) -> Option<(SocketAddr, TermId)> {
+fn verified(key: &NodeKey, rest: &[u8; REST_BYTES], now: Timestamp) -> Option<(SocketAddr, TermId)> {
     let (note, rest) = rest.split_first_chunk::<{ ClientNote::BYTES }>()?;
     let (term, tag) = rest.split_first_chunk::<TERM_BYTES>()?;
     let tag: &[u8; TAG_BYTES] = tag.try_into().ok()?;
     let is_signed = key.signed(PURPOSE, &[note, term], tag);
     let note = ClientNote::from_bytes(note);
-    (is_signed && note.is_fresh()).then(|| (note.client, TermId::new(u128::from_be_bytes(*term))))
+    (is_signed && note.is_fresh(now)).then(|| (note.client, TermId::new(u128::from_be_bytes(*term))))
 }
 
-fn preamble(key: &NodeKey, client: SocketAddr, term: TermId) -> Vec<u8> {
-    let (note, term) = (ClientNote::new(client).to_bytes(), term.to_bytes());
+fn preamble(key: &NodeKey, note: ClientNote, term: TermId) -> Vec<u8> {
+    let (note, term) = (note.to_bytes(), term.to_bytes());
     let tag = key.sign(PURPOSE, &[&note, &term]);
     [&MAGIC[..], &note, &term, &tag].concat()
 }
@@ -109,7 +111,9 @@ pub(crate) async fn relay(
             return;
         };
         let _ = upstream.set_nodelay(true);
-        let greeting = [&preamble(&nodes.key, connection.peer, owner.id), first].concat();
+        notice_loss(&upstream);
+        let note = ClientNote { client: connection.peer, at: nodes.now() };
+        let greeting = [&preamble(&nodes.key, note, owner.id), first].concat();
         if upstream.write_all(&greeting).await.is_ok() {
             pass(socket, &mut upstream, connection.limits.write_pause, connection.limits.linger).await;
         }
@@ -165,19 +169,20 @@ mod tests {
     fn a_preamble_is_believed_as_it_was_signed() {
         let (key, term) = (NodeKey::new(&[7; 32]), TermId::new(77));
         let client: SocketAddr = "10.1.2.3:4567".parse().unwrap();
-        let preamble = preamble(&key, client, term);
+        let now = Timestamp(1_000 * Timestamp::TICKS_PER_SECOND);
+        let preamble = preamble(&key, ClientNote { client, at: now }, term);
         let (magic, rest) = preamble.split_first_chunk::<4>().unwrap();
         let rest: [u8; REST_BYTES] = rest.try_into().unwrap();
         assert_eq!(*magic, MAGIC);
         assert!(magic[0] != 0x00 && magic[0] != 0x85, "SMB begins otherwise");
-        assert_eq!(verified(&key, &rest), Some((client, term)));
-        assert_eq!(verified(&NodeKey::new(&[8; 32]), &rest), None);
+        assert_eq!(verified(&key, &rest, now), Some((client, term)));
+        assert_eq!(verified(&NodeKey::new(&[8; 32]), &rest, now), None);
         for place in 0..REST_BYTES {
             let mut other = rest;
             other[place] ^= 1;
-            assert_eq!(verified(&key, &other), None, "byte {place}");
+            assert_eq!(verified(&key, &other, now), None, "byte {place}");
         }
-        assert_eq!(verified(&key, &[0; REST_BYTES]), None);
+        assert_eq!(verified(&key, &[0; REST_BYTES], now), None);
     }
 
     /// What is sent gets there whole, both ways, and the end of one side is the end of the other.

@@ -28,7 +28,7 @@ use crate::listener::{Connection, Protocol};
 use crate::nodes::{Nodes, SmbOwner};
 use crate::pipeline::House;
 use crate::relay::{self, Beginning};
-use crate::socket::Socket;
+use crate::socket::{Socket, notice_loss};
 
 /// SMB over this server.
 #[derive(Debug)]
@@ -77,6 +77,9 @@ enum Ended {
 
 impl Protocol for Smb {
     async fn converse(&self, socket: &mut Socket, connection: &Connection) {
+        if let Socket::Plain(tcp) = socket {
+            notice_loss(tcp);
+        }
         match &self.nodes {
             None => self.serve(socket, &[], connection.peer, &Term(None), connection).await,
             Some(nodes) => self.serve_or_relay(nodes, socket, connection).await,
@@ -95,6 +98,7 @@ impl Smb {
                 SmbOwner::Nobody => {}
             },
             Some(Beginning::Relayed { client, term }) => {
+                connection.activity.is_of_node_now();
                 self.serve(socket, &[], client, &Term(Some((&**nodes, term))), connection).await;
             }
             None => {}
@@ -135,7 +139,7 @@ async fn talk(
     // One future from beginning to end: the frame that is being sent is in it, and would be cut with it.
     let writes_for = conversation.watcher();
     let is_memory_short = || writes_for.is_memory_short();
-    let mut writing = Box::pin(write(&outbox, writer, &connection.limits, &is_memory_short));
+    let mut writing = Box::pin(write(&outbox, writer, term, &connection.limits, &is_memory_short));
     let (ended, is_writing) = {
         let watcher = conversation.watcher();
         let silent_since = Mutex::new(Instant::now());
@@ -283,15 +287,21 @@ impl Pace {
     }
 }
 
-/// Sends frames until the outbox is closed and empty, or the client takes too little for too long.
+/// Sends frames until the outbox is closed and empty, the term ends, or the client takes too little for too long.
 async fn write(
     outbox: &Outbox,
     writer: &mut (impl AsyncWrite + Unpin),
+    term: &Term<'_>,
     limits: &Limits,
     is_memory_short: &impl Fn() -> bool,
 ) {
     let mut pace = Pace::default();
     while let Some(mut frame) = outbox.next().await {
+        // A machine that stood still finds answers that were made long ago.
+        if !term.lasts() {
+            outbox.abandon();
+            return;
+        }
         for part in &mut frame.parts {
             while !part.is_empty() {
                 match write_some(writer, part, limits, is_memory_short, &mut pace).await {
@@ -436,7 +446,7 @@ mod tests {
                 }
             }
         });
-        write(&outbox, &mut ours, &Limits::default(), &|| is_memory_short).await;
+        write(&outbox, &mut ours, &Term(None), &Limits::default(), &|| is_memory_short).await;
         drop(ours);
         client.await.expect("it only reads") == FRAMES * FRAME_BYTES
     }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 
+use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -15,7 +16,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::server::TlsStream;
 
-use crate::limits::{LINGER_BYTES_MAX, Limits};
+use crate::limits::{LINGER_BYTES_MAX, Limits, SMB_PROBE_AFTER, SMB_PROBE_PAUSE, SMB_PROBES};
 
 /// What carries the bytes of a port.
 #[derive(Clone)]
@@ -58,6 +59,14 @@ impl Transport {
 impl std::fmt::Debug for Transport {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(if self.is_https() { "Https" } else { "Plain" })
+    }
+}
+
+/// Has the system end an SMB connection whose other side is gone without a word: a machine that lost its power or its network.
+pub(crate) fn notice_loss(tcp: &TcpStream) {
+    let probes = TcpKeepalive::new().with_time(SMB_PROBE_AFTER).with_interval(SMB_PROBE_PAUSE).with_retries(SMB_PROBES);
+    if let Err(error) = SockRef::from(tcp).set_tcp_keepalive(&probes) {
+        tracing::debug!(%error, "a connection that is lost will not be noticed");
     }
 }
 
@@ -167,6 +176,20 @@ impl AsyncWrite for Socket {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn an_smb_connection_that_is_lost_is_noticed() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let tcp = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        assert!(!SockRef::from(&tcp).keepalive().unwrap());
+        notice_loss(&tcp);
+        let socket = SockRef::from(&tcp);
+        assert!(socket.keepalive().unwrap());
+        assert_eq!(socket.tcp_keepalive_time().unwrap(), SMB_PROBE_AFTER);
+        assert_eq!(socket.tcp_keepalive_interval().unwrap(), SMB_PROBE_PAUSE);
+        assert_eq!(socket.tcp_keepalive_retries().unwrap(), SMB_PROBES);
+    }
 
     #[test]
     fn the_answer_to_plain_http_says_its_length() {

@@ -13,7 +13,7 @@ use wire::http::{Body, header};
 use super::{Destination, Done, Halted, Job, failed_at_source, halted};
 use crate::copy_state::CopyStatus;
 use crate::map::{ByteSpan, GROUP_BYTES, PAGE_BYTES, SHARED_GROUPS_MAX};
-use crate::source::{Fetched, LocalPlace, SourceReader};
+use crate::source::{Fetched, LocalPlace, SourceReader, enter_in_background};
 
 /// One content holds at most so many bytes of a copy.
 const CONTENT_BYTES_MAX: u64 = 1 << 30;
@@ -83,7 +83,7 @@ impl<'a, D: Destination> Attempt<'a, D> {
         if !is_sparse {
             return Ok(false);
         }
-        let _guard = reader.enter(self.engine, place).await.map_err(halted)?;
+        let _guard = enter_in_background(self.engine, reader, place).await.map_err(halted)?;
         while done < total {
             let end = total.min((done / GROUP_BYTES + SHARED_GROUPS_MAX) * GROUP_BYTES);
             if !self.share_some(ByteSpan { start: done, end }, place, reader).await? {

@@ -17,7 +17,7 @@ use crate::error::FileError;
 use crate::model::share_key;
 use crate::opens::events::{Aspects, Events};
 use crate::opens::{FileId, NameKey, Opens, Place, Removal};
-use crate::owner::TermId;
+use crate::owner::shares::TreeHold;
 
 /// How long an abandoned file rests after the first attempt that failed; twice as long after each further one.
 pub const RETRY_PAUSE: Duration = Duration::from_secs(1);
@@ -31,14 +31,14 @@ pub struct Remover<'a> {
     pub opens: &'a Opens,
     pub events: &'a Events,
     pub abandoned: &'a Arc<Abandoned>,
-    /// The term in which SMB was served. `None` on a server that is alone.
-    pub term: Option<TermId>,
+    /// Of the share, in the term in which SMB was served. `None` on a server that is alone.
+    pub hold: Option<&'a Arc<TreeHold>>,
 }
 
 impl Remover<'_> {
     /// A file that is to be deleted. It is not forgotten: dropped before [`Remover::remove`] has deleted it, it is abandoned.
     pub fn due(self, account: u64, share: &ShareName, removal: Removal) -> Due {
-        let file = AbandonedFile { account, share: share.clone(), removal, attempts: 0, term: self.term };
+        let file = AbandonedFile { account, share: share.clone(), removal, attempts: 0, hold: self.hold.cloned() };
         self.abandoned.begun(file, &mut self.abandoned.files())
     }
 
@@ -116,19 +116,19 @@ pub struct Deletion {
     pub place: Place,
     /// As in [`AbandonedFile`].
     pub attempts: u32,
-    pub term: Option<TermId>,
+    pub hold: Option<Arc<TreeHold>>,
 }
 
 impl Due {
     pub fn deletion(&self) -> Option<Deletion> {
         let file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        file.as_ref().map(|AbandonedFile { account, share, removal, attempts, term }| Deletion {
+        file.as_ref().map(|AbandonedFile { account, share, removal, attempts, hold }| Deletion {
             account: *account,
             share: share.clone(),
             file: removal.file(),
             place: removal.place().clone(),
             attempts: *attempts,
-            term: *term,
+            hold: hold.clone(),
         })
     }
 
@@ -183,8 +183,8 @@ pub struct AbandonedFile {
     pub removal: Removal,
     /// Attempts in the background that have begun.
     pub attempts: u32,
-    /// The term in which it was to be deleted: not in a later one.
-    pub term: Option<TermId>,
+    /// Keeps the mark of the share, and says in which term the file was to be deleted: not in a later one.
+    pub hold: Option<Arc<TreeHold>>,
 }
 
 impl Abandoned {

@@ -17,7 +17,7 @@ use crate::model::{Protocol, find_share, find_usage, snapshots};
 use crate::opens::events::Events;
 use crate::opens::{BreakWait, LeaseName, Opens, Removal};
 use crate::owner::shares::TreeHold;
-use crate::owner::{FencedEngine, Ownership, Protected, TermId};
+use crate::owner::{FencedEngine, Ownership, Protected};
 use crate::{Failure, FileError, FileService, ListShares, ShareVersion, tree};
 
 /// Shares that are listed for a client. The wire format has room for more, clients' patience has not.
@@ -38,8 +38,8 @@ pub struct Door {
     pub(super) copying: Arc<Semaphore>,
     /// On a node of many.
     ownership: Option<Arc<Ownership>>,
-    /// The term in which the clients connected.
-    term: Option<TermId>,
+    /// Keeps the mark of the share, on a node of many, and says in which term the clients connected.
+    hold: Option<Arc<TreeHold>>,
 }
 
 impl FileService {
@@ -53,7 +53,7 @@ impl FileService {
             abandoned: Arc::clone(&self.abandoned),
             copying: Arc::clone(&self.copying),
             ownership: self.ownership.clone(),
-            term: None,
+            hold: None,
         }
     }
 }
@@ -80,8 +80,6 @@ pub struct Tree {
     pub(super) share: ShareName,
     /// The generation of the share, which is the id of its root.
     pub(super) generation: u64,
-    /// Keeps the mark of the share, on a node of many.
-    _hold: Option<Arc<TreeHold>>,
 }
 
 impl Door {
@@ -121,7 +119,7 @@ impl Door {
                 (Some(Arc::new(hold)), found)
             }
         };
-        let door = self.in_term(hold.as_ref().map(|hold| hold.term));
+        let door = self.holding(hold);
         let found = match found {
             Some(found) => Some(found),
             None => {
@@ -131,16 +129,16 @@ impl Door {
             }
         };
         let found = found.filter(|found| found.protocol == Protocol::Smb).ok_or(Refused::ShareNotFound)?;
-        Ok(Tree { door, account, share, generation: found.generation, _hold: hold })
+        Ok(Tree { door, account, share, generation: found.generation })
     }
 
-    /// The door for clients that connected in this term: nothing of theirs is committed after it. The same door on a server that is
-    /// alone.
-    fn in_term(&self, term: Option<TermId>) -> Door {
+    /// The door for clients that connected in the term of a hold: nothing of theirs is committed after it. The same door on a server
+    /// that is alone.
+    fn holding(&self, hold: Option<Arc<TreeHold>>) -> Door {
         let Some(ownership) = &self.ownership else { return self.clone() };
-        let protected = Protected::Smb { term };
+        let protected = Protected::Smb { term: hold.as_ref().map(|hold| hold.term) };
         let engine = FencedEngine::new(Arc::clone(&self.engine), Arc::clone(ownership), protected);
-        Door { engine: Arc::new(engine), term, ..self.clone() }
+        Door { engine: Arc::new(engine), hold, ..self.clone() }
     }
 
     /// Waits for a file that is to be deleted and that nobody deletes, because its last handle was dropped instead of closed or
@@ -148,9 +146,9 @@ impl Door {
     /// again, several times at once. A file that could not be deleted rests, each time for longer: see [`Door::wake_abandoned`].
     pub async fn delete_abandoned(&self) -> Result<(), NotDeleted> {
         let due = self.abandoned.next().await;
-        let Some(Deletion { account, share, place, attempts, term, .. }) = due.deletion() else { return Ok(()) };
+        let Some(Deletion { account, share, place, attempts, hold, .. }) = due.deletion() else { return Ok(()) };
         let path = place.path;
-        self.in_term(term).remover().remove(due).await.map_err(|error| NotDeleted {
+        self.holding(hold).remover().remove(due).await.map_err(|error| NotDeleted {
             account,
             share: share.as_str().to_owned(),
             path,
@@ -187,8 +185,8 @@ impl Door {
     }
 
     pub(super) fn remover(&self) -> Remover<'_> {
-        let Door { engine, opens, events, abandoned, term, .. } = self;
-        Remover { engine: &**engine, opens, events, abandoned, term: *term }
+        let Door { engine, opens, events, abandoned, hold, .. } = self;
+        Remover { engine: &**engine, opens, events, abandoned, hold: hold.as_ref() }
     }
 }
 
@@ -249,8 +247,8 @@ impl Tree {
     }
 
     pub(super) fn abandon(&self, removal: Removal) {
-        let (account, share, term) = (self.account, self.share.clone(), self.door.term);
-        self.door.abandoned.add(AbandonedFile { account, share, removal, attempts: 0, term });
+        let (account, share, hold) = (self.account, self.share.clone(), self.door.hold.clone());
+        self.door.abandoned.add(AbandonedFile { account, share, removal, attempts: 0, hold });
     }
 }
 

@@ -37,8 +37,9 @@ pub async fn run(call: Call<'_>) -> Result<Reply, Failure> {
     let share = scope.target.share.clone();
     let scope = call.read(&Arc::new(scope)).await?;
     let outcome = scope.map(|scope| call.opens.force_close(scope, which)).unwrap_or_default();
-    let Call { opens, events, abandoned, term, .. } = call;
-    let remover = Remover { engine: call.engine, opens, events, abandoned, term };
+    let Call { opens, events, abandoned, .. } = call;
+    let hold = call.ownership.and_then(|ownership| ownership.hold(call.account, &share)).map(Arc::new);
+    let remover = Remover { engine: call.engine, opens, events, abandoned, hold: hold.as_ref() };
     // The handles are closed, whatever becomes of the files. All of them are due before the first is waited for: what this request
     // does not delete is deleted in the background.
     let due: Vec<Due> = outcome.removals.into_iter().map(|file| remover.due(call.account, &share, file)).collect();

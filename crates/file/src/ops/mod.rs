@@ -71,7 +71,7 @@ use crate::background_copy::FileCopier;
 use crate::door::Abandoned;
 use crate::opens::Opens;
 use crate::opens::events::Events;
-use crate::owner::TermId;
+use crate::owner::Ownership;
 use crate::{Failure, Op};
 
 /// A request as an operation of this service gets it.
@@ -87,8 +87,8 @@ pub struct Call<'a> {
     pub caches_until: Instant,
     /// For sources of copies, and for copies that go on after the answer.
     pub copier: &'a FileCopier,
-    /// The term of this node, if it serves SMB for many.
-    pub term: Option<TermId>,
+    /// The part of this node among many, one of which serves SMB.
+    pub ownership: Option<&'a Arc<Ownership>>,
 }
 
 impl<'a> Deref for Call<'a> {

@@ -99,8 +99,17 @@ pub fn find_owner(rows: &dyn Rows) -> Result<Option<Owner>, Unread> {
 
 /// The mark of a share, by the key of its row.
 pub fn mark_key(share: &Key) -> Key {
-    let mut bytes = share.as_bytes().to_vec();
-    bytes[0] = space::SMB_SHARE;
+    in_space(space::SMB_SHARE, share)
+}
+
+/// The key of the row of a share, by the key of its mark.
+pub fn marked_share(mark: &Key) -> Key {
+    in_space(space::SHARE, mark)
+}
+
+fn in_space(space: u8, key: &Key) -> Key {
+    let mut bytes = key.as_bytes().to_vec();
+    bytes[0] = space;
     Key::from_bytes(&bytes)
 }
 

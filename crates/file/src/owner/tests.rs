@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use content::source::{LocalPlace, SourceReader, open_local_in_background};
 use engine::loads::LoadingEngine;
 use engine::memory::MemoryEngine;
-use engine::{Engine, EngineError, Rows};
+use engine::{Engine, EngineError, NotCommitted, Rows};
 
 use super::rows::{find_mark, find_owner};
 use super::shares::MARK_PAUSE;
@@ -14,6 +15,7 @@ use super::*;
 use crate::Failure;
 use crate::door::tests::{created, open, wish};
 use crate::door::{OpenFile, Refused, Tree};
+use crate::source::FileReader;
 use crate::testing::Bench;
 use wire::names::ShareName;
 
@@ -158,6 +160,127 @@ async fn a_removal_leaves_a_later_mark_alone() {
     late.ownership.remove_unused_marks(&*one.bench.engine, Duration::ZERO).await.unwrap();
     assert!(mark(&one).await.is_some());
     assert_eq!(two.put("file").await, elsewhere(AT_ONE));
+}
+
+/// An engine that does what it is asked, and whose answers get lost.
+#[derive(Debug)]
+struct Unanswered(Arc<dyn Engine>);
+
+impl engine::Wrapper for Unanswered {
+    fn inner(&self) -> &dyn Engine {
+        &*self.0
+    }
+
+    fn commit(&self, decision: Box<dyn engine::Decision>) -> engine::BoxFuture<'_, Result<(), EngineError>> {
+        Box::pin(async {
+            self.0.commit(decision).await?;
+            Err(EngineError::Unavailable("lost".into()))
+        })
+    }
+}
+
+impl Node {
+    fn unanswered(&self) -> Unanswered {
+        Unanswered(Arc::clone(&self.bench.engine) as Arc<dyn Engine>)
+    }
+}
+
+#[tokio::test]
+async fn a_mark_whose_removal_was_not_answered_is_written_again() {
+    let (one, _) = nodes().await;
+    one.put("file").await.unwrap();
+    let term = one.take(10).await.unwrap();
+    drop(one.connect().await);
+    one.ownership.remove_unused_marks(&one.unanswered(), Duration::ZERO).await.unwrap_err();
+    assert_eq!(mark(&one).await, None, "it was done");
+    let tree = one.connect().await;
+    assert_eq!(mark(&one).await, Some(term));
+    write(&open(&tree, wish("file")).await).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_mark_whose_writing_was_not_answered_is_removed() {
+    let (one, two) = nodes().await;
+    one.take(10).await.unwrap();
+    let share = ShareName::parse("share").unwrap();
+    one.ownership.connect(&one.unanswered(), 1, &share).await.unwrap_err();
+    assert!(mark(&one).await.is_some(), "it was done");
+    one.ownership.remove_unused_marks(&*one.bench.engine, MARK_PAUSE).await.unwrap();
+    assert!(mark(&one).await.is_some(), "it is not long ago");
+    one.ownership.remove_unused_marks(&*one.bench.engine, Duration::ZERO).await.unwrap();
+    assert_eq!(mark(&one).await, None);
+    two.put("file").await.unwrap();
+    let missing = ShareName::parse("missing").unwrap();
+    one.ownership.connect(&*one.bench.engine, 1, &missing).await.unwrap_err();
+    assert!(one.ownership.shares().is_empty(), "nothing was written, so nothing is kept");
+}
+
+#[tokio::test]
+async fn a_deletion_that_is_to_come_keeps_the_mark() {
+    let (one, two) = nodes().await;
+    one.put("file").await.unwrap();
+    one.take(10).await.unwrap();
+    let tree = one.connect().await;
+    let file = open(&tree, wish("file")).await;
+    file.set_delete_pending(true).await.unwrap();
+    drop((file, tree));
+    let door = one.bench.service.door();
+    assert!(door.has_abandoned());
+    one.ownership.remove_unused_marks(&*one.bench.engine, Duration::ZERO).await.unwrap();
+    assert!(mark(&one).await.is_some());
+    door.delete_abandoned().await.unwrap();
+    one.ownership.remove_unused_marks(&*one.bench.engine, Duration::ZERO).await.unwrap();
+    assert_eq!(mark(&one).await, None);
+    two.put("file").await.unwrap();
+}
+
+/// Such a copy is taken up by any node, and is to end on it.
+#[tokio::test]
+async fn a_copy_in_the_background_goes_by_the_rows() {
+    let (one, two) = nodes().await;
+    one.put("file").await.unwrap();
+    one.take(10).await.unwrap();
+    let _tree = one.connect().await;
+    let engine = Arc::clone(&two.bench.engine) as Arc<dyn Engine>;
+    let reader = FileReader::new(Arc::clone(&two.bench.opens)).among(Arc::clone(&engine), Arc::clone(&two.ownership));
+    let reader: Arc<dyn SourceReader> = Arc::new(reader);
+    let (container, name) = ("share".to_owned(), "file".to_owned());
+    let place = LocalPlace { account: 1, container, name, snapshot: None, version: None };
+    let refused = reader.enter(&*engine, &place).await.unwrap_err();
+    assert!(matches!(refused, NotCommitted::Failed(EngineError::Elsewhere { .. })), "{refused:?}");
+    assert_eq!(open_local_in_background(&*engine, &reader, &place).await.unwrap().length, 10);
+}
+
+/// A node dies, and nobody changes its shares any more.
+#[tokio::test]
+async fn a_term_removes_the_marks_of_those_before_it_and_no_others() {
+    let (one, two) = nodes().await;
+    let remove = async |term| shares::remove_former_marks(&*two.bench.engine, TermId::new(term)).await.unwrap();
+    for number in 0..120 {
+        one.bench.call("PUT", &format!("share{number}?restype=share"), &[], b"").await.unwrap();
+    }
+    one.take(10).await.unwrap();
+    let door = one.bench.service.door();
+    let mut trees = vec![one.connect().await];
+    for number in 0..120 {
+        trees.push(door.connect(1, &format!("share{number}")).await.unwrap());
+    }
+    remove(20).await;
+    assert_eq!(mark(&one).await, Some(TermId::new(10)), "20 is no term that lasts");
+    one.bench.advance(15).await;
+    two.take(20).await.unwrap();
+    let _tree = two.bench.service.door().connect(1, "share7").await.unwrap();
+    remove(20).await;
+    let all = engine::Key::new(service::space::SMB_SHARE);
+    let count = move |rows: &dyn Rows, _| {
+        let mut count = 0;
+        rows.scan(&all, &all.after_all(), 10, &mut |_, _| {
+            count += 1;
+            engine::Visit::Next
+        })?;
+        Ok(count)
+    };
+    assert_eq!(unrefused(engine::read(&*two.bench.engine, count).await).unwrap(), 1);
 }
 
 /// The owner stands still beyond its term. A change by another node fences it off; a read does not.

@@ -111,6 +111,11 @@ fn a_node_that_may_serve_smb_is_reached_somewhere() {
         let Wrong(sentence) = node(more).unwrap_err();
         assert!(sentence.contains("--advertise") && sentence.ends_with('.'), "{sentence}");
     }
+    for (more, named) in [(["--file-port", "off"], "--file-port"), (["--tls", "auto"], "--cert")] {
+        let Wrong(sentence) = node(&more).unwrap_err();
+        assert!(sentence.contains(named) && sentence.ends_with('.'), "{sentence}");
+        assert!(node(&[&more[..], &["--smb-port", "off"]].concat()).is_ok(), "{more:?}");
+    }
     for host in ["0.0.0.0", "::", "host:445", "a b"] {
         let Wrong(sentence) = node(&["--advertise", host]).unwrap_err();
         assert!(sentence.contains("--advertise") && sentence.ends_with('.'), "{host}: {sentence}");
