@@ -125,9 +125,7 @@ impl Shared {
                             // Work that goes on keeps its place: a slow engine is not given more to do.
                             let given_up = if waits { &mut place } else { &mut None };
                             match self.go_async(&asked, &listed.running, &mut replies, encrypted.as_deref(), given_up) {
-                                Some((async_id, _waiting)) => {
-                                    (self.wait(future.as_mut(), &wait).await, Some(async_id))
-                                }
+                                Some((async_id, _waiting)) => (self.wait(future.as_mut(), &wait).await, Some(async_id)),
                                 None if waits => (Err(Status::INSUFFICIENT_RESOURCES), None),
                                 // What has begun goes on without an interim answer.
                                 None => (self.wait(future.as_mut(), &wait).await, None),
