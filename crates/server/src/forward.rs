@@ -1,8 +1,8 @@
 //! REST requests for a share that SMB uses, which another node decides on: the request goes there as it came, and the answer comes back.
 //!
 //! The node that a client has reached tells the owner the client's address, because signatures may be limited to addresses and failed
-//! sign-ins are counted by them. It does so in a header with a signature under the nodes' common secret, which covers the request. A header
-//! without a good signature is not believed, whoever sends it. There is one hop: a forwarded request is never forwarded again.
+//! sign-ins are counted by them. It does so in a header with a signature under the nodes' common secret, which covers the request. A request
+//! whose header has no good signature is refused, whoever sends it. There is one hop: a forwarded request is never forwarded again.
 
 use std::io;
 use std::net::SocketAddr;
