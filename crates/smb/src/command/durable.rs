@@ -126,7 +126,8 @@ pub(super) async fn reconnect(
     let make = |id| Open::new(id, tree_id, OpenKind::File(kept));
     let open = user.add_open(tree_id, again.id.persistent, make).await?;
     owner.opened(open.id);
-    let told = Told { action: CreateAction::Opened, info: &info, volume, is_in_snapshot: false, granted, durable: None };
+    let told =
+        Told { action: CreateAction::Opened, info: &info, volume, is_in_snapshot: false, granted, durable: None };
     let created = create::response(open.id, &told, &request.contexts);
     Ok(Answer { opened: Some(owner), ..Answer::new(Response::Create(Box::new(created))) })
 }
