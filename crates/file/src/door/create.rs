@@ -23,7 +23,7 @@ use crate::change::create::{self, NewFile, NewNode, Replacing};
 use crate::change::properties::{PermissionSetting, SmbSettings};
 use crate::model::{Attributes, Node, ShareGuard, share_key};
 use crate::opens::events::Aspects;
-use crate::opens::{CachingRequest, Entry, FileId, Handle, NameKey, OpenRequest, Place, Turn};
+use crate::opens::{CachingRequest, Entry, FileId, GrantedCaching, Handle, NameKey, OpenRequest, Place, Turn};
 use crate::request::FILE_BYTES_MAX;
 use crate::security::{Descriptor, Permission, root_directory};
 use crate::tree::{self, Spot};
@@ -355,16 +355,20 @@ impl Opening<'_> {
             self.created = Some(node.id);
             found.spot.node = Some(node);
         }
-        let Some(node) = found.spot.node.clone() else { return Err(Ended::LookAgain) };
+        let Some(mut node) = found.spot.node.clone() else { return Err(Ended::LookAgain) };
         let is_new = self.created == Some(node.id);
         let granted = self.wish.granted(&node, is_new);
         let closing = Arc::new(Closing::default());
         let handle = Arc::new(self.handle((&found, &node), (granted, plan), &closing).await?);
         drop(added);
-        if self.tree.door.opens.moves(self.tree.generation) != moves {
-            // A directory above may have gone elsewhere before the handle was in the table.
+        let is_cached = handle.granted_caching() != GrantedCaching::None;
+        // A directory above may have gone elsewhere before the handle was in the table. And a change that ended before has broken no
+        // cache: the client must not cache what was read before that.
+        if is_cached || self.tree.door.opens.moves(self.tree.generation) != moves {
             let again = self.look().await?;
-            if again.spot.id() != Some(node.id) || again.place() != found.place() {
+            let is_moved = again.place() != found.place();
+            node = again.spot.node.filter(|now| now.id == node.id && !is_moved).ok_or(Ended::LookAgain)?;
+            if is_cached && is_filling(&node, again.now) {
                 return Err(Ended::LookAgain);
             }
         }
@@ -417,8 +421,11 @@ impl Opening<'_> {
             also: if plan == Plan::Overwrite { Access::WRITE } else { Access::NONE },
             delete_on_close: false,
             is_leased: node.file().is_some_and(|state| state.lease.holder(found.now).is_some()),
-            // There is nothing to cache of a directory.
-            caching: if node.is_directory() { CachingRequest::None } else { self.request.caching },
+            // There is nothing to cache of a directory, and nothing that could be kept of a file that a copy fills.
+            caching: match node.is_directory() || is_filling(node, found.now) {
+                true => CachingRequest::None,
+                false => self.request.caching,
+            },
             has_waited: self.has_waited,
             client: self.request.client.clone(),
             now: found.now,
@@ -495,6 +502,11 @@ impl Opening<'_> {
         }
         Ok(result?)
     }
+}
+
+/// Whether a copy in the background fills the file. It tells no client of what it changes.
+fn is_filling(node: &Node, now: Timestamp) -> bool {
+    node.file().is_some_and(|state| state.check_no_copy(now).is_err())
 }
 
 /// An empty file as SMB creates it: REST shows the type that files have without one.

@@ -315,8 +315,10 @@ impl OpenFile {
         is_kept
     }
 
-    /// Another connection of the same client has the handle now. The answer is what CREATE tells of the file.
+    /// Another connection of the same client has the handle now. The answer is what CREATE tells of the file. What the lost connection
+    /// has begun ends before: its client sends it again, and an older write must not come after that.
     pub async fn reconnect(&self, client: Client, owner: Arc<dyn HandleOwner>) -> Result<FileInfo, Refused> {
+        self.settled().await;
         let (now, _) = self.look(|_, _, now| Ok(now)).await?;
         self.live().ok_or(Refused::FileClosed)?.reconnected(client, self.holder(&owner), now)?;
         self.owned_by(owner);

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use concurrency::caching::Contention;
 use engine::{Changes, Rows, Stop, Tick};
 
-use super::decide::{Stopped, ended, refuse};
+use super::decide::{ATTEMPTS_MAX, Stopped, ended, refuse};
 use super::{BasicInfo, OpenFile, Refused, TimeChange, access, attributes, security_parts};
 use crate::announcement::Effect;
 use crate::change::properties::{PermissionSetting, SmbSettings, TimeSetting};
@@ -81,12 +81,13 @@ impl OpenFile {
 
     /// Other clients let go of handles that they only keep for later.
     async fn break_handles(&self) -> Result<(), Refused> {
-        loop {
+        for _ in 0..ATTEMPTS_MAX {
             match self.handle()?.contend(Contention::Rename) {
                 Err(HandleRefusal::Breaking(wait)) => self.breaks_ended(wait).await,
                 done => return Ok(done?),
             }
         }
+        Err(Refused::TryAgain)
     }
 
     /// Whether the file or directory, as it is now, may be deleted.

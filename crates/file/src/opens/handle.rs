@@ -7,7 +7,7 @@ use concurrency::caching::{AcknowledgementRefusal, Caching, Contention, OplockLe
 use concurrency::range_lock::Transfer;
 use concurrency::share_mode::RestAccess;
 
-use super::caches::{BreakWait, CacheKey, GrantedCaching};
+use super::caches::{BreakWait, CacheKey, GrantedCaching, Notices};
 use super::entry::{Span, Work};
 use super::open::{Client, Holder, OpenHandle, Place};
 use super::slot::Slot;
@@ -72,18 +72,23 @@ impl Handle {
     }
 
     /// Marks the file as delete-pending or takes the mark away, whichever handle set it. Whether the handle has the
-    /// right to delete, and whether a directory is empty, is for the caller to judge.
+    /// right to delete, and whether a directory is empty, is for the caller to judge. Clients that have begun to keep handles of the file
+    /// for later are told; that is not waited for.
     pub fn set_delete_pending(&self, pending: bool) -> Result<(), HandleRefusal> {
         let FileId { share, id } = self.file;
-        self.table.with(share, |share| {
-            share.slot_of(self.file, self.id).ok_or(HandleRefusal::Closed)?;
-            if pending {
-                share.mark(id)
-            } else {
-                share.unmark(id)
+        let number = self.table.next_ticket();
+        let notices = self.table.with(share, |share| {
+            let slot = share.slot_of(self.file, self.id).ok_or(HandleRefusal::Closed)?;
+            if !pending {
+                share.unmark(id);
+                return Ok(Notices::default());
             }
-            Ok(())
-        })
+            let (notices, _) = slot.contend_by(self.file, self.id, Contention::Rename, number);
+            share.mark(id);
+            Ok::<_, HandleRefusal>(notices)
+        })?;
+        self.table.tell(notices);
+        Ok(())
     }
 
     /// Begins to judge whether a directory may be deleted. Until the answer is dropped nothing new comes into it, and what is on its

@@ -8,7 +8,7 @@ use std::time::Instant;
 use tokio::sync::Notify;
 
 use super::{INTERIM_AFTER, Place, Running, Shared, WAITING_REQUESTS_MAX, lock, poll_once};
-use crate::breaks::BreakWaiting;
+use crate::breaks::{BreakWaiting, Owner};
 use crate::command::{self, Answer, Call};
 use crate::connection::Incoming;
 use crate::server::Answered;
@@ -125,7 +125,10 @@ impl Shared {
                             // Work that goes on keeps its place: a slow engine is not given more to do.
                             let given_up = if waits { &mut place } else { &mut None };
                             match self.go_async(&asked, &listed.running, &mut replies, encrypted.as_deref(), given_up) {
-                                Some((async_id, _waiting)) => (self.wait(future.as_mut(), &wait).await, Some(async_id)),
+                                Some((async_id, _waiting)) => {
+                                    answered(&mut opened);
+                                    (self.wait(future.as_mut(), &wait).await, Some(async_id))
+                                }
                                 None if waits => (Err(Status::INSUFFICIENT_RESOURCES), None),
                                 // What has begun goes on without an interim answer.
                                 None => (self.wait(future.as_mut(), &wait).await, None),
@@ -136,18 +139,18 @@ impl Shared {
                 Err(status) => (Err(status), None),
             };
             self.follow(&asked, &outcome, &mut chain);
-            opened.extend(outcome.as_ref().ok().and_then(|answer| answer.opened.clone()));
+            let made = outcome.as_ref().ok().and_then(|answer| answer.opened.clone());
             let reply = self.reply(&asked, outcome, async_id, chain.tree_id);
             if replies.bytes + reply.message.len() > FRAME_BYTES_MAX {
                 self.outbox.push(frame_of(replies.take(), encrypted.as_deref()));
+                answered(&mut opened);
             }
             replies.push(reply);
+            opened.extend(made);
         }
         let memory = place.map(|place| place.memory);
         self.outbox.push_paid(frame_of(replies.take(), encrypted.as_deref()), memory);
-        for owner in opened {
-            owner.answered();
-        }
+        answered(&mut opened);
     }
 
     /// The request with what it belongs to: its user, and, if it is related, the tree and the file of the one before.
@@ -324,6 +327,13 @@ impl Shared {
         let Ok(command) = asked.header.command() else { return };
         let (received, took) = (asked.received, asked.began.elapsed());
         self.server.host.answered(&Answered { peer: self.peer, command, status, user, took, received, sent });
+    }
+}
+
+/// The answers to CREATE are in the outbox: breaks of these opens may follow them.
+fn answered(opened: &mut Vec<Arc<Owner>>) {
+    for owner in opened.drain(..) {
+        owner.answered();
     }
 }
 

@@ -1,14 +1,21 @@
 //! Leases of SMB clients beside REST operations and other clients. Time stands still unless everything waits, so a client that
 //! must not be waited for is told apart from one that must.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Waker};
+
 use ::bytes::Bytes;
 use concurrency::caching::{AcknowledgementRefusal, Caching};
+use engine::memory::MemoryEngine;
+use engine::{BoxFuture, Engine, EngineError, Query, Wrapper};
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use super::beside_rest::{Ask, CREATE, GET, METADATA, PROPERTIES, PUT, RANGES, REMOVE, SET, sent};
 use super::*;
 use crate::FileError;
 use crate::opens::{BREAK_PATIENCE, GrantedCaching, LeaseName};
+use crate::testing::{Script, header};
 
 const NONE: Caching = Caching::NONE;
 const R: Caching = Caching::READ;
@@ -298,4 +305,75 @@ async fn a_copy_that_refers_to_its_source_breaks_read_caches() {
     result.unwrap();
     assert_eq!(breaks(&session), [NONE]);
     done(&bench, [source, cached, target]).await;
+}
+
+/// An engine that answers one of the next reads late: what it has read may have changed since.
+#[derive(Debug)]
+struct LateReads {
+    inner: Arc<MemoryEngine>,
+    /// Reads until the late one; none is late at 0.
+    until: AtomicUsize,
+    answered: Semaphore,
+}
+
+impl Wrapper for LateReads {
+    fn inner(&self) -> &dyn Engine {
+        &*self.inner
+    }
+
+    fn query(&self, query: Box<dyn Query>) -> BoxFuture<'_, Result<(), EngineError>> {
+        Box::pin(async move {
+            let counted = self.until.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |until| until.checked_sub(1));
+            let result = self.inner.query(query).await;
+            if counted == Ok(1) {
+                self.answered.acquire().await.unwrap().forget();
+            }
+            result
+        })
+    }
+}
+
+/// A file that changes between the look of a CREATE and its grant: the client is told of the file as it is when it begins to cache it.
+#[tokio::test]
+async fn a_cache_begins_with_the_file_as_it_is_then() {
+    let engine = Arc::new(MemoryEngine::default());
+    let late = Arc::new(LateReads { inner: engine.clone(), until: AtomicUsize::new(0), answered: Semaphore::new(0) });
+    let bench = Bench::over(late.clone(), engine);
+    bench.call("PUT", "share?restype=share", &[], b"").await.unwrap();
+    bench.mkdir("dir").await;
+    let tree = tree(&bench).await;
+    let writer = open(&tree, created("dir\\file")).await;
+    // The look under the turn at the name comes second.
+    late.until.store(2, Ordering::SeqCst);
+    let (request, session) = leased(1, R);
+    let mut opening = Box::pin(tree.open(request));
+    assert!(opening.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    assert_eq!(late.until.load(Ordering::SeqCst), 0);
+    writer.write(0, Bytes::from_static(b"acknowledged")).await.unwrap();
+    late.answered.add_permits(1);
+    let opened = opening.await.unwrap();
+    assert_eq!((state_of(&opened.file), opened.info.length), (R, 12));
+    assert!(breaks(&session).is_empty());
+    done(&bench, [opened.file, writer]).await;
+}
+
+/// What a copy in the background writes breaks no cache, so there is none.
+#[tokio::test]
+async fn a_file_that_a_copy_fills_is_not_cached() {
+    let (bench, elsewhere) = Bench::with_elsewhere().await;
+    elsewhere.0.lock().unwrap().insert("http://a/x", Script::of(b"from elsewhere"));
+    bench.mkdir("dir").await;
+    let tree = tree(&bench).await;
+    bench.call("PUT", "share/dir/file", &[("x-ms-copy-source", "http://a/x")], b"").await.unwrap();
+    let file = open(&tree, leased(1, RH).0).await;
+    assert_eq!(header(&bench.file("dir/file").await, "x-ms-copy-status"), Some("pending"));
+    assert_eq!(file.caching(), GrantedCaching::None);
+    file.close().await.unwrap();
+    for _ in 0..1_000 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(header(&bench.file("dir/file").await, "x-ms-copy-status"), Some("success"));
+    let file = open(&tree, leased(1, RH).0).await;
+    assert_eq!(state_of(&file), RH);
+    done(&bench, [file]).await;
 }

@@ -3,6 +3,7 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
+use concurrency::caching::OplockLevel;
 use concurrency::range_lock::LockKind;
 use engine::loads::{Budget, NodeState, Tally};
 use engine::memory::MemoryEngine;
@@ -61,6 +62,25 @@ async fn close_and_flush_wait_for_what_was_begun() {
     }
     assert!(bench.opens.is_empty());
     assert_eq!(bench.read("dir/file").await, b"late");
+}
+
+/// A write of a lost connection is not done after the client has its handle again.
+#[tokio::test]
+async fn a_handle_is_given_back_when_what_was_begun_has_ended() {
+    let (bench, waiting) = waiting_bench().await;
+    let tree = tree(&bench).await;
+    let caching = CachingRequest::Oplock(OplockLevel::Batch);
+    let file = open(&tree, CreateRequest { caching, ..wish("dir\\file") }).await;
+    begin_and_drop(&waiting, file.write(0, "late".into()));
+    assert!(file.disconnect(Arc::new(Session::default())));
+    {
+        let mut reconnect = pin!(file.reconnect(wish("").client, Arc::new(Session::default())));
+        assert!(poll(reconnect.as_mut()).is_pending());
+        waiting.run().await;
+        reconnect.await.unwrap();
+    }
+    assert_eq!(file.read(0, 4).await.unwrap(), "late");
+    done(&bench, [file]).await;
 }
 
 /// A directory is marked for deletion only if nothing is on its way into it.
