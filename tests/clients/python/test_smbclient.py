@@ -14,12 +14,15 @@ import pytest
 
 from harness import ACCOUNT, KEY, Server
 
-pytestmark = pytest.mark.skipif(shutil.which("smbclient") is None, reason="SKIPPED: smbclient is not installed")
-
 IS_FULL = os.environ.get("LAZURITE_SMB_FULL") == "1"
 SMALL_FILES = 10_000 if IS_FULL else 300
 LARGE_BYTES = (1 << 30) if IS_FULL else (128 << 20)
 MINUTES_MAX = 60 if IS_FULL else 10
+
+pytestmark = [
+    pytest.mark.skipif(shutil.which("smbclient") is None, reason="SKIPPED: smbclient is not installed"),
+    pytest.mark.timeout(60 * MINUTES_MAX),
+]
 
 WAYS = [("SMB2_10", "sign"), *((dialect, way) for dialect in ("SMB3_00", "SMB3_02", "SMB3_11") for way in ("sign", "encrypt"))]
 
