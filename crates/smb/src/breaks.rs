@@ -48,8 +48,10 @@ pub(crate) struct Owner {
     server: Weak<Server>,
     conversation: Weak<Shared>,
     session: Arc<Session>,
-    /// The request that is at work: CREATE, or the last SET_INFO.
+    /// The request that may wait for other clients: CREATE, or the SET_INFO that has the turn.
     waiting: Mutex<Arc<BreakWaiting>>,
+    /// For SET_INFO requests that may wait for other clients, one at a time: CANCEL must not take one for the other.
+    turn: tokio::sync::Mutex<()>,
     told: Mutex<Told>,
 }
 
@@ -69,6 +71,7 @@ impl Owner {
             conversation: Arc::downgrade(conversation),
             session: Arc::clone(session),
             waiting: Mutex::new(Arc::clone(waiting)),
+            turn: tokio::sync::Mutex::default(),
             told: Mutex::default(),
         }
     }
@@ -77,9 +80,11 @@ impl Owner {
         self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Another request may wait for other clients from now on.
-    pub fn works_for(&self, waiting: &Arc<BreakWaiting>) {
+    /// Another request may wait for other clients until the value is dropped.
+    pub async fn works_for(&self, waiting: &Arc<BreakWaiting>) -> AtWork<'_> {
+        let turn = self.turn.lock().await;
         *self.waiting.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(waiting);
+        AtWork { owner: self, _turn: turn }
     }
 
     /// The open has its id.
@@ -133,6 +138,19 @@ impl Owner {
             Some(session) => conversation.send_break(&session, body),
             None => false,
         })
+    }
+}
+
+/// A request that may wait for other clients. Dropped, it waits no longer.
+#[derive(Debug)]
+pub(crate) struct AtWork<'a> {
+    owner: &'a Owner,
+    _turn: tokio::sync::MutexGuard<'a, ()>,
+}
+
+impl Drop for AtWork<'_> {
+    fn drop(&mut self) {
+        self.owner.waits(false);
     }
 }
 

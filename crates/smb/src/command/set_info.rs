@@ -19,8 +19,12 @@ pub(super) async fn run(call: &Call, request: set_info::Request) -> Result<Answe
     let open = call.open(request.file_id)?;
     match (&open.kind, request.info_type) {
         (OpenKind::File(file), InfoType::File) => {
-            file.owner().works_for(&call.breaks);
-            Box::pin(set_file(file, SetFile::decode(request.class, &request.buffer)?)).await?;
+            let set = SetFile::decode(request.class, &request.buffer)?;
+            let owner = file.owner();
+            // What renames or deletes may wait for other clients; the rest goes on beside it.
+            let may_wait = matches!(set, SetFile::Rename(_) | SetFile::Disposition { .. });
+            let _at_work = if may_wait { Some(owner.works_for(&call.breaks).await) } else { None };
+            Box::pin(set_file(file, set)).await?;
         }
         (OpenKind::File(file), InfoType::Security) => {
             let parts = request.additional & SECURITY_PARTS;
