@@ -260,7 +260,8 @@ impl Server {
                 deletions::spawn(&self.house.services.file_door());
             }
             Door::Admin => {
-                let (transport, connection_limits) = (Transport::Plain, connections.admin_limits());
+                // Health checks know nothing of certificates, so with one the port takes both.
+                let (transport, connection_limits) = (self.transport.clone().or_plain(), connections.admin_limits());
                 let port = Port { listener, transport, connection_limits, idle };
                 tokio::spawn(connections.accept(port, Http1(self.admin())));
             }

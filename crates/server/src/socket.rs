@@ -11,7 +11,7 @@ use std::task::{Context, Poll};
 use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::server::TlsStream;
@@ -23,7 +23,12 @@ use crate::limits::{LINGER_BYTES_MAX, Limits, SMB_PROBE_AFTER, SMB_PROBE_PAUSE, 
 pub(crate) enum Transport {
     Plain,
     Https(TlsAcceptor),
+    /// TLS or not, as the first byte of the client says.
+    Either(TlsAcceptor),
 }
+
+/// What a client sends first that begins TLS: the type of a handshake record.
+const TLS_HANDSHAKE: u8 = 22;
 
 impl Transport {
     pub(crate) fn https(config: &ServerConfig) -> Transport {
@@ -32,15 +37,39 @@ impl Transport {
         Transport::Https(TlsAcceptor::from(Arc::new(config)))
     }
 
+    /// The same for a port whose clients may also do without TLS.
+    pub(crate) fn or_plain(self) -> Transport {
+        match self {
+            Transport::Https(acceptor) => Transport::Either(acceptor),
+            Transport::Plain | Transport::Either(_) => self,
+        }
+    }
+
     /// What stands at the beginning of a URL.
     pub(crate) fn is_https(&self) -> bool {
-        matches!(self, Transport::Https(_))
+        match self {
+            Transport::Https(_) => true,
+            Transport::Plain | Transport::Either(_) => false,
+        }
     }
 
     /// Makes a connection ready for its protocol. `None`: it came to nothing, is counted, and is closed.
     pub(crate) async fn accept(&self, tcp: TcpStream, limits: &Limits, failed: &AtomicU64) -> Option<Socket> {
-        let Transport::Https(acceptor) = self else { return Some(Socket::Plain(tcp)) };
-        match timeout(limits.handshake, shake_hands(acceptor, tcp)).await {
+        let deadline = Instant::now() + limits.handshake;
+        let acceptor = match self {
+            Transport::Plain => return Some(Socket::Plain(tcp)),
+            Transport::Https(acceptor) => acceptor,
+            Transport::Either(acceptor) => {
+                let mut first = [0];
+                match timeout_at(deadline, tcp.peek(&mut first)).await {
+                    Ok(Ok(1)) if first[0] == TLS_HANDSHAKE => acceptor,
+                    // A connection that has ended or failed already says so to its protocol.
+                    Ok(_) => return Some(Socket::Plain(tcp)),
+                    Err(_) => return None,
+                }
+            }
+        };
+        match timeout_at(deadline, shake_hands(acceptor, tcp)).await {
             Ok(Ok(stream)) => return Some(Socket::Tls(Box::new(stream))),
             Ok(Err((error, tcp))) => {
                 failed.fetch_add(1, Ordering::Relaxed);
@@ -58,7 +87,11 @@ impl Transport {
 
 impl std::fmt::Debug for Transport {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(if self.is_https() { "Https" } else { "Plain" })
+        f.write_str(match self {
+            Transport::Plain => "Plain",
+            Transport::Https(_) => "Https",
+            Transport::Either(_) => "Either",
+        })
     }
 }
 

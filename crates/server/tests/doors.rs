@@ -281,12 +281,16 @@ fn a_client_that_does_not_read_its_refusals_makes_room() {
     assert_eq!(client.ask(&signed("GET", "/acct?comp=list", "", b"")).status, 200);
 }
 
+/// Asks the admin port to move the clock, as curl does it, with these headers.
+fn move_clock(server: &support::Running, headers: &str) -> u16 {
+    let body = "{\"advance_seconds\": 1}";
+    let request = format!("POST /test/clock HTTP/1.1\r\n{headers}Content-Length: {}\r\n\r\n{body}", body.len());
+    Client::to(server.admin).ask(request.as_bytes()).status
+}
+
 #[test]
 fn the_admin_port_is_for_who_calls_it_by_its_name() {
     let server = start();
-    let ask = |headers: &str| {
-        Client::to(server.admin).ask(format!("GET /metrics HTTP/1.1\r\n{headers}\r\n").as_bytes()).status
-    };
     for headers in [
         "Host: 127.0.0.1:10010\r\n",
         "Host: [::1]\r\n",
@@ -294,34 +298,72 @@ fn the_admin_port_is_for_who_calls_it_by_its_name() {
         "Host: LOCALHOST:10010\r\n",
         "Host: a.localhost\r\n",
         "Host: admin.example.org\r\n",
-        "Host: localhost:10010\r\nOrigin: http://LOCALHOST:10010\r\n",
     ] {
-        assert_eq!(ask(headers), 200, "{headers}");
+        assert_eq!(move_clock(&server, headers), 200, "{headers}");
     }
+    // The name of a page's own server, led to this address.
     for headers in [
         "Host: rebound.example.org\r\n",
         "Host: rebound.example.org:10010\r\n",
+        "Host: rebound.example.org\r\nOrigin: http://rebound.example.org\r\nSec-Fetch-Site: same-origin\r\n",
         "Host: 127.0.0.1.example.org\r\n",
         "Host: localhost.example.org\r\n",
         "Host: localhost\r\nHost: rebound.example.org\r\n",
-        "Host: localhost\r\nOrigin: http://example.org\r\n",
-        "Host: localhost\r\nOrigin: null\r\n",
-        // Pages can come from an address, and from another port of this machine.
-        "Host: localhost\r\nOrigin: http://203.0.113.5\r\n",
-        "Host: 127.0.0.1:10010\r\nOrigin: http://127.0.0.1:3000\r\n",
-        "Host: localhost:10010\r\nOrigin: http://127.0.0.1:10010\r\n",
         "",
     ] {
-        assert_eq!(ask(headers), 403, "{headers}");
+        assert_eq!(move_clock(&server, headers), 403, "{headers}");
+    }
+}
+
+#[test]
+fn pages_of_other_sites_do_not_get_through_the_admin_port() {
+    let server = start();
+    let ask = |path: &str, headers: &str| {
+        Client::to(server.admin).ask(format!("GET {path} HTTP/1.1\r\n{headers}\r\n").as_bytes())
+    };
+    for headers in [
+        "Host: localhost:10010\r\nOrigin: http://LOCALHOST:10010\r\n",
+        "Host: localhost:10010\r\nOrigin: http://localhost:10010\r\nSec-Fetch-Site: same-origin\r\n",
+        // Somebody typed the address.
+        "Host: localhost:10010\r\nSec-Fetch-Site: none\r\n",
+    ] {
+        assert_eq!(move_clock(&server, headers), 200, "{headers}");
+        assert_eq!(ask("/metrics", headers).status, 200, "{headers}");
+    }
+    for headers in [
+        "Host: localhost\r\nOrigin: http://example.org\r\n",
+        // A form and a simple request need no preflight.
+        "Host: localhost\r\nOrigin: https://example.org\r\nContent-Type: text/plain\r\n",
+        "Host: localhost\r\nSec-Fetch-Site: cross-site\r\nContent-Type: text/plain\r\n",
+        "Host: localhost\r\nOrigin: null\r\n",
+        // Pages can come from an address, and from another port of this machine, which is the same site for a browser.
+        "Host: localhost\r\nOrigin: http://203.0.113.5\r\n",
+        "Host: 127.0.0.1:10010\r\nOrigin: http://127.0.0.1:10000\r\n",
+        "Host: 127.0.0.1:10010\r\nSec-Fetch-Site: same-site\r\n",
+        "Host: localhost:10010\r\nOrigin: http://127.0.0.1:10010\r\n",
+        "Host: localhost\r\nOrigin: http://localhost\r\nOrigin: http://example.org\r\n",
+        "Host: localhost\r\nSec-Fetch-Site: same-origin\r\nSec-Fetch-Site: cross-site\r\n",
+        "Host: localhost\r\nSec-Fetch-Site: \r\n",
+    ] {
+        assert_eq!(move_clock(&server, headers), 403, "{headers}");
+        let answer = ask("/metrics", headers);
+        assert_eq!(answer.status, 403, "{headers}");
+        assert!(!answer.spelled.to_ascii_lowercase().contains("access-control-"), "{headers}");
+    }
+}
+
+/// Probes and scrapers call the port by names that nobody has told it.
+#[test]
+fn health_and_figures_are_told_whatever_the_port_is_called() {
+    let server = start();
+    for path in ["/health/live", "/health/ready", "/metrics"] {
+        for headers in ["Host: lazurite.storage.svc:10010\r\n", ""] {
+            let request = format!("GET {path} HTTP/1.1\r\n{headers}\r\n");
+            assert_eq!(Client::to(server.admin).ask(request.as_bytes()).status, 200, "{path} {headers}");
+        }
     }
     // A load balancer that asks in the old way names no host.
     assert_eq!(Client::to(server.admin).ask(b"GET /health/ready HTTP/1.0\r\n\r\n").status, 200);
-    let body = "{\"advance_seconds\": 60}";
-    let length = body.len();
-    let origin = "Origin: https://example.org\r\nContent-Type: text/plain\r\n";
-    let clock =
-        format!("POST /test/clock HTTP/1.1\r\nHost: localhost\r\n{origin}Content-Length: {length}\r\n\r\n{body}");
-    assert_eq!(Client::to(server.admin).ask(clock.as_bytes()).status, 403);
 }
 
 #[test]

@@ -67,6 +67,17 @@ fn a_signature_that_demands_https_is_taken_and_refused_without() {
 }
 
 #[test]
+fn the_admin_port_takes_both() {
+    let server = secure();
+    let request = b"GET /health/ready HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    for mut client in [Client::secure(server.admin), Client::to(server.admin)] {
+        for _ in 0..2 {
+            assert_eq!(client.ask(request).status, 200);
+        }
+    }
+}
+
+#[test]
 fn plain_http_on_a_port_for_tls_is_told_so() {
     let server = secure();
     for body in [0, 300_000] {
@@ -85,12 +96,6 @@ fn tls_on_a_plain_port_ends_at_once() {
     let began = std::time::Instant::now();
     assert!(!client.try_send(&signed("GET", "/acct?comp=list", "", b"")));
     assert!(began.elapsed() < PATIENCE);
-}
-
-#[test]
-fn the_admin_port_stays_plain() {
-    let server = secure();
-    assert_eq!(Client::to(server.admin).ask(&raw("GET", "/health/live", "", b"")).status, 200);
 }
 
 #[test]

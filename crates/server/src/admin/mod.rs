@@ -1,15 +1,13 @@
-//! The admin port: health and figures for those who watch the server, and the test clock where it was asked for.
-//!
-//! There is no sign-in here, so a page in somebody's browser must not get through: neither by having the name of its own
-//! server lead to this address (then the `Host` names that server), nor by asking from elsewhere (then there is an `Origin`).
+//! The admin port: health and figures for those who watch the server, and the test clock where it was asked for. `door.rs` says
+//! who may enter.
 
-use std::net::{IpAddr, SocketAddr};
+mod door;
+
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use engine::Engine;
-use http::request::Parts;
-use http::uri::Authority;
-use http::{HeaderValue, Method, Request, Response, StatusCode, Version, header};
+use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
 use serde_json::{Value, json};
 use wire::http::{Body, ReplyBody, collect};
@@ -44,33 +42,6 @@ enum Said {
 }
 
 impl Admin {
-    /// Whether it was sent to this port on purpose, and not by a page in a browser.
-    fn is_for_us(&self, request: &Parts) -> bool {
-        let mut hosts = request.headers.get_all(header::HOST).iter();
-        let (host, another) = (hosts.next(), hosts.next());
-        let is_host_ours = match host {
-            Some(host) => host.to_str().is_ok_and(|host| self.is_ours(host)),
-            None => request.version < Version::HTTP_11,
-        };
-        // Only a page of this very port: others can come from an address, too, or from another port of this machine.
-        let is_origin_ours = |origin: &HeaderValue| {
-            let site = origin.to_str().ok().and_then(|origin| origin.split_once("://"));
-            site.zip(host).is_some_and(|((_, site), host)| host.as_bytes().eq_ignore_ascii_case(site.as_bytes()))
-        };
-        is_host_ours && another.is_none() && request.headers.get_all(header::ORIGIN).iter().all(is_origin_ours)
-    }
-
-    fn is_ours(&self, host: &str) -> bool {
-        let Ok(authority) = host.parse::<Authority>() else { return false };
-        let name = authority.host().to_ascii_lowercase();
-        let name = name.trim_start_matches('[').trim_end_matches(']').trim_end_matches('.');
-        // An address needs no name server, so no name server can redirect it.
-        name.parse::<IpAddr>().is_ok()
-            || name == "localhost"
-            || name.ends_with(".localhost")
-            || self.names.iter().any(|known| known.eq_ignore_ascii_case(name))
-    }
-
     async fn say(&self, method: &Method, path: &str, body: &mut dyn Body) -> Said {
         match (method, path) {
             (&Method::GET | &Method::HEAD, "/health/live") => Said::Json(StatusCode::OK, json!({"status": "live"})),
@@ -141,7 +112,7 @@ impl Answers for Admin {
     async fn answer(&self, request: Request<Incoming>, _: SocketAddr, traffic: Arc<Traffic>) -> Response<AnswerBody> {
         let (parts, incoming) = request.into_parts();
         let mut body = RequestBody::new(incoming, &parts.headers, self.limits.body_pause);
-        let said = match self.is_for_us(&parts) {
+        let said = match door::may_enter(&parts, &self.names) {
             true => {
                 // There is no sign-in on this port, so no connection can keep a place that another one needs.
                 traffic.activity.let_stay();
