@@ -8,6 +8,8 @@ use crate::record::{Caller, Judged, PATH_BYTES_MAX, Record, Sent, Service, TEXT_
 
 /// So many messages of one request are kept: as many as one request can take.
 const MESSAGES_MAX: usize = 32;
+/// No record is longer: its path, thirteen texts, 32 messages of 32 bytes, and less than 300 bytes of numbers.
+pub const RECORD_BYTES_MAX: usize = 8 * 1024;
 const NO_TEXT: u16 = u16::MAX;
 
 /// Appends a record with its length before it.

@@ -20,3 +20,6 @@ pub use query::{Chain, Filter, HeldLease};
 pub use record::{Caller, Judged, Read, Record, Sent, Service};
 pub use ring::History;
 pub use words::{Sentence, why};
+
+#[cfg(test)]
+mod tests;

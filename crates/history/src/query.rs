@@ -1,6 +1,6 @@
 //! Questions that a history answers. Each looks through all that is kept: some ten thousand records.
 
-use concurrency::{Lease, LeaseId, LeaseState, Timestamp, Until, guid};
+use concurrency::{Lease, LeaseId, Timestamp, Until, guid};
 
 use crate::record::{Read, Record, Service};
 use crate::ring::History;
@@ -113,7 +113,8 @@ impl History {
         Chain { records, reads: self.reads(|read| read.object == object) }
     }
 
-    /// The leases that are held at `now`, as far as requests in the history tell.
+    /// The leases that are held at `now`, as far as requests in the history tell. What a lease action that was done has
+    /// seen is the lease as it left it.
     #[must_use]
     pub fn leases(&self, account: Option<&str>, now: Timestamp) -> Vec<HeldLease> {
         let is_lease = |record: &Record| {
@@ -126,16 +127,17 @@ impl History {
             });
             let before = place.map(|place| held.swap_remove(place));
             let Some(seen) = record.seen.as_ref().and_then(|seen| seen.lease) else { continue };
-            let (id, until) = match (seen.lease.state(now), seen.lease) {
-                (LeaseState::Leased, Lease::Leased { id, until: Until::At(end), .. })
-                | (LeaseState::Breaking, Lease::Breaking { id, until: end }) => (id, Some(end)),
-                (LeaseState::Leased, Lease::Leased { id, until: Until::Forever, .. }) => (id, None),
-                _ => continue,
+            let (id, until) = match seen.lease {
+                Lease::Leased { id, until: Until::At(end), .. } | Lease::Breaking { id, until: end } => (id, Some(end)),
+                Lease::Leased { id, until: Until::Forever, .. } => (id, None),
+                Lease::Available | Lease::Broken { .. } => continue,
             };
             let since = before.filter(|before| before.id == id).map_or_else(|| record.clone(), |before| before.since);
             let Record { service, account, path, .. } = record;
             held.push(HeldLease { service, account, path, id, since, until });
         }
+        // Only now: one that looks expired may have been renewed later.
+        held.retain(|lease| lease.until.is_none_or(|end| now < end));
         held
     }
 

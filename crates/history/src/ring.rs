@@ -58,13 +58,14 @@ impl<T> Default for Chunks<T> {
 }
 
 impl<T: Clone> Chunks<T> {
-    /// Has `write` append something. `most`: elements of the whole ring.
-    fn append(&mut self, most: usize, chunk: usize, write: impl FnOnce(&mut Vec<T>)) {
+    /// Has `write` append up to `largest` elements. `most`: elements of the whole ring. A chunk that has no room for another
+    /// is full, so that none ever grows.
+    fn append(&mut self, most: usize, chunk: usize, largest: usize, write: impl FnOnce(&mut Vec<T>)) {
         if self.filling.capacity() == 0 {
             self.filling.reserve_exact(chunk);
         }
         write(&mut self.filling);
-        if self.filling.len() >= chunk.saturating_sub(chunk / 8) {
+        if self.filling.len() + largest > chunk {
             let full = std::mem::take(&mut self.filling);
             self.held += full.capacity();
             self.full.push_back(Arc::new(full));
@@ -127,7 +128,7 @@ impl History {
         record.seq = rings.seq.fetch_add(1, Ordering::Relaxed);
         let most = rings.changes_bytes;
         let chunk = CHUNK_BYTES.min(most / CHUNKS_MIN);
-        lock(&rings.shard().changes).append(most, chunk, |bytes| codec::put(bytes, &record));
+        lock(&rings.shard().changes).append(most, chunk, codec::RECORD_BYTES_MAX, |bytes| codec::put(bytes, &record));
         record.seq
     }
 
@@ -137,7 +138,7 @@ impl History {
         read.seq = rings.seq.fetch_add(1, Ordering::Relaxed);
         let most = rings.reads_bytes / size_of::<Read>();
         let chunk = (CHUNK_BYTES / size_of::<Read>()).min(most / CHUNKS_MIN).max(1);
-        lock(&rings.shard().reads).append(most, chunk, |reads| reads.push(read));
+        lock(&rings.shard().reads).append(most, chunk, 1, |reads| reads.push(read));
     }
 
     /// What stands for an object in a [`Read`].

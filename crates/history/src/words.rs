@@ -43,7 +43,7 @@ pub fn why(record: &Record, neighbours: &Chain, gave: impl Fn(&Read, &str) -> bo
         "MessageNotFound" | "PopReceiptMismatch" => story.message(code),
         "AuthenticationFailed" => story.signature(),
         "BlobImmutableDueToPolicy" | "BlobImmutableDueToLegalHold" => story.immutable(code),
-        "SharingViolation" | "DeletePending" | "ClientCacheFlushDelay" | "FileLockConflict" => story.open(code),
+        "SharingViolation" | "SMBDeletePending" | "ClientCacheFlushDelay" | "FileLockConflict" => story.open(code),
         code if code.starts_with("Lease") => story.lease(code),
         _ => Vec::new(),
     }
@@ -149,7 +149,7 @@ impl Story<'_> {
     fn open(&self, code: &str) -> Vec<Sentence> {
         let text = match code {
             "SharingViolation" => "A client has the file open and does not share it for what you want.",
-            "DeletePending" => "The file is marked for deletion, and goes when the last client closes it.",
+            "SMBDeletePending" => "The file is marked for deletion, and goes when the last client closes it.",
             "ClientCacheFlushDelay" => "A client keeps changes of the file in its cache, and was asked to write them.",
             _ => "A client holds a lock on some of these bytes.",
         };
@@ -187,10 +187,10 @@ impl Story<'_> {
         if let Some(taken) = id.and_then(|id| self.acquired(id)) {
             said.push(about(taken, format!("It was acquired {} by {}.", self.before(taken), who(taken))));
         }
-        if let (Some(mine), true) = (self.record.sent.lease, self.record.sent.lease != id) {
-            if let Some(taken) = self.acquired(mine) {
-                said.push(about(taken, format!("Yours was acquired {} by {}.", self.before(taken), who(taken))));
-            }
+        if let Some(mine) = self.record.sent.lease.filter(|mine| Some(*mine) != id)
+            && let Some(taken) = self.acquired(mine)
+        {
+            said.push(about(taken, format!("Yours was acquired {} by {}.", self.before(taken), who(taken))));
         }
         let breaks = self.changes().filter(|other| other.sent.lease_action.as_deref() == Some("break"));
         if let (Lease::Breaking { .. } | Lease::Broken { .. }, Some(broke)) = (seen.lease, breaks.last()) {
@@ -292,8 +292,8 @@ impl Story<'_> {
 
     fn acquired(&self, id: LeaseId) -> Option<&Record> {
         let is_taken = |other: &&Record| matches!(other.sent.lease_action.as_deref(), Some("acquire" | "change"));
-        let leases = self.neighbours.records.iter().filter(|other| !other.is_refused()).filter(is_taken);
-        leases.filter(|other| other.lease_given == Some(id)).last()
+        let mut leases = self.neighbours.records.iter().filter(|other| !other.is_refused()).filter(is_taken);
+        leases.rfind(|other| other.lease_given == Some(id))
     }
 
     fn found(&self) -> Option<&str> {
