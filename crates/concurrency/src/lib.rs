@@ -13,6 +13,7 @@
 //! - [`share_mode`]: which handles and REST operations may have a file open together
 //! - [`range_lock`]: byte-range locks of open files
 //! - [`caching`]: what SMB clients may keep of a file, and what breaks their oplocks and leases
+//! - [`seen`]: what a decision saw, for those who explain it
 //! - [`receipt`]: pop receipts: the right to change a message, until it is given out again
 //!
 //! Which operation checks which rule, in which order, and which error code a refusal has, is for the services to say.
@@ -23,10 +24,11 @@ pub mod caching;
 pub mod conditions;
 pub mod depth;
 pub mod etag;
-mod guid;
+pub mod guid;
 pub mod lease;
 pub mod range_lock;
 pub mod receipt;
+pub mod seen;
 pub mod share_mode;
 pub mod tag_expression;
 pub mod time;
@@ -36,5 +38,6 @@ pub use depth::Depth;
 pub use etag::{ETag, ETagMatch};
 pub use lease::{BreakPeriod, DurationKind, Lease, LeaseDuration, LeaseId, LeaseRefusal, LeaseState, Until};
 pub use receipt::{MessageId, PopReceipt, ReceiptRefusal};
+pub use seen::{Seen, SeenLease, SeenMessage};
 pub use tag_expression::{TagComparison, TagExpression, TagOperator};
 pub use time::Timestamp;
